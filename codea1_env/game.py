@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from codea1_env.judging.feedback import explain, failing_tests, feedback
-from codea1_env.judging.verdicts import Round, Verdict
+from codea1_env.judging.verdicts import Round, Verdict, never_passed
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
@@ -106,7 +106,9 @@ class Game:
         if rewards is not None:
             paying = replace(self.config.rewards, function=rewards)
             self.config = replace(self.config, rewards=paying)
-        self.book = MistakeBook() if mistake_book is None else mistake_book
+        paper = self.config.rewards.strict_paper
+        new = MistakeBook(stale_after=None) if paper else MistakeBook()
+        self.book = new if mistake_book is None else mistake_book
         self.rng = np.random.default_rng()
         self.episode: Episode | None = None
         self._sandbox = sandbox
@@ -174,9 +176,14 @@ class Game:
         suite = parse_suite(answer, problem, self.sandbox)
         history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
         verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
-        self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.forgettable)
+        self.book.update(
+            problem.task_id,
+            failed=verdict.failed,
+            passed=verdict.forgettable,
+            unpassed=never_passed([verdict]),
+        )
         for_tests = verdict.suites[0].rewards.test
-        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests)}
+        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests or 0.0)}
         return PlayedRound(program, verdict, suite.dropped, rewards)
 
     def running(self) -> Episode:

@@ -2,7 +2,8 @@
 
 Each problem has a page: test -> frequency. A new test that breaks a program counts +1 per occurrence, a
 replayed test that a program passes counts -1, and at 0 it leaves the book. What the programs have
-learned is thus forgotten, and what still breaks them comes first.
+learned is thus forgotten, and what still breaks them comes first. A test that breaks every program of many steps in
+a row lets the others go first: it may be about a quirk that no program will ever have.
 
 Tests are text, and come out as they went in, byte for byte. `MistakeBook` lives in memory: at most
 ``max_tests_per_problem`` tests for each problem that ever failed. For more problems than fit, use
@@ -12,18 +13,18 @@ Tests are text, and come out as they went in, byte for byte. `MistakeBook` lives
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from codea1_env.support import book_file
+from codea1_env.support.book_file import Entry, Page
 
 Decay = Literal["per-program", "per-step"]
-Page = dict[str, int]
-"""The tests of one problem with their frequencies, in the order in which they entered."""
+STALE_AFTER = 5
+"""Steps in a row in which a replayed test fails every program, before others that wait go first."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class MistakeBook:
             learning; a test that is new itself is then the first to go, so that proven ones stay.
         decay: ``"per-program"``: every program that passes a replayed test counts -1, as released.
             ``"per-step"``: all programs of one update together count -1.
+        stale_after: Updates in a row in which a replayed test fails every program while other tests wait, before
+            it is moved behind them. None: never, as released.
 
     Raises:
         ValueError: An argument is outside its range.
@@ -61,7 +64,12 @@ class MistakeBook:
         (['assert add(0, 0) == 0'], 2, 1)
     """
 
-    def __init__(self, max_tests_per_problem: int = 64, decay: Decay = "per-program") -> None:
+    def __init__(
+        self,
+        max_tests_per_problem: int = 64,
+        decay: Decay = "per-program",
+        stale_after: int | None = STALE_AFTER,
+    ) -> None:
         size = max_tests_per_problem
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(
@@ -71,7 +79,14 @@ class MistakeBook:
             raise ValueError(
                 f"Expect decay to be one of {', '.join(get_args(Decay))}, actually: {decay!r}"
             )
+        if stale_after is not None and (
+            isinstance(stale_after, bool) or not isinstance(stale_after, int) or stale_after < 1
+        ):
+            raise ValueError(
+                f"Expect stale_after to be a positive integer or None, actually: {stale_after!r}"
+            )
         self.max_tests_per_problem = size
+        self.stale_after = stale_after
         self.decay: Decay = decay
         self._pages: dict[str, Page] = {}
         self._size = 0
@@ -80,7 +95,11 @@ class MistakeBook:
         self._unsaved: set[str] = set()
 
     def update(
-        self, task_id: str, failed: Iterable[str] = (), passed: Iterable[str] = ()
+        self,
+        task_id: str,
+        failed: Iterable[str] = (),
+        passed: Iterable[str] = (),
+        unpassed: Iterable[str] = (),
     ) -> BookChange:
         """Enter what one step found out about one problem. Costs O(1) per test.
 
@@ -89,6 +108,7 @@ class MistakeBook:
             failed: New tests that broke a program, once for every program that each of them broke.
             passed: Replayed tests that a program passed, once for every program that passed each of
                 them. Tests that are not in the book are ignored.
+            unpassed: Replayed tests that every program of the step failed. Tests that are not in the book are ignored.
 
         Returns:
             How many tests came and went.
@@ -100,26 +120,45 @@ class MistakeBook:
         removed = 0
         for test, count in passes.items():
             if test in page:
-                page[test] -= count if self.decay == "per-program" else 1
-                if page[test] <= 0:
+                left = page[test].frequency - (count if self.decay == "per-program" else 1)
+                page[test] = Entry(left)
+                if left <= 0:
                     del page[test]
                     removed += 1
+        stuck = self._note_stuck(page, _counted("unpassed", unpassed).keys() - passes)
         new = [test for test in failures if test not in page]
         for test in failures.keys() - new:
-            page[test] += failures[test]
+            entry = page[test]
+            page[test] = Entry(entry.frequency + failures[test], entry.stuck)
         evicted = 0
         for test in new:  # after the others, so that none of them is evicted just before it counts
             if len(page) >= self.max_tests_per_problem:
                 del page[_least_frequent(page)]
                 evicted += 1
-            page[test] = failures[test]
-        if failures or removed or any(test in page for test in passes):
+            page[test] = Entry(failures[test])
+        if failures or removed or stuck or any(test in page for test in passes):
             self._write(task_id, page)
             self._size += len(page) - before
         return BookChange(len(new), removed, evicted)
 
+    def _note_stuck(self, page: Page, unpassed: Collection[str]) -> bool:
+        """Count a step in which tests failed every program; only where others wait for their places."""
+        known = [test for test in unpassed if test in page]
+        if self.stale_after is None or len(known) == len(page):
+            return False
+        for test in known:
+            page[test] = Entry(page[test].frequency, page[test].stuck + 1)
+        return bool(known)
+
+    def _rank(self, entry: Entry) -> tuple[int, int]:
+        """Return where a test stands on its page: the lower, the sooner it is replayed."""
+        return (entry.stuck // self.stale_after if self.stale_after else 0), -entry.frequency
+
     def tests(self, task_id: str, limit: int | None = None) -> list[str]:
         """The tests of a problem, most frequent first; of equally frequent ones, the older first.
+
+        One that failed every program of `stale_after` steps in a row stands behind the others, until a program
+        passes it.
 
         Args:
             task_id: The problem. One that is not in the book has no tests.
@@ -128,12 +167,12 @@ class MistakeBook:
         if limit is not None and limit < 0:
             raise ValueError(f"Expect limit to be None, 0 or more, actually: {limit!r}")
         page = self._read(task_id)
-        # sorted() keeps the order of equals also in reverse, and a page is in order of entry.
-        return sorted(page, key=page.__getitem__, reverse=True)[:limit]
+        # sorted() keeps the order of equals, and a page is in order of entry.
+        return sorted(page, key=lambda test: self._rank(page[test]))[:limit]
 
     def frequency(self, task_id: str, test: str) -> int:
         """How often the test broke programs, less what it lost since; 0 if it is not in the book."""
-        return self._read(task_id).get(test, 0)
+        return self._read(task_id).get(test, Entry(0)).frequency
 
     def problems(self) -> list[str]:
         """Return the problems that have tests, sorted."""
@@ -155,10 +194,11 @@ class MistakeBook:
         self._unsaved = set()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the contents as plain data that `json.dumps` takes: ``{"problems": {task: [[test, frequency]]}}``."""
-        return {
-            "problems": {task: [list(row) for row in page.items()] for task, page in self._items()}
-        }
+        """Return the contents as plain data that `json.dumps` takes: ``{"problems": {task: [[test, frequency, stuck]]}}``.
+
+        The third number is left out where it is 0: steps in a row in which the test failed every program.
+        """
+        return {"problems": {task: _rows_of(page) for task, page in self._items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace the contents by those of `state_dict`, and keep this book's settings.
@@ -201,6 +241,7 @@ class MistakeBook:
         path: str | os.PathLike[str],
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
+        stale_after: int | None = STALE_AFTER,
     ) -> Self:
         """Read a book from the file that `save` wrote.
 
@@ -208,7 +249,7 @@ class MistakeBook:
             FileNotFoundError: There is no such file.
             ValueError: The file is not a Mistake Book.
         """
-        book = cls(max_tests_per_problem, decay)
+        book = cls(max_tests_per_problem, decay, stale_after)
         for task, page in book_file.read(Path(path)):
             book._pages[task] = book._trimmed(page)
             book._size += len(book._pages[task])
@@ -221,7 +262,8 @@ class MistakeBook:
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(tests={len(self)}, "
-            f"max_tests_per_problem={self.max_tests_per_problem}, decay={self.decay!r})"
+            f"max_tests_per_problem={self.max_tests_per_problem}, decay={self.decay!r}, "
+            f"stale_after={self.stale_after})"
         )
 
     def _trimmed(self, page: Page) -> Page:
@@ -262,33 +304,43 @@ def _counted(name: str, tests: Iterable[str]) -> Counter[str]:
 
 def _least_frequent(page: Page) -> str:
     # min() returns the first of equals, which is the oldest.
-    return min(page, key=page.__getitem__)
+    return min(page, key=lambda test: page[test].frequency)
+
+
+def _rows_of(page: Page) -> list[list[Any]]:
+    return [
+        [test, *entry] if entry.stuck else [test, entry.frequency] for test, entry in page.items()
+    ]
 
 
 def _checked_page(task: object, rows: Iterable[Sequence[Any]]) -> Page:
     page: Page = {}
     valid = isinstance(task, str)
     try:
-        for test, frequency in rows:
-            valid &= isinstance(test, str) and type(frequency) is int and frequency > 0
+        for test, *numbers in rows:
+            valid &= isinstance(test, str) and all(type(number) is int for number in numbers)
             valid &= test not in page
-            page[test] = frequency
+            page[test] = Entry(*numbers)
+            valid &= page[test].frequency > 0 and page[test].stuck >= 0
     except (TypeError, ValueError):
         valid = False
     if not valid:
         raise ValueError(
-            f"Expect problem {task!r:.100} to have a list of different [test, positive frequency], "
-            f"actually: {rows!r:.100}"
+            f"Expect problem {task!r:.100} to have a list of different [test, positive frequency] or "
+            f"[test, frequency, stuck], actually: {rows!r:.100}"
         )
     return page
 
 
 class SqliteBook(MistakeBook):
-    """A `MistakeBook` whose pages are read from an SQLite file when needed, and written back at once.
+    """A `MistakeBook` whose pages are read from an SQLite file when needed, and written back by `commit`.
 
-    All changes since the last `commit` are one open transaction: call `commit` once per step. Whenever
+    All changes since the last `commit` are one transaction: call `commit` once per step. Whenever
     the process dies, the file holds the book as of the last commit. As a context manager it commits at
-    the end, unless an exception ends it. One process may write a file at a time.
+    the end, unless an exception ends it. One process may write a file at a time: from the first change to the commit.
+
+    Pages that changed are held in memory until they are committed. A commit that fails, as on a full disk, raises
+    `BookFileError` and changes neither the file nor the book: it may be called again when there is room.
 
     A copy (deepcopy, pickle) is an ordinary `MistakeBook` in memory: two books cannot own one file.
 
@@ -296,6 +348,7 @@ class SqliteBook(MistakeBook):
         path: The file; made if it is not there.
         max_tests_per_problem: As in `MistakeBook`. It holds for pages as they are updated.
         decay: As in `MistakeBook`.
+        stale_after: As in `MistakeBook`.
 
     Raises:
         ValueError: The file is not a Mistake Book.
@@ -315,18 +368,36 @@ class SqliteBook(MistakeBook):
         path: str | os.PathLike[str],
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
+        stale_after: int | None = STALE_AFTER,
     ) -> None:
-        super().__init__(max_tests_per_problem, decay)
+        super().__init__(max_tests_per_problem, decay, stale_after)
         self.path = Path(path)
         if not self.path.exists():
             book_file.create(self.path, [])
         self._connection = book_file.connect(self.path)
         self._size = self._connection.execute("SELECT COUNT(*) FROM tests").fetchone()[0]
+        self._changed: dict[str, Page] = {}
+        self._cleared = False  # of what the file holds, nothing counts any more
 
     def commit(self) -> None:
-        """Make everything since the last commit permanent, in one transaction."""
-        if self._connection.in_transaction:
-            self._connection.execute("COMMIT")
+        """Make everything since the last commit permanent, in one transaction.
+
+        Raises:
+            BookFileError: It cannot be written. Book and file are as before.
+        """
+        with book_file.explained(self.path):
+            self._begin()
+            try:
+                if self._cleared:
+                    self._connection.execute("DELETE FROM tests")
+                for task, page in self._changed.items():
+                    book_file.write_page(self._connection, task, page)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        self._changed, self._cleared = {}, False
 
     def close(self) -> None:
         """Close the file. What was not committed is lost."""
@@ -334,13 +405,31 @@ class SqliteBook(MistakeBook):
 
     def problems(self) -> list[str]:
         """Return the problems that have tests, sorted."""
-        rows = self._connection.execute("SELECT DISTINCT problem FROM tests ORDER BY problem")
-        return [book_file.decode(problem) for (problem,) in rows]
+        rows = self._connection.execute("SELECT DISTINCT problem FROM tests")
+        on_disk = set() if self._cleared else {book_file.decode(problem) for (problem,) in rows}
+        changed = {task for task, page in self._changed.items() if page}
+        return sorted(on_disk - self._changed.keys() | changed)
 
     def clear(self) -> None:
         """Forget everything, at the next commit also on disk."""
-        self._begin().execute("DELETE FROM tests")
+        self._begin()
+        self._changed, self._cleared = {}, True
         self._size = 0
+
+    def update(
+        self,
+        task_id: str,
+        failed: Iterable[str] = (),
+        passed: Iterable[str] = (),
+        unpassed: Iterable[str] = (),
+    ) -> BookChange:
+        """Enter what one step found out about one problem; see `MistakeBook.update`.
+
+        Raises:
+            BookFileError: Another process writes the file.
+        """
+        self._begin()
+        return super().update(task_id, failed, passed, unpassed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a copy to another file, with what is not yet committed."""
@@ -357,6 +446,7 @@ class SqliteBook(MistakeBook):
         path: str | os.PathLike[str],
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
+        stale_after: int | None = STALE_AFTER,
     ) -> Self:
         """Open a file that must exist.
 
@@ -365,7 +455,7 @@ class SqliteBook(MistakeBook):
             ValueError: The file is not a Mistake Book.
         """
         book_file.connect(Path(path)).close()
-        return cls(path, max_tests_per_problem, decay)
+        return cls(path, max_tests_per_problem, decay, stale_after)
 
     def __enter__(self) -> Self:
         return self
@@ -376,24 +466,32 @@ class SqliteBook(MistakeBook):
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., MistakeBook], tuple[Any, ...]]:
-        return _in_memory, (self.max_tests_per_problem, self.decay, self.state_dict())
+        settings = (self.max_tests_per_problem, self.decay, self.stale_after)
+        return _in_memory, (*settings, self.state_dict())
 
-    def _begin(self) -> sqlite3.Connection:
+    def _begin(self) -> None:
+        """Keep other processes from writing the file."""
         if not self._connection.in_transaction:
-            self._connection.execute("BEGIN IMMEDIATE")
-        return self._connection
+            with book_file.explained(self.path):
+                self._connection.execute("BEGIN IMMEDIATE")
 
     def _read(self, task_id: str) -> Page:
-        return book_file.read_page(self._connection, task_id)
+        if task_id in self._changed:
+            return self._changed[task_id]
+        return {} if self._cleared else book_file.read_page(self._connection, task_id)
 
     def _write(self, task_id: str, page: Page) -> None:
-        book_file.write_page(self._begin(), task_id, page)
+        self._changed[task_id] = page
 
     def _items(self) -> Iterator[tuple[str, Page]]:
+        if self._changed or self._cleared:
+            return super()._items()
         return book_file.read_pages(self._connection)
 
 
-def _in_memory(max_tests_per_problem: int, decay: Decay, state: dict[str, Any]) -> MistakeBook:
-    book = MistakeBook(max_tests_per_problem, decay)
+def _in_memory(
+    max_tests_per_problem: int, decay: Decay, stale_after: int | None, state: dict[str, Any]
+) -> MistakeBook:
+    book = MistakeBook(max_tests_per_problem, decay, stale_after)
     book.load_state_dict(state)
     return book

@@ -1,4 +1,4 @@
-"""What is right: the reference's value of each call, asked once, in two processes, and remembered.
+"""What is right: the reference's value of each call, asked once, in as many processes as it needs, and remembered.
 
 Everything stays in the codec's bytes until two values differ: equal bytes are equal values, without an object
 having been made.
@@ -6,13 +6,27 @@ having been made.
 
 from __future__ import annotations
 
+import cmath
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
+from codea1_env.judging.repeats import (
+    Asked,
+    ReferenceRun,
+    all_runs,
+    golden_tests,
+    has_sets,
+    is_confirmed,
+    look,
+    may_be_steady,
+    settle,
+)
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
@@ -21,11 +35,14 @@ from codea1_env.sandbox.inside.analysis import literals
 from codea1_env.support.texts import LRUCache
 
 MOST_TIMEOUTS = 2
-"""Calls of one suite that may reach a time limit, or end the process; those after them are not made. Otherwise a suite
-could cost as many time limits, or loads of a program, as it has tests."""
+"""Calls of one suite that may reach a time limit, or end the process; those behind them are not made. Otherwise a suite
+could cost as many time limits, or loads of a program, as it has tests. What stands behind what is decided by the
+texts of the calls, not by the order of the tests."""
 COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 """What is wrong with such calls, where the reference makes them."""
 
+# An encoded float whose exponent is that of inf and nan; what else may hold one.
+_MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _ENDS = {
     Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
@@ -52,6 +69,11 @@ class Subject(NamedTuple):
     entry_point: str
     code: str
     """The reference, behind what the problem gives."""
+
+    @property
+    def asked(self) -> Asked:
+        """What is run."""
+        return self.code, self.entry_point
 
     @classmethod
     def of(cls, problem: Problem) -> Subject:
@@ -83,6 +105,8 @@ class Truth:
     reason: str = ""
     """Why the call cannot be a test; "" if it can."""
     fault: InvalidReason | None = None
+    unjudged: bool = False
+    """Whether nothing is known of it, since the sandbox failed at the reference. It is asked again another time."""
 
     @cached_property
     def source(self) -> str | None:
@@ -90,13 +114,41 @@ class Truth:
         return literals.write(self.read.value) if isinstance(self.read, Returned) else None
 
     @cached_property
+    def is_finite(self) -> bool:
+        """Whether the value holds neither inf nor nan."""
+        if not _MAY_BE_INFINITE.search(self.value) or not isinstance(self.read, Returned):
+            return True
+        return not _holds_infinity(self.read.value)
+
+    @cached_property
     def read(self) -> Returned | TestResult:
         """The value, decoded."""
         return read_reply(self.reply)
 
 
+def _holds_infinity(value: Any) -> bool:
+    """Whether plain data holds inf or nan. It is no deeper than the codec allows."""
+    if isinstance(value, (float, complex)):
+        return not cmath.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_holds_infinity, (*value, *value.values())))
+    if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, range)):
+        return any(map(_holds_infinity, value))
+    return False
+
+
+class _Plan(NamedTuple):
+    """How a reference is asked."""
+
+    runs: Sequence[ReferenceRun]
+    golden: Sequence[Test] = ()
+    """Calls that are made as well."""
+    settles: bool = False
+    """Whether they say if one run is enough from now on."""
+
+
 class Oracle:
-    """Asks references, each in two processes with different hash seeds.
+    """Asks references: in one process, or under several hash seeds; see `codea1_env.judging.repeats`.
 
     Args:
         sandbox: Where references run.
@@ -110,38 +162,97 @@ class Oracle:
         self._loaded = LRUCache[Subject, bool]()
 
     def ask(
-        self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
+        self,
+        wanted: Mapping[Subject, Sequence[Sequence[Test]]],
+        problems: Mapping[Subject, Problem] | None = None,
     ) -> dict[Subject, dict[str, Truth]]:
-        """Return the truth of calls, by their text. Those that no suite may pay for any more are left out.
+        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`.
 
         Args:
             wanted: Of each reference, suites of tests.
+            problems: Where references come from: golden tests may show that one run is enough.
 
         Raises:
             BrokenReferenceError: A reference does not run.
             InfraError: The sandbox failed.
         """
         known: dict[Subject, dict[str, Truth]] = {}
+        new = set()
+        unknown: dict[Subject, list[Test]] = {}
         for subject, suites in wanted.items():
-            calls = {test.call_text for suite in suites for test in suite}
-            truths = {call: self._truths.get((subject, call)) for call in calls}
+            tests = {test.call_text: test for suite in suites for test in suite}
+            truths = {call: self._truths.get((subject, call)) for call in tests}
             known[subject] = {call: truth for call, truth in truths.items() if truth is not None}
+            if self._loaded.get(subject) is None:
+                new.add(subject)
+            if subject in new or len(known[subject]) < len(tests):
+                unknown[subject] = [tests[call] for call in tests if call not in known[subject]]
+        plans = self._plans(unknown, problems or {})
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
-            for answer in answers:
-                if not answer.load.passed:
+            runs = plans[subject].runs
+            if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
+                known[subject].update((test.call_text, _UNJUDGED) for test in tests)
+                return False
+            for run, answer in zip(runs, answers, strict=True):
+                if not (answer.load.passed or run.is_turned):
                     raise broken_reference(subject.task_id, subject.entry_point, answer.load)
             self._loaded.put(subject, True, len(subject.code))
-            # The first may have got further than the second: then the second has timed out.
-            for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
-                truth = known[subject][test.call_text] = _agreed(*replies)
+            turned = next(
+                (a.replies for r, a in zip(runs, answers, strict=True) if r.is_turned), ()
+            )
+            straight = [a.replies for r, a in zip(runs, answers, strict=True) if not r.is_turned]
+            # Some may have got further than others: these have timed out.
+            for number, (test, *replies) in enumerate(zip(tests, *straight, strict=False)):
+                backwards = turned[number] if number < len(turned) else None
+                if any(map(_is_unjudged, replies)):
+                    known[subject][test.call_text] = _UNJUDGED
+                    continue
+                truth = known[subject][test.call_text] = _agreed(replies, backwards)
                 size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
             return True
 
-        new = {subject for subject in wanted if self._loaded.get(subject) is None}
-        make_calls(self._sandbox, self._limits, wanted, known, _is_costly, enter, new, seeds=(0, 1))
-        return known
+        asked = {
+            subject: [*suites, plans[subject].golden] if subject in plans else suites
+            for subject, suites in wanted.items()
+        }
+        make_calls(
+            self._sandbox,
+            self._limits,
+            asked,
+            known,
+            _is_costly,
+            enter,
+            new,
+            lambda subject: plans[subject].runs,
+        )
+        for subject, plan in plans.items():
+            faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
+            if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
+                settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
+        return {
+            subject: reached(map(in_order, suites), known[subject], _is_costly)[0]
+            for subject, suites in wanted.items()
+        }
+
+    def _plans(
+        self, unknown: Mapping[Subject, Sequence[Test]], problems: Mapping[Subject, Problem]
+    ) -> dict[Subject, _Plan]:
+        """Return in how many ways each reference is run, and what shows that one is enough."""
+        look([subject.asked for subject in unknown], self._sandbox)
+        plans = {}
+        for subject, tests in unknown.items():
+            asked, sets = subject.asked, any(map(has_sets, tests))
+            if is_confirmed(asked) and not sets:
+                plans[subject] = _Plan([ReferenceRun(subject.code, 0)])
+                continue
+            steady = may_be_steady(asked)
+            runs = all_runs(asked, self._sandbox, sets=sets or not steady)
+            settles = steady and not is_confirmed(asked) and subject in problems
+            golden = golden_tests(problems[subject], self._sandbox) if settles else ()
+            plans[subject] = _Plan(runs, golden, settles)
+        return plans
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
@@ -168,65 +279,92 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    seeds: Sequence[int] = (0,),
-) -> None:
+    runs: Callable[[P], Sequence[ReferenceRun]] = lambda each: (ReferenceRun(each.code, 0),),
+) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
+
+    The calls of a suite are made in the order of their texts, until `MOST_TIMEOUTS` of them have reached a limit. So
+    which calls are made depends neither on the order of tests or suites nor on what is known already.
 
     Args:
         sandbox: Where programs run.
         limits: What a call may use.
         suites: Programs, each with suites of tests.
-        known: What came of calls, by their text.
-        is_late: See `to_make`.
-        enter: Enters what came of some calls of a program, once for each seed, into `known`; whether it can go on.
+        known: What came of calls, by their text; of some before they are asked for.
+        is_late: Whether what came of a call cost a time limit, or a process.
+        enter: Enters what came of some calls of a program, once for each run, into `known`; whether it can go on.
         new: Programs that run even if there is nothing to call.
-        seeds: Of the hashes in the processes that a program runs in.
+        runs: The processes that a program runs in.
+
+    Returns:
+        Of each program what came of the calls that its suites make, by their text.
     """
-    left = dict(suites)
-    while True:
-        asked = {each: to_make(some, known[each], is_late) for each, some in left.items()}
-        asked = {each: calls for each, calls in asked.items() if calls or each in new}
-        if not asked:
-            return
+    ordered = {each: [in_order(suite) for suite in some] for each, some in suites.items()}
+    left = dict(ordered)
+    made: dict[P, dict[str, T]] = {}
+    while left:
+        asked: dict[P, list[Test]] = {}
+        for program, some in left.items():
+            made[program], calls = reached(some, known[program], is_late)
+            if calls or program in new:
+                asked[program] = calls
         new = ()
-        answers = gather(
-            [
+        started = {
+            each: [
                 sandbox.submit_encoded(
-                    each.code,
+                    run.code,
                     each.entry_point,
                     [test.call for test in calls],
                     limits=limits,
-                    hash_seed=seed,
+                    hash_seed=run.hash_seed,
                 )
-                for each, calls in asked.items()
-                for seed in seeds
+                for run in runs(each)
             ]
-        )
-        of_each = zip(*[iter(answers)] * len(seeds), strict=True)
-        for (program, calls), found in zip(asked.items(), of_each, strict=True):
-            if not enter(program, calls, found):
-                del left[program]
+            for each, calls in asked.items()
+        }
+        answers = iter(gather([future for futures in started.values() for future in futures]))
+        left = {
+            program: ordered[program]
+            for program, futures in started.items()
+            if enter(program, asked[program], [next(answers) for _ in futures])
+        }
+    return made
 
 
-def to_make(
+def in_order(suite: Iterable[Test]) -> list[Test]:
+    """Return the distinct calls of a suite in the order of their texts."""
+    return sorted({test.call_text: test for test in suite}.values(), key=_call_text)
+
+
+_call_text = attrgetter("call_text")
+
+
+def reached(
     suites: Iterable[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> list[Test]:
-    """Return the calls that are still to be made: not those of a suite behind `MOST_TIMEOUTS` that reached a limit.
+) -> tuple[dict[str, T], list[Test]]:
+    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made.
 
-    Which these are depends on each suite alone, not on those beside it.
+    Args:
+        suites: Each in order, see `in_order`.
+        known: What came of calls, by their text.
+        is_late: See `make_calls`.
     """
-    calls: dict[str, Test] = {}
+    made: dict[str, T] = {}
+    missing: dict[str, Test] = {}
     for suite in suites:
         late = 0
         for test in suite:
-            found = known.get(test.call_text)
+            call = test.call_text
+            found = known.get(call)
             if found is None:
-                calls[test.call_text] = test
-            elif is_late(found):
+                missing[call] = test
+                continue
+            made[call] = found
+            if is_late(found):
                 late += 1
                 if late >= MOST_TIMEOUTS:
                     break
-    return list(calls.values())
+    return made, sorted(missing.values(), key=_call_text)
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:
@@ -242,14 +380,49 @@ def _is_costly(truth: Truth) -> bool:
     return truth.fault in COSTLY
 
 
-def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
-    """Return what two runs of one call amount to."""
-    if one == other and isinstance(one, bytes) and one.startswith(RETURNED):
-        truth = Truth(one, one[len(RETURNED) :])
-        if len(one) <= _SMALL or isinstance(truth.read, Returned):
-            return truth
+_UNJUDGED = Truth(unjudged=True)
+
+
+def _is_unjudged(reply: bytes | TestResult) -> bool:
+    return isinstance(reply, TestResult) and reply.outcome is Outcome.UNJUDGED
+
+
+def _agreed(
+    replies: Sequence[bytes | TestResult], backwards: bytes | TestResult | None = None
+) -> Truth:
+    """Return what several runs of one call amount to.
+
+    Args:
+        replies: What they answered.
+        backwards: What the run with sets in the other order answered: where it returned a value, that must be the same.
+    """
+    first, others = replies[0], replies[1:]
+    truth = _truth(first)
+    for other in others:
+        if other != first and truth.fault is None:
+            truth = _compared(first, other)
+    if truth.fault is None and isinstance(backwards, bytes) and backwards != first:
+        found = read_reply(backwards)
+        if isinstance(found, Returned) and not _is_same(truth.read, found):
+            return _CHANGES
+    return truth
+
+
+def _truth(reply: bytes | TestResult) -> Truth:
+    """Return what one run amounts to."""
+    if isinstance(reply, TestResult):
+        return _no_truth(reply)
+    if reply.startswith(RETURNED):
+        truth = Truth(reply, reply[len(RETURNED) :])
         # A right program may say the same in other bytes: a value that cannot be compared is no test.
-        return _no_truth(truth.read)
+        if len(reply) <= _SMALL or isinstance(truth.read, Returned):
+            return truth
+    end = read_reply(reply)
+    return Truth(reply, reply[len(RETURNED) :]) if isinstance(end, Returned) else _no_truth(end)
+
+
+def _compared(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
+    """Return what two runs amount to whose replies differ."""
     first, second = (
         each if isinstance(each, TestResult) else read_reply(each) for each in (one, other)
     )
@@ -257,10 +430,17 @@ def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
     late = [end for end in ends if end.outcome is Outcome.TIMEOUT]
     if late or len({end.outcome for end in ends}) < len(ends):
         return _no_truth((late or ends)[0])
-    values = [each.value for each in (first, second) if isinstance(each, Returned)]
-    if isinstance(one, bytes) and len(values) == 2 and same(values[0], values[1], 0):
+    if isinstance(one, bytes) and _is_same(first, second):
         return Truth(one, one[len(RETURNED) :])
-    return Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
+    return _CHANGES
+
+
+def _is_same(one: Returned | TestResult, other: Returned | TestResult) -> bool:
+    both = isinstance(one, Returned) and isinstance(other, Returned)
+    return both and same(one.value, other.value, 0)  # type: ignore[union-attr]
+
+
+_CHANGES = Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
 
 
 def _no_truth(end: TestResult) -> Truth:

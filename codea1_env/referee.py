@@ -7,11 +7,13 @@ raised and never become a reward.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from codea1_env.judging.comparison import (
     MAX_REPLY,
@@ -22,6 +24,8 @@ from codea1_env.judging.comparison import (
     without_addresses,
 )
 from codea1_env.judging.verdicts import (
+    GAME_LIMITS,
+    NOT_JUDGED,
     NOT_MADE,
     AttackAnswers,
     Counters,
@@ -34,8 +38,6 @@ from codea1_env.judging.verdicts import (
     by_problem,
 )
 from codea1_env.oracle import (
-    COSTLY,
-    MOST_TIMEOUTS,
     Attack,
     BrokenReferenceError,
     Oracle,
@@ -48,7 +50,7 @@ from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
-from codea1_env.sandbox import RETURNED, Answers, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import RETURNED, Answers, Limits, Outcome, Sandbox, TestResult
 
 __all__ = [
     "BrokenReferenceError",
@@ -62,11 +64,10 @@ __all__ = [
 ]
 
 _SHOWN = 60
+_INFINITE = re.compile(r"\b(?:inf|nan)\b")
 _AT_ONCE = 3  # problems whose answers are judged
-_MOST_RELATIVE = 1e-2  # of a test's own tolerance
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
-_LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
 _COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
 
 
@@ -116,7 +117,8 @@ class Referee:
         self.config = RefereeConfig() if config is None else config
         self.counters = Counters()
         self._counting = threading.Lock()
-        limits = sandbox.limits if self.config.limits is None else self.config.limits
+        given = GAME_LIMITS if sandbox.limits == Limits() else sandbox.limits
+        limits = given if self.config.limits is None else self.config.limits
         self._limits = replace(
             limits,
             call_wall_time=min(limits.call_wall_time, _WALL_FACTOR * limits.call_cpu_time),
@@ -267,7 +269,8 @@ class Referee:
         for each in read:
             asked = wanted.setdefault(each.attack.subject, [])
             asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
-        truths = self._oracle.ask(wanted)
+        problems = {each.attack.subject: each.round.problem for each in read}
+        truths = self._oracle.ask(wanted, problems)
         return [self._rule(each, truths[each.attack.subject]) for each in read], truths
 
     def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
@@ -275,52 +278,64 @@ class Referee:
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
             tests = self._sorted_out(suite, truths)
-            kept = len(tests) == 1 and tests[0].status == "kept" and not suite.dropped
+            status = tests[0].status if len(tests) == 1 and not suite.dropped else ""
+            kept = status in ("kept", "not made")
             replayed.append(tests[0] if kept else None)
         return each._replace(rulings=rulings, replayed=replayed)
 
     def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
-        """Return the tests of a suite with their rulings. Of those with the same call, one is kept.
+        """Return the tests of a suite with their rulings. Of those with the same call, one attacks.
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
-        limit = self.config.max_suite_tests
-        verdicts: list[TestVerdict] = []
-        first: dict[str, int] = {}
-        late = 0
-        for number, test in enumerate(suite.tests):
-            call = test.call_text
-            # Another suite may have asked for a call that this one may not.
-            truth = truths.get(call) if late < MOST_TIMEOUTS else None
-            if number >= limit:
-                verdict = _invalid(
-                    test, InvalidReason.TOO_MANY, f"comes after the first {limit} tests"
-                )
-            elif test.fault is not None and not self._overlooked(test):
-                verdict = _invalid(test, test.fault, test.reason)
-            elif truth is None:
-                verdict = _invalid(test, InvalidReason.NOT_ASKED, f"{NOT_MADE} on the reference")
-            elif truth.fault is not None:
-                late += truth.fault in COSTLY
-                verdict = _invalid(test, truth.fault, truth.reason)
-            elif test.predicted == truth.value:
-                verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
-            else:
-                verdict = self._compared(test, truth)
+        verdicts = [self._ruling(number, test, truths) for number, test in enumerate(suite.tests)]
+        same: dict[str, list[int]] = {}
+        for number, verdict in enumerate(verdicts):
             if verdict.attacks:
-                other = first.get(test.same_as)
-                if other is None:
-                    first[test.same_as] = number
-                elif verdict.status == "corrected":
-                    verdict = _wrong_again(test, verdict, other)
-                elif verdicts[other].status == "corrected":
-                    verdicts[other] = _wrong_again(suite.tests[other], verdicts[other], number)
-                    first[test.same_as] = number
-                else:
-                    reason = f"is the same call as test {other + 1}"
-                    verdict = TestVerdict(test.text, "duplicate", reason)
-            verdicts.append(verdict)
+                same.setdefault(suite.tests[number].same_as, []).append(number)
+        for numbers in same.values():
+            if len(numbers) > 1:
+                self._keep_one(numbers, suite, verdicts)
         return verdicts
+
+    @staticmethod
+    def _keep_one(numbers: Sequence[int], suite: Suite, verdicts: list[TestVerdict]) -> None:
+        """Let one of some tests with equal arguments attack; whatever their order, with the same of their calls."""
+        right = [number for number in numbers if verdicts[number].status == "kept"]
+        first, *_ = able = right or numbers
+        made = verdicts[min(able, key=lambda number: verdicts[number].call)]
+        verdicts[first] = verdicts[first]._replace(text=made.text, call=made.call)
+        said = f"is the same call as test {first + 1}"
+        for number in numbers:
+            if number == first:
+                continue
+            test, verdict = suite.tests[number], verdicts[number]
+            if verdict.status == "kept":
+                verdicts[number] = TestVerdict(test.text, "duplicate", said)
+            else:
+                verdicts[number] = _invalid(test, verdict.fault, f"{verdict.reason}; {said}")
+
+    def _ruling(self, number: int, test: Test, truths: Mapping[str, Truth]) -> TestVerdict:
+        """Return the ruling on one test, whatever else is in its suite."""
+        call, limit = test.call_text, self.config.max_suite_tests
+        if number >= limit:
+            reason = f"comes after the first {limit} tests"
+            return _invalid(test, InvalidReason.TOO_MANY, reason)
+        if test.fault is not None and not self._overlooked(test):
+            return _invalid(test, test.fault, test.reason)
+        truth = truths.get(call)
+        if truth is None:
+            return TestVerdict(test.text, "not made", f"{NOT_MADE} on the reference")
+        if truth.unjudged:
+            return TestVerdict(test.text, "not made", NOT_JUDGED, Outcome.UNJUDGED)
+        if truth.fault is not None:
+            return _invalid(test, truth.fault, truth.reason)
+        if not (truth.is_finite or self.config.rewards.strict_paper or _is_infinite(call)):
+            reason = "the reference returns inf or nan for finite arguments"
+            return _invalid(test, InvalidReason.NOT_FINITE, reason)
+        if test.predicted == truth.value:
+            return TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
+        return self._compared(test, truth)
 
     def _compared(self, test: Test, truth: Truth) -> TestVerdict:
         """Return the ruling where the bytes of prediction and value differ."""
@@ -328,13 +343,8 @@ class Referee:
         if not isinstance(right, Returned):
             reason = f"the reference returns what cannot be compared: {right.message}"
             return _invalid(test, InvalidReason.NO_LITERAL, reason)
-        # The test's own tolerance is in the units of the value.
-        absolute = test.tolerance or 0.0
-        tolerance = max(self.config.tolerance, min(absolute, _MOST_RELATIVE))
         predicted = read_reply(RETURNED + test.predicted)  # within a budget
-        if isinstance(predicted, Returned) and same(
-            predicted.value, right.value, tolerance, absolute
-        ):
+        if isinstance(predicted, Returned) and self._predicts(test, predicted.value, right.value):
             # What has no literal may equal one that has, as a Counter equals a dict.
             text = f"assert {test.call_text} == {test.value if source is None else source}"
             return TestVerdict(text, "kept", call=test.call_text)
@@ -347,6 +357,16 @@ class Referee:
         text = f"assert {test.call_text} == {source}"
         return TestVerdict(
             text, "corrected", reason, call=test.call_text, fault=InvalidReason.WRONG_VALUE
+        )
+
+    def _predicts(self, test: Test, predicted: Any, right: Any) -> bool:
+        """Whether a prediction is right: by the game's tolerance, or by what the test states itself."""
+        if same(predicted, right, self.config.tolerance):
+            return True
+        absolute, relative = test.tolerance or 0.0, 0.0
+        # What a test states holds between numbers of which either is a float, as Python has it.
+        return bool(absolute or relative) and (
+            same(predicted, right, relative, absolute) or same(right, predicted, relative, absolute)
         )
 
     # Run
@@ -367,10 +387,10 @@ class Referee:
                 continue
             attacking = suites.setdefault(each.attack, [])
             for suite, verdicts in zip(each.suites, each.rulings, strict=True):
-                pairs = zip(suite.tests, verdicts, strict=True)
-                attacking.append([test for test, verdict in pairs if verdict.attacks])
+                calls = {verdict.call for verdict in verdicts if verdict.attacks}
+                attacking.append([test for test in suite.tests if test.call_text in calls])
             replayed = zip(each.history, each.replayed, strict=True)
-            attacking.append([suite.tests[0] for suite, kept in replayed if kept])
+            attacking.append([suite.tests[0] for suite, kept in replayed if kept and kept.attacks])
 
         def enter(attack: Attack, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
             [answer] = answers
@@ -387,12 +407,15 @@ class Referee:
                 )
             return load.passed
 
-        make_calls(self.sandbox, self._limits, suites, known, _is_late, enter, new=suites)
+        made = make_calls(self.sandbox, self._limits, suites, known, _is_late, enter, new=suites)
         with self._counting:
             for attack in suites:
                 outcomes = (result.outcome for result in known[attack].values())
                 self.counters += Counters.of(outcomes, loads[attack].cpu_time)
-        return {attack: _Results(load, known[attack]) for attack, load in (unread | loads).items()}
+        return {
+            attack: _Results(load, made[attack] if load.passed else {})
+            for attack, load in (unread | loads).items()
+        }
 
     # Pay
 
@@ -401,21 +424,24 @@ class Referee:
         texts = zip(dict.fromkeys(each.round.history), each.replayed, strict=True)
         known = [(text, ruling and ruling._replace(text=text)) for text, ruling in texts]
         replayed = [ruling for _, ruling in known if ruling]
-        history = _judged(replayed, results)
+        history = tuple(test for test in _judged(replayed, results) if test.attacks)
         passed = sum(not test.broke for test in history)
         suites = []
         for suite, rulings in zip(each.suites, each.rulings, strict=True):
             tests = _judged(rulings, results)
             outcome = SuiteOutcome(
                 code_executes=load.passed,
-                failed=tuple(test.broke for test in tests if test.attacks),
+                failed=self._failed(tests),
                 invalid=sum(test.status in ("corrected", "invalid") for test in tests)
                 + sum(item.invalid for item in suite.dropped),
                 history_passed=passed,
                 history_total=len(history),
                 nonprintable_ratio=suite.nonprintable_ratio,
             )
-            suites.append(SuiteVerdict(tests, outcome, suite_rewards(outcome, self.config.rewards)))
+            rewards = suite_rewards(outcome, self.config.rewards)
+            if any(each is Outcome.UNJUDGED for each in (load.outcome, *_outcomes(tests))):
+                rewards = replace(rewards, code=None, test=None)
+            suites.append(SuiteVerdict(tests, outcome, rewards))
         return Verdict(
             task_id=each.round.problem.task_id,
             code_executes=load.passed,
@@ -425,6 +451,14 @@ class Referee:
             history=history,
             stale=tuple(text for text, ruling in known if not ruling),
         )
+
+    def _failed(self, tests: Sequence[TestVerdict]) -> tuple[bool, ...]:
+        """For each test that attacks, did it break the program?"""
+        attacking = [test for test in tests if test.attacks]
+        paying = self.config.rewards
+        if len(attacking) > paying.num_tests and not paying.strict_paper:
+            attacking.sort(key=attrgetter("call"))
+        return tuple([test.broke for test in attacking])
 
 
 def _joined(parts: Sequence[Suite]) -> Suite:
@@ -444,13 +478,13 @@ def _is_late(result: TestResult) -> bool:
     return result.outcome in _COSTLY and result.error != "SystemExit"
 
 
+def _is_infinite(call: str) -> bool:
+    """Whether inf or nan is among the arguments of a call, or a text that says so."""
+    return _INFINITE.search(call, call.index("(")) is not None
+
+
 def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdict:
     return TestVerdict(test.text, "invalid", reason, fault=fault)
-
-
-def _wrong_again(test: Test, verdict: TestVerdict, other: int) -> TestVerdict:
-    """Return a wrong prediction whose call another test makes: it does not attack a second time."""
-    return _invalid(test, verdict.fault, f"{verdict.reason}; is the same call as test {other + 1}")
 
 
 def _short(source: str) -> str:
@@ -459,15 +493,20 @@ def _short(source: str) -> str:
 
 def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdict, ...]:
     """Return the tests of a suite with what became of them on the program."""
-    late = 0
-    judged = []
-    for test in tests:
-        if test.attacks:
-            result = results.calls.get(test.call) if late < MOST_TIMEOUTS else None
-            skipped = result is None and results.load.passed
-            if result is None:
-                result = _LATE if skipped else results.load
-            late += _is_late(result)
-            test = test._replace(outcome=result.outcome, message=result.message, skipped=skipped)
-        judged.append(test)
-    return tuple(judged)
+    return tuple([_on_program(test, results) if test.attacks else test for test in tests])
+
+
+def _on_program(test: TestVerdict, results: _Results) -> TestVerdict:
+    result = results.calls.get(test.call) if results.load.passed else results.load
+    if result is not None and result.outcome is not Outcome.UNJUDGED:
+        return test._replace(outcome=result.outcome, message=result.message)
+    if result is not None:
+        test = test._replace(outcome=result.outcome, message=result.message)
+    if test.status == "corrected":  # that it is wrong is known all the same
+        return test._replace(status="invalid", call="")
+    reason = NOT_MADE if result is None else NOT_JUDGED
+    return test._replace(status="not made", reason=reason, call="")
+
+
+def _outcomes(tests: Sequence[TestVerdict]) -> list[Outcome | None]:
+    return [test.outcome for test in tests]

@@ -90,7 +90,8 @@ class SuiteOutcome:
     code_executes: bool
     """Whether the program runs to its end and defines the entry point."""
     failed: Sequence[bool]
-    """For each test that attacks, in the order of the suite: did it break the program?"""
+    """For each test that attacks, in the order of the suite: did it break the program? Where more attack than are paid for,
+    in the order of their calls' texts, so that the suite's order decides no reward; as released, under `strict_paper`."""
     invalid: int
     """Tests that do not count as valid: they cannot be read, have arguments outside the signature, or contradict the
     reference, even where their calls attack with its value."""
@@ -124,8 +125,8 @@ class SuiteRewards:
 
     code: float | None
     """The program's reward from this suite; None where nothing could score it."""
-    test: float
-    """The suite's reward."""
+    test: float | None
+    """The suite's reward; None where the sandbox could not judge it, which leaves both players out of their groups."""
     validity: float
     """Its part for writing as many tests as asked for, all valid; from 0 to 1."""
     adversarial: float

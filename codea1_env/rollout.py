@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
-from codea1_env.judging.verdicts import Judged
+from codea1_env.judging.verdicts import Judged, never_passed
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
@@ -100,8 +100,8 @@ class RolloutEpisode:
     verdict: Verdict
 
     @property
-    def test_rewards(self) -> tuple[float, ...]:
-        """The tester's reward for each suite."""
+    def test_rewards(self) -> tuple[float | None, ...]:
+        """The tester's reward for each suite; None where the sandbox could not judge it."""
         return tuple(suite.rewards.test for suite in self.verdict.suites)
 
 
@@ -220,6 +220,7 @@ def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollo
             task_id,
             failed=[test for verdict in verdicts for test in verdict.failed],
             passed=[test for verdict in verdicts for test in verdict.forgettable],
+            unpassed=never_passed(verdicts),
         )
         for task_id, verdicts in by_problem.items()
     ]
@@ -341,7 +342,7 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
 
 
 def _spread(episode: RolloutEpisode) -> float:
-    rewards = episode.test_rewards
+    rewards = [reward for reward in episode.test_rewards if reward is not None]
     return statistics.pvariance(rewards) if rewards else 0.0
 
 

@@ -61,7 +61,7 @@ def test_without_tolerance_it_is_equality(one, other):
 
 
 @given(ALIKE, ALIKE, st.sampled_from([0, 1e-6, 0.5]))
-def test_it_is_symmetric(one, other, tolerance):
+def test_what_is_equal_is_the_same_at_any_depth(one, other, tolerance):
     for make in (
         lambda x: x,
         lambda x: [x],
@@ -69,9 +69,19 @@ def test_it_is_symmetric(one, other, tolerance):
         lambda x: {"k": x},
         lambda x: deque([x]),
     ):
-        assert same(make(one), make(other), tolerance) == same(make(other), make(one), tolerance)
         if one == other:
             assert same(make(one), make(other), tolerance)
+        assert same(make(one), make(other), 0) == (make(one) == make(other))
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(1, 10**4))
+def test_where_an_integer_is_expected_none_beside_it_will_do(number, by):
+    """A float of the right size is no answer where the one beside it is expected, however large they are."""
+    for make in (lambda x: x, lambda x: [1.5, x], lambda x: {"k": (x,)}):
+        assert not same(make(float(number)), make(number + by), 1e-6)
+        assert same(make(float(number)), make(number), 1e-6)
+        if by < 1e-7 * abs(number):
+            assert same(make(number), make(float(number + by)), 1e-6)
 
 
 @given(st.floats(), st.floats(), st.sampled_from([1e-6, 1e-3, 0.5]))
@@ -102,7 +112,6 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
         ({0.1 + 0.2}, {0.3}, False, False),  # there is no telling which is meant
         ({0.1 + 0.2: 1}, {0.3: 1}, False, False),
         (1.0, 1 + 1e-9, False, True),
-        (1, 1 + 1e-9, False, True),  # a float beside an integer
         (10**9, 10**9 + 1, False, False),  # integers are exact
         (1.0, 1.1, False, False),
         (0.0, -0.0, True, True),
@@ -117,7 +126,6 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
         (float("inf"), 10**400, False, False),
         (1.5, 10**400, False, False),
         (2**53, 2.0**53, True, True),
-        (2**53 + 1, 2.0**53, False, True),  # as far as a float can say
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True, True),
         ({1: "x"}, {True: "x"}, True, True),
         ({"a": 1}, {"a": 1, "b": 2}, False, False),
@@ -145,6 +153,22 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
 def test_examples(one, other, exact, close):
     assert (same(one, other, 0), same(one, other, 1e-6)) == (exact, close)
     assert (same(other, one, 0), same(other, one, 1e-6)) == (exact, close)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "close"),
+    [
+        (1, 1 + 1e-9, True),
+        (1 + 1e-9, 1, False),
+        (True, 1 + 1e-9, True),
+        (2**53 + 1, 2.0**53, True),
+        (2.0**53, 2**53 + 1, False),
+        ([1e9, 1e9], [1e9 + 1e-3, 10**9 + 1], False),
+        ([10**9, 1e9], [1e9 + 1e-3, 10**9], True),
+    ],
+)
+def test_the_tolerance_is_that_of_expected_floats(found, expected, close):
+    assert same(found, expected, 1e-6) == close
 
 
 # Replies

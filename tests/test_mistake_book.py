@@ -19,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.mistake_book import BookChange, MistakeBook, SqliteBook
+from codea1_env.support import book_file
+from codea1_env.support.book_file import BookFileError
 
 HISTORIES: list[list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "data" / "paper_cases.json").read_text()
@@ -95,6 +97,84 @@ def test_order_is_by_frequency_then_by_entry(make):
     assert book.tests("p", limit=0) == []
     book.update("p", failed=["a"], passed=["b"])
     assert book.tests("p") == ["a", "c", "b", "d"]
+
+
+def play(book: MistakeBook, steps: int, passing: tuple[str, ...] = (), limit: int = 8) -> None:
+    """Replay tests in steps in which all fail but some."""
+    for _ in range(steps):
+        shown = book.tests("p", limit)
+        book.update(
+            "p",
+            passed=[test for test in shown if test in passing],
+            unpassed=[test for test in shown if test not in passing],
+        )
+
+
+def test_tests_that_nobody_passes_let_the_others_go_first(make):
+    """Even if they are written again and again, and counted."""
+    book = make(stale_after=3)
+    quirks = [f"quirk {n}" for n in range(8)]
+    book.update("p", failed=quirks * 5 + ["a", "a", "b"])
+    play(book, 2)
+    assert book.tests("p", limit=8) == quirks
+    play(book, 1)
+    book.update("p", failed=quirks * 9)
+    assert book.tests("p") == ["a", "b", *quirks]
+    assert book.frequency("p", "quirk 0") == 14
+    play(book, 3, passing=("a",))  # which leaves with the second pass
+    assert book.tests("p") == ["quirk 6", "quirk 7", "b", *quirks[:6]]
+    play(book, 1, passing=("quirk 3",), limit=9)  # one that is passed is like any other
+    assert book.tests("p")[0] == "quirk 3"
+
+
+def test_nobody_is_moved_while_nobody_waits(make):
+    book = make(stale_after=1)
+    book.update("p", failed=["a", "a", "b"])
+    play(book, 9, limit=2)
+    book.update("p", failed=["c"])
+    assert book.tests("p") == ["a", "b", "c"]
+    play(book, 1, limit=2)
+    assert book.tests("p") == ["c", "a", "b"]
+    never = make(stale_after=None)
+    never.update("p", failed=["a", "a", "b"])
+    play(never, 9, limit=1)
+    assert never.tests("p") == ["a", "b"]
+
+
+def test_who_stands_behind_is_kept(make, tmp_path):
+    book = make(stale_after=2)
+    book.update("p", failed=["a", "a", "a", "b", "c", "c"])
+    play(book, 3, limit=1)
+    assert book.tests("p") == ["c", "b", "a"]
+    book.save(tmp_path / "copy.sqlite")
+    other = make(stale_after=2)
+    other.load_state_dict(json.loads(json.dumps(book.state_dict())))
+    copies = [
+        other,
+        MistakeBook.load(tmp_path / "copy.sqlite", stale_after=2),
+        SqliteBook.load(tmp_path / "copy.sqlite", stale_after=2),
+        copy.deepcopy(book),
+    ]
+    for each in copies:
+        assert each.state_dict() == book.state_dict()
+        play(each, 1, limit=1)  # the second of "c"
+        assert each.tests("p") == ["b", "a", "c"]
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    path = tmp_path / "old.sqlite"
+    old = sqlite3.connect(path, isolation_level=None)
+    old.execute(f"PRAGMA application_id = {book_file.APPLICATION_ID}")
+    old.execute(
+        "CREATE TABLE tests (problem BLOB NOT NULL, position INTEGER NOT NULL, test BLOB NOT NULL, "
+        "frequency INTEGER NOT NULL, PRIMARY KEY (problem, position)) WITHOUT ROWID"
+    )
+    old.execute("INSERT INTO tests VALUES (?, 0, ?, 3)", (b"p", b"a"))
+    old.close()
+    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3]]}}
+    with SqliteBook(path) as book:
+        book.update("p", failed=["b"], unpassed=["a"])
+    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3], ["b", 1]]}}
 
 
 def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):
@@ -319,6 +399,97 @@ def test_a_book_on_disk_cannot_be_saved_over_itself(tmp_path):
         pytest.raises(ValueError, match=r"commit\(\)"),
     ):
         book.save(tmp_path / "book.sqlite")
+
+
+# Disks that are full
+
+
+def test_a_commit_that_does_not_fit_changes_nothing_and_may_be_tried_again(tmp_path):
+    path = tmp_path / "book.sqlite"
+    with SqliteBook(path) as book:
+        book.update("p", failed=["a", "b"])
+        book.commit()
+        [pages] = book._connection.execute("PRAGMA page_count").fetchone()
+        book._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        book.update("p", failed=["c"], passed=["a"])
+        book.update("q", failed=["x" * 10_000 + str(n) for n in range(9)])
+        before = book.state_dict()
+        for _ in range(2):
+            with pytest.raises(BookFileError, match=rf"{path}, actually: .*full.*free space"):
+                book.commit()
+            assert (book.state_dict(), len(book)) == (before, 11)
+            assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 1], ["b", 1]]}}
+        book.update("p", failed=["d"])
+        assert len(book) == 12
+        book._connection.execute("PRAGMA max_page_count = 99999")
+    assert len(MistakeBook.load(path)) == 12
+    assert MistakeBook.load(path).tests("p") == ["b", "c", "d"]
+
+
+def test_a_disk_without_room_is_no_loss(tmp_path):
+    """The same with errors of the machine, where SQLite gives up the transaction by itself."""
+    path = tmp_path / "book.sqlite"
+    script = textwrap.dedent(
+        """
+        import resource, sys
+        from codea1_env.mistake_book import SqliteBook
+        from codea1_env.support.book_file import BookFileError
+        book = SqliteBook(sys.argv[1])
+        book.update("p", failed=["a"])
+        book.commit()
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+        book.clear()
+        book.update("p", failed=["b"])
+        book.update("q", failed=["x" * 9_000 + str(n) for n in range(9)])
+        for attempt in range(2):
+            try:
+                book.commit()
+            except BookFileError as error:
+                print(len(book), book.tests("p"), len(book.tests("q")), book.problems())
+        book.update("r", failed=["c"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        book.commit()
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "10 ['b'] 9 ['p', 'q']\n" * 2
+    whole = MistakeBook.load(path)
+    assert (len(whole), whole.tests("p"), whole.tests("r")) == (11, ["b"], ["c"])
+
+
+def test_a_second_writer_is_refused_until_the_first_has_committed(tmp_path):
+    path = tmp_path / "book.sqlite"
+    with SqliteBook(path) as first, SqliteBook(path) as second:
+        second._connection.execute("PRAGMA busy_timeout = 10")
+        first.update("p", failed=["a"])
+        with pytest.raises(BookFileError, match=r"locked.*another process"):
+            second.update("p", failed=["b"])
+        assert len(second) == 0
+        first.commit()
+        second.update("p", failed=["b"])
+    assert MistakeBook.load(path).tests("p") == ["a", "b"]
+
+
+def test_a_book_that_cannot_be_saved_is_saved_again(tmp_path, monkeypatch):
+    path = tmp_path / "book.sqlite"
+    book = MistakeBook()
+    book.update("p", failed=["a"])
+    book.save(path)
+    book.update("p", failed=["b"])
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(book_file, "write_page", full)
+        with pytest.raises(BookFileError, match=r"disk is full\. Check the free space"):
+            book.save(path)
+    assert MistakeBook.load(path).tests("p") == ["a"]
+    book.save(path)
+    assert MistakeBook.load(path).tests("p") == ["a", "b"]
 
 
 @pytest.mark.slow

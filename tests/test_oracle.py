@@ -1,13 +1,16 @@
-"""The reference's value of each call: asked in two processes, once, and remembered."""
+"""The reference's value of each call: asked once, in as many processes as it needs, and remembered."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, to_make
+from codea1_env import oracle as oracles
+from codea1_env.judging import repeats
+from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, in_order, reached
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
@@ -119,21 +122,140 @@ def test_a_float_that_differs_in_the_last_bit_is_not_deterministic(oracle):
     assert truth.fault is InvalidReason.NON_DETERMINISTIC
 
 
-def test_each_call_is_asked_once_in_two_processes():
+def golden(code: str, *tests: str) -> tuple[Subject, dict[Subject, Problem]]:
+    problem = Problem("demo", "def f(n): ...", "f", code, tests=tests)
+    return Subject.of(problem), {Subject.of(problem): problem}
+
+
+def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once():
     with Spy() as sandbox:
         oracle = Oracle(sandbox, LIMITS)
-        inc, dec = subject("def f(n): return n + 1"), subject("def f(n): return n - 1")
-        oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]], dec: [[call(1)]]})
-        assert sandbox.asked == [
-            (each.code, n, seed) for each, n in ((inc, 2), (dec, 1)) for seed in (0, 1)
-        ]
+        code = "def f(n): return n + 1  # asked in one process"
+        inc, problems = golden(code, "assert f(7) == 8", "assert f(8) == 9")
+        found = oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]]}, problems)
+        assert [*found[inc]] == ["f(1)", "f(2)"]  # what was only asked to find out is not said
+        assert sandbox.asked == [(code, 4, seed) for seed in range(4)]
         del sandbox.asked[:]
-        found = oracle.ask({inc: [[call(1), call(3)]], dec: [[call(1)]]})
-        assert sandbox.asked == [(inc.code, 1, 0), (inc.code, 1, 1)]
+        found = oracle.ask({inc: [[call(1), call(3)]]}, problems)
+        assert sandbox.asked == [(code, 1, 0)]
         assert {key: truth.source for key, truth in found[inc].items()} == {
             "f(1)": "2",
             "f(3)": "4",
         }
+        assert oracle.ask({inc: [[call(1), call(3), call(7)]]})[inc]["f(7)"].source == "8"
+        assert len(sandbox.asked) == 1
+        # Another oracle knows as much of the text, and nothing of its values.
+        Oracle(sandbox, LIMITS).ask({inc: [[call(3)]]}, problems)
+        assert sandbox.asked[1:] == [(code, 1, 0)]
+        # A set among the arguments: its order could be in the value.
+        del sandbox.asked[:]
+        Oracle(sandbox, LIMITS).ask({inc: [[call({"a", "b"})]]}, problems)
+        assert [seed for *_, seed in sandbox.asked] == [0, 1, 2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return list({*n})",
+        "return hash(n) % 2",
+        "global k\n    k = n\n    return k",
+        "import random\n    return random.random() < 2",
+        "return id(n) > 0",
+    ],
+)
+def test_a_reference_of_which_too_little_is_known_is_asked_under_all_seeds(body):
+    code = f"def f(n):\n    {body}\n"
+    asked, problems = golden(code, "assert f('a') == 0")
+    with Spy() as sandbox:
+        for each in ("a", "b"):
+            del sandbox.asked[:]
+            Oracle(sandbox, LIMITS).ask({asked: [[call(each)]]}, problems)
+            seeds = [seed for text, _, seed in sandbox.asked if text == code]
+            assert seeds == [0, 1, 2, 3]
+            assert len(sandbox.asked) == 5  # and with sets in the other order
+
+
+def test_golden_tests_that_differ_speak_against_one_run(monkeypatch):
+    def looks_steady(references: Sequence[repeats.Asked], sandbox: Sandbox) -> None:
+        for each in references:
+            if not repeats.may_be_steady(each) and not repeats.is_confirmed(each):
+                repeats._remember(each, repeats._known.get(each) or repeats._Known(True))
+
+    monkeypatch.setattr(oracles, "look", looks_steady)
+    code = "def f(n): return list({*n, 'a'})"
+    for golden_test, runs in (("assert f('bcdefgh') == 0", 5), ("assert f('a') == ['a']", 1)):
+        asked, problems = golden(f"{code}  # {golden_test}", golden_test)
+        with Spy() as spy:
+            Oracle(spy, LIMITS).ask({asked: [[call("a")]]}, problems)
+            del spy.asked[:]
+            Oracle(spy, LIMITS).ask({asked: [[call("")]]}, problems)
+            assert len(spy.asked) == runs
+
+
+COMMON = "def f(a, b):\n    return tuple(set(a) & set(b))\n"  # MBPP/2
+PAIRS = [
+    (("a", "b", "c"), ("b", "c", "d")),
+    (("x", "y"), ("y", "x")),
+    ((3, 4, 5, 6), (5, 7, 4, 10)),
+    ((100, 200, 300, 400, 500, 400, 300), (100, 200, 400)),
+    ((11, 12, 14, 13), (17, 15, 14, 13)),
+    (("apple", 1, None), (None, "apple")),
+]
+
+
+def test_the_order_of_a_set_is_no_value(oracle):
+    """Neither where two seeds agree by chance, nor where all do: a right program may have any."""
+    common = subject(COMMON)
+    calls = [call(*pair) for pair in PAIRS]
+    found = oracle.ask({common: [calls]})[common]
+    assert len(found) == len(PAIRS)
+    assert {truth.fault for truth in found.values()} == {InvalidReason.NON_DETERMINISTIC}
+    single = [call(("a", "b"), ("b", "c")), call((), ("a",)), call((5, 6, 7), (7, 8))]
+    found = oracle.ask({common: [single]})[common]
+    assert sorted(str(truth.source) for truth in found.values()) == ["('b',)", "()", "(7,)"]
+
+
+@pytest.mark.parametrize(
+    ("body", "steady"),
+    [
+        ("return {*a} & {*b}", True),
+        ("return [sorted(map(str, {*a} | {*b})), len({*a}), 'a' in {*a}]", True),
+        ("return {k: {k} for k in a}", True),
+        ("return [frozenset(a), {frozenset(b)}]", True),
+        ("return isinstance({*a}, set) and isinstance(set(), (list, set))", True),
+        (
+            "s = set(a)\n    s |= {*b}\n    s -= {1}\n    s.add(9)\n    return s == set(a).union(b)",
+            True,
+        ),
+        ("s = {*a, *b}\n    return [s.pop() for _ in range(len(s))]", False),
+        ("return str({*a, *b})", False),
+        ("return next(iter({*a, *b}))", False),
+        ("return max({*a, *b}, key=lambda x: 0)", False),
+        ("return [x for x in dict.fromkeys(a).keys() | dict.fromkeys(b).keys()]", False),
+        ("return list(frozenset(a) ^ {0, 1})", False),
+        ("return [*set().union(a, b)]", False),
+        (
+            "out = {}\n    for x in {*a, *b}:\n        out.setdefault('k', x)\n    return out",
+            False,
+        ),
+    ],
+)
+def test_sets_may_be_used_as_sets(oracle, body, steady):
+    asked = subject(f"def f(a, b):\n    {body}\n")
+    calls = [call((1, 5, 2), (2, 8, 17)), call(("u", "v"), ("v", "w"))]
+    truths = oracle.ask({asked: [calls]})
+    faults = {truth.fault for truth in truths[asked].values()}
+    assert faults == {None if steady else InvalidReason.NON_DETERMINISTIC}
+
+
+def test_a_set_that_is_given_may_not_be_shown_in_order(oracle):
+    first = subject("def f(s): return [x for x in s][0]")
+    whole = subject("def f(s): return [sorted(s), s, len(s)]")
+    calls = [call({1, 2}), call({"a"})]
+    found = oracle.ask({first: [calls], whole: [calls]})
+    assert found[first]["f({1, 2})"].fault is InvalidReason.NON_DETERMINISTIC
+    assert found[first]["f({'a'})"].fault is None
+    assert {truth.fault for truth in found[whole].values()} == {None}
 
 
 def test_without_a_call_it_is_still_asked_whether_it_loads():
@@ -180,14 +302,23 @@ def test_slow_calls_stop_a_suite_and_not_those_beside_it():
 
 def test_what_is_still_to_be_made():
     a, b, c = call(1), call(2), call(3)
-    assert to_make([[a, b, a], [c, b]], {}, bool) == [a, b, c]
-    assert to_make([[a, b], [c]], {"f(1)": False}, bool) == [b, c]
+
+    def asked(suites: list[list[Call]], known: dict[str, bool]) -> tuple[list[str], list[Call]]:
+        made, missing = reached([in_order(suite) for suite in suites], known, bool)
+        return [*made], missing
+
+    assert asked([[b, a, a], [c, b]], {}) == ([], [a, b, c])
+    assert asked([[a, b], [c]], {"f(1)": False}) == (["f(1)"], [b, c])
     late = {"f(1)": True, "f(2)": True}
     assert MOST_TIMEOUTS == 2
-    assert to_make([[a, b, c]], late, bool) == []
-    assert to_make([[a, b, c], [b, c]], late, bool) == [c]
-    assert to_make([[a, c, b]], late, bool) == [c]
-    assert to_make([[a, a, c]], late, bool) == []  # asked for twice, paid for twice
+    # By the texts of the calls: the order of tests decides nothing.
+    for suite in itertools.permutations([a, b, c]):
+        assert asked([list(suite)], late) == (["f(1)", "f(2)"], [])
+    assert asked([[a, b, c], [b, c]], late) == (["f(1)", "f(2)"], [c])
+    assert asked([[a, a, c]], late) == (["f(1)"], [c])
+    # What is known, and no suite would have asked for, is not made.
+    assert asked([[a, b, c]], {**late, "f(3)": False}) == (["f(1)", "f(2)"], [])
+    assert asked([[a, b, c], [c]], {**late, "f(3)": False}) == (["f(1)", "f(2)", "f(3)"], [])
 
 
 def test_what_the_problem_gives_stands_before_the_reference(oracle):

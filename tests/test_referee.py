@@ -244,6 +244,33 @@ def test_wide_tolerances_do_not_let_wrong_programs_pass(referee):
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "test", "kept"),
+    [
+        ("1000000.0", "abs(total(1) - 1005000) < 0.01", False),
+        ("1000000.0", "abs(total(1) - 1000000.005) < 0.01", True),
+        ("[1000000.0, 2.0]", "total(1) == pytest.approx([1005000, 2], abs=0.01)", False),
+        ("1000000", "abs(total(1) - 1000000.005) < 0.01", True),  # as the test says
+        ("1000000", "total(1) == 1000000.5", False),  # the game's tolerance is for floats
+        ("1000000.5", "total(1) == 1000001", True),
+        ("1000000", "abs(total(1) - 1000001) < 0.01", False),
+    ],
+)
+def test_tolerances_are_what_they_are_called(referee, value, test, kept):
+    problem = Problem("total", "def total(n): ...", "total", f"def total(n):\n    return {value}\n")
+    found = statuses(judge(referee, problem.reference, [f"assert {test}"], problem=problem))
+    assert found in ([], ["kept" if kept else "corrected"])
+    assert found or not kept
+
+
+def test_a_float_is_no_answer_where_the_integer_beside_it_is_expected(referee):
+    floats = "def inc(n):\n    return float(n) if n > 10**6 else n + 1\n"
+    tests = [f"assert inc({n}) == {n + 1}" for n in (7, 10**7, 10**15)]
+    assert judge(referee, floats, tests).failed == tuple(tests[1:])
+    exact = "def inc(n):\n    return float(n + 1)\n"
+    assert judge(referee, exact, tests).failed == ()
+
+
 # The same call
 
 

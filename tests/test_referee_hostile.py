@@ -12,8 +12,9 @@ import pytest
 
 from codea1_env.judging.verdicts import NOT_MADE
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict, Verdict
-from codea1_env.rewards import SuiteOutcome
+from codea1_env.rewards import RewardConfig, SuiteOutcome
 from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox
 from codea1_env.sandbox.supervise import Supervised
 
@@ -182,12 +183,41 @@ def test_calls_on_which_the_reference_has_no_value(referee, reference, reason):
 
 
 @pytest.mark.parametrize(
+    ("value", "infinite"),
+    [
+        ("float('nan')", True),
+        ("-float('inf')", True),
+        ("n * 1e308 * 10", True),
+        ("[1, 2.5, float('nan'), 4, 5]", True),
+        ("(float('inf'), 1.5, 2.5, 3.5, 4.5)", True),
+        ("{'a': {1: [float('inf')]}}", True),
+        ("complex(1, float('inf'))", True),
+        ("{float('-inf')}", True),
+        ("-1.5", False),
+        ("[-1, 'inf', b'\\x7f\\xff']", False),
+        ("1e308", False),
+    ],
+)
+def test_an_overflow_of_the_reference_is_no_test(sandbox, referee, value, infinite):
+    """A program that does not overflow, or raises, is not wrong."""
+    problem = of(value)
+    [found] = rulings(referee, problem, "assert f(1) == 'wrong'")
+    assert found.status == ("invalid" if infinite else "corrected")
+    assert (found.fault is InvalidReason.NOT_FINITE) == infinite
+    if not infinite:
+        return
+    # Whoever gives inf or nan asks for it; and the release pays for all.
+    test = "assert f(float('inf')) == 'wrong'"
+    assert rulings(referee, of(value.replace("n * 1e308", "n")), test)[0].status == "corrected"
+    paper = Referee(sandbox, RefereeConfig(RewardConfig(strict_paper=True)))
+    assert rulings(paper, problem, "assert f(1) == 'wrong'")[0].status == "corrected"
+
+
+@pytest.mark.parametrize(
     ("reference", "value"),
     [
         ("None", "None"),
         ("print(n)", "None"),
-        ("float('nan')", "float('nan')"),
-        ("[float('inf'), -float('inf')]", "[float('inf'), float('-inf')]"),
         ("__import__('numpy').int64(n)", "1"),
         ("__import__('numpy').float64(n / 2)", "0.5"),
         ("[__import__('numpy').bool_(n == 1)]", "[True]"),
@@ -295,9 +325,9 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
     started = time.monotonic()
     verdict = judge(referee, body, tests)
-    made = [test.text for test in verdict.suites[0].tests if not test.skipped]
+    made = [test.text for test in verdict.suites[0].tests if test.attacks]
     assert verdict.failed == tuple(made)
-    assert tests[:2] == made[:2]
+    assert {"assert inc(0) == 1", "assert inc(1) == 2"} <= {*made} <= {*tests}
     assert verdict.code_reward == 0
     assert all(len(test.message) <= 500 for test in verdict.suites[0].tests)
     assert all(test.message.isprintable() for test in verdict.suites[0].tests)
@@ -343,14 +373,20 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     limits = Limits(call_cpu_time=0.5)
     referee = Referee(sandbox, RefereeConfig(limits=limits))
     started = time.monotonic()
-    [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, [*SLOW[3:5], *FAST]], FAST[:3])])
+    both = [*SLOW[3:5], *FAST, "assert f(9) == 2"]
+    [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, both], FAST[:3])])
     assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
-    slow, fast, both = verdict.suites
-    assert [test.outcome for test in slow.tests] == [Outcome.TIMEOUT] * 16
-    assert slow.tests[5].skipped
-    assert slow.tests[5].message == NOT_MADE
+    slow, fast, mixed = verdict.suites
+    assert [test.outcome for test in slow.tests[:5]] == [Outcome.TIMEOUT] * 2 + [None] + [
+        Outcome.TIMEOUT
+    ] * 2
+    assert (slow.tests[5].status, slow.tests[5].reason) == ("not made", NOT_MADE)
+    assert slow.outcome.failed == (True,) * 4
+    assert slow.outcome.invalid == 0
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
-    assert [test.outcome for test in both.tests] == [Outcome.TIMEOUT] * 10
+    # What another suite asked for is known here, too.
+    assert sorted(mixed.outcome.failed) == [False] * 8 + [True] * 2
+    assert mixed.tests[-1].status == "not made"
     assert [test.broke for test in verdict.history] == [False] * 3
     assert fast.rewards.code == 1.0
 
@@ -362,7 +398,8 @@ def test_a_suite_of_calls_that_are_slow_on_the_reference_costs_few_seconds(sandb
     [verdict] = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])
     assert time.monotonic() - started < 12  # two calls of a second in each of two processes
     slow, fast = verdict.suites
-    assert slow.outcome == SuiteOutcome(True, (), 16, 0, 0)
+    assert slow.outcome == SuiteOutcome(True, (), 2, 0, 0)
+    assert [test.status for test in slow.tests[2:]] == ["not made"] * 14
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
     started = time.monotonic()
     again = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])[0]
@@ -389,7 +426,7 @@ def test_no_process_that_runs_a_program_sees_an_expected_value(sandbox, monkeypa
     assert len(verdict.failed) == 3
     assert "needle---2" in verdict.failed[1]
     jobs = [marshal.loads(job) for job in sent if job]  # and that nothing more will come
-    assert sorted(job[0] for job in jobs) == sorted([program, code, code])
+    assert {job[0] for job in jobs} == {program, code}
     assert not any(b"needle" in job for job in sent)
     for _, name, calls, *_ in jobs:
         assert name == "f"
@@ -413,14 +450,16 @@ def test_each_program_runs_once_and_each_call_is_asked_once():
         ["assert inc(7) == 8", "assert inc(1) == 2", "assert inc(n=1) == 2"],
         ["assert inc(7) == 9", "assert inc(7) < 9"],
     ]
+    reference = "def inc(n):\n    return n + 1  # which was never asked\n"
+    problem = Problem("inc", "def inc(n):\n    ...", "inc", reference)
     with Counting() as sandbox:
         referee = Referee(sandbox)
         rounds = [
-            Round(INC, code, suites, ["assert inc(3) == 4"]) for code in (WRONG, RIGHT, WRONG)
+            Round(problem, code, suites, ["assert inc(3) == 4"]) for code in (WRONG, RIGHT, WRONG)
         ]
         first = referee.judge(rounds)
-        reference = INC.reference
-        assert sandbox.asked == [(reference, 3, 0), (reference, 3, 1), (WRONG, 3, 0), (RIGHT, 3, 0)]
+        seeds = [(reference, 3, seed) for seed in range(4)]
+        assert sandbox.asked == [*seeds, (WRONG, 3, 0), (RIGHT, 3, 0)]
         assert (referee.counters.programs, referee.counters.tests) == (2, 6)
         del sandbox.asked[:]
         assert [each.suites for each in referee.judge(rounds)] == [each.suites for each in first]

@@ -184,8 +184,8 @@ def timeless(verdict: Verdict) -> Verdict:
 def test_a_batch_gives_the_same_as_one_by_one(sandbox):
     double = Problem("double", "def double(n): ...", "double", "def double(n):\n    return 2 * n\n")
     hangs = "def inc(n):\n    while n > 100: pass\n    return n + 1\n"
-    slow = [f"assert inc({n}) == {n + 1}" for n in (101, 1, 102, 2, 103, 3)]
-    fast = [f"assert inc({n}) == {n + 1}" for n in (3, 2, 103, 4)]
+    slow = [f"assert inc({n}) == {n + 1}" for n in (101, 1, 102, 22, 103, 33)]
+    fast = [f"assert inc({n}) == {n + 1}" for n in (3, 2, 104, 4)]
     rounds = [
         Round(INC, WRONG, [["assert inc(7) == 8", "assert inc(7) == 9"], []]),
         Round(double, "def double(n):\n    return n ** 2\n", [["assert double(2) == 4"]]),
@@ -204,7 +204,7 @@ def test_a_batch_gives_the_same_as_one_by_one(sandbox):
     late, passed = Outcome.TIMEOUT, Outcome.PASS
     found = [[test.outcome for test in suite.tests] for suite in together[5].suites]
     assert found == [
-        [late, passed, late, late, late, late],
+        [late, passed, late, None, None, None],
         [passed] * 2 + [late, passed],
         [passed],
     ]
@@ -214,9 +214,9 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
     code = "def f(n):\n    while n > 100: pass\n    return n\n"
     problem = Problem("slow", "def f(n): ...", "f", code)
     suites = [
-        [f"assert f({n}) == {n}" for n in (101, 1, 102, 2, 103, 3)],
-        [f"assert f({n}) == {n}" for n in (3, 103, 2)],
-        [f"assert f({n}) == {n}" for n in (103, 102, 101, 1)],
+        [f"assert f({n}) == {n}" for n in (101, 1, 102, 22, 103, 33)],
+        [f"assert f({n}) == {n}" for n in (3, 104, 2)],
+        [f"assert f({n}) == {n}" for n in (102, 101, 105, 106)],
     ]
     config = RefereeConfig(limits=Limits(call_cpu_time=0.4, call_wall_time=2.0))
     quick = "def f(n):\n    return n\n"
@@ -231,6 +231,7 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
     ]
     assert "takes too long on the reference" in found[0].tests[0].reason
     assert found[0].tests[3].reason == f"{NOT_MADE} on the reference"
+    assert [suite.outcome.invalid for suite in found] == [2, 1, 2]  # what was not made does not count
 
 
 def test_problems_of_one_name_are_told_apart(sandbox):
@@ -261,6 +262,19 @@ def test_counters(sandbox):
     assert 0.1 < counters.seconds < 2
     judge(quick, "def inc(n) return", tests)
     assert (counters.programs, counters.tests, counters.errors) == (2, 7, 4)
+
+
+def test_a_call_may_use_half_a_second(sandbox):
+    """Unless somebody has said otherwise: two seconds made a first loop of looping programs stand still."""
+    loops = "def inc(n):\n    while True: pass\n"
+    default = Referee(Sandbox(workers=1))
+    assert (default._limits.call_cpu_time, default._limits.call_wall_time) == (0.5, 1.0)
+    verdict = judge(Referee(sandbox), loops, [f"assert inc({n}) == {n + 1}" for n in range(8)])
+    assert 0.9 < verdict.load.cpu_time < 1.8  # two calls
+    own = Sandbox(workers=1, limits=Limits(call_cpu_time=3.0))
+    assert Referee(own)._limits.call_cpu_time == 3.0
+    config = RefereeConfig(limits=Limits(call_cpu_time=1.0))
+    assert Referee(own, config)._limits.call_cpu_time == 1.0
 
 
 # Data, failures, values

@@ -101,11 +101,16 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def so_far(self) -> list[float]:
         """pass@1 of each problem."""
-        return [self._right(task) / len(self.verdicts[task]) for task in self.scored]
+        return [self._right(task) / number for task, number in self._numbers().items()]
+
+    def _numbers(self) -> dict[str, int]:
+        """Return how many programs of each problem were judged, where one was."""
+        known = {task: sum(map(_is_known, self.verdicts[task])) for task in self.scored}
+        return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
-        numbers = {task: len(self.verdicts[task]) for task in self.scored}
+        numbers = self._numbers()
         ks = check_k(self.k, numbers) if numbers else ()
         kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
         return {
@@ -116,7 +121,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def part(self, verdicts: Mapping[str, list[CodeVerdict]]) -> Self:
         """Without every k that its problems have too few programs for."""
         found = super().part(verdicts)
-        fewest = min(map(len, verdicts.values()))
+        fewest = min(sum(map(_is_known, each)) for each in verdicts.values())
         found.k = None if self.k is None else tuple(k for k in self.k if k <= fewest)
         return found
 
@@ -162,6 +167,11 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
         first = [f"{super().lines(report)[0]}: {outcomes}"]
         return first + ([repeated] if report["repeated"] else [])
+
+
+def _is_known(verdict: CodeVerdict) -> bool:
+    """Whether a program was judged: the sandbox may have failed at it, while others were judged."""
+    return verdict.outcome != Outcome.UNJUDGED.value
 
 
 def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:

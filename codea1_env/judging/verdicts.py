@@ -15,9 +15,11 @@ from codea1_env.responses import Program, Suite
 from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import Limits, Outcome, TestResult
 
-NOT_MADE = "comes after calls of the suite that reached the time limit, or ended the process"
-"""Message of a test that was `skipped`."""
-Status = Literal["kept", "corrected", "duplicate", "invalid"]
+NOT_MADE = "comes behind calls of the suite that reached the time limit, or ended the process"
+"""Reason of a test that is not made."""
+NOT_JUDGED = "the sandbox failed at it three times, while other jobs were judged"
+"""Reason of a test of which nothing is known: its `outcome` is UNJUDGED."""
+Status = Literal["kept", "corrected", "duplicate", "not made", "invalid"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class TestVerdict(NamedTuple):
     """The test in the one form of its call, with the reference's value if it counts; an invalid one with its own."""
     status: Status
     """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"duplicate"``: says
-    again what another test of the suite says, which neither attacks nor counts; ``"invalid"``."""
+    again what another test of the suite says; ``"not made"``: its call was not made, behind others of the suite that cost
+    too much. These two neither attack nor count. ``"invalid"``."""
     reason: str = ""
     """Why it is not kept as it was written; "" if it is."""
     outcome: Outcome | None = None
@@ -58,9 +61,6 @@ class TestVerdict(NamedTuple):
     """What became of the call, in words."""
     call: str = ""
     """The call in its one form, which says which test it is; "" if it does not count."""
-    skipped: bool = False
-    """Whether its call was not made, after others of the suite had cost too much: it counts as broken, but nothing is
-    known of it."""
     fault: InvalidReason | None = None
     """Why it counts as invalid; None if it does not."""
 
@@ -72,7 +72,7 @@ class TestVerdict(NamedTuple):
     @property
     def broke(self) -> bool:
         """Whether it counts and the program did not pass it."""
-        return self.outcome is not None and self.outcome is not Outcome.PASS
+        return self.attacks and self.outcome not in (None, Outcome.PASS)
 
 
 TestVerdict.__test__ = False  # type: ignore[attr-defined] # pytest would collect a class of this name
@@ -89,8 +89,8 @@ class SuiteVerdict:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The tests that broke the program, and were seen to."""
-        return tuple(test.text for test in self.tests if test.broke and not test.skipped)
+        """The tests that broke the program."""
+        return tuple(test.text for test in self.tests if test.broke)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Verdict:
     """The program's reward over all suites; None if no suite could score it."""
     suites: tuple[SuiteVerdict, ...]
     history: tuple[TestVerdict, ...]
-    """The replayed tests."""
+    """The replayed tests whose calls were made."""
     stale: tuple[str, ...] = ()
     """Tests of the Mistake Book that were not replayed, because the reference does not pass them (any more)."""
 
@@ -129,6 +129,14 @@ class Verdict:
         return (*self.history_passed, *self.stale)
 
 
+def never_passed(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return the replayed tests that every program of a step failed. Those that do not run say nothing of them."""
+    running = [verdict for verdict in verdicts if verdict.code_executes]
+    shown = dict.fromkeys(test.text for verdict in running for test in verdict.history)
+    passed = {text for verdict in running for text in verdict.history_passed}
+    return [text for text in shown if text not in passed]
+
+
 @dataclass
 class Counters:
     """What a referee has done since it was made."""
@@ -141,6 +149,8 @@ class Counters:
     """Of these, the ones that reached a time limit."""
     errors: int = 0
     """Of these, the ones that raised, crashed or broke another limit."""
+    unjudged: int = 0
+    """Of these, the ones at which the sandbox failed, while other jobs were judged: they pay nobody."""
     seconds: float = 0.0
     """CPU seconds of programs and their tests."""
 
@@ -149,8 +159,9 @@ class Counters:
         """One program, with what became of its tests."""
         counts = Counter(outcomes)
         timeouts = counts[Outcome.TIMEOUT]
-        errors = counts.total() - counts[Outcome.PASS] - counts[Outcome.FAIL] - timeouts
-        return cls(1, counts.total(), timeouts, errors, seconds)
+        unjudged = counts[Outcome.UNJUDGED]
+        known = counts[Outcome.PASS] + counts[Outcome.FAIL] + timeouts + unjudged
+        return cls(1, counts.total(), timeouts, counts.total() - known, unjudged, seconds)
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*map(operator.add, astuple(self), astuple(other)))
@@ -166,6 +177,8 @@ class Counters:
 WrongOracle = Literal["correct", "drop"]
 Domain = Literal["signature", "any"]
 
+GAME_LIMITS = Limits(call_cpu_time=0.5)
+"""Half a second for a call. Programs that loop are common while players learn, and each costs its whole time."""
 FLOAT_TOLERANCE = 1e-6
 """EvalPlus's tolerance for floats."""
 
@@ -193,8 +206,8 @@ class RefereeConfig:
     """Relative and absolute tolerance for floats; 0 compares exactly, as released. None: 0 under
     ``rewards.strict_paper``, else `FLOAT_TOLERANCE`."""
     limits: Limits | None = None
-    """What one call of a program may use; None for the limits of the sandbox. Its wall-clock time is at most twice
-    its CPU time: a call waits for nothing."""
+    """What one call of a program may use; None for the limits that the sandbox was given, or `GAME_LIMITS` where it was given
+    none. Its wall-clock time is at most twice its CPU time: a call waits for nothing."""
     reference_share: float = 0.25
     """Share of the time of a call that the reference may use: a test that needs more does not count, because
     a program as good as the reference could time out on it by chance."""

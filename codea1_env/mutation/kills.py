@@ -188,7 +188,7 @@ def find_kills(
 
 
 def _failed(result: TestResult) -> bool:
-    return not result.passed
+    return not result.passed and result.outcome is not Outcome.UNJUDGED
 
 
 def _checked(result: TestResult) -> TestResult:

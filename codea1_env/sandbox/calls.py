@@ -29,10 +29,11 @@ _LATE = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
 
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
+_MOST_ENDED = 16  # processes that the calls of one job may end: the program is loaded anew for each
 _MOST_HELD = 64 << 20
 _TOO_MUCH = TestResult(
     Outcome.OUTPUT_LIMIT,
-    f"the values that one program has returned are larger than {_MOST_HELD >> 20} MiB together",
+    f"the values that were returned are larger than {_MOST_HELD >> 20} MiB together",
     limit=Limit.RESULT,
 )
 _NOTHING = 1e-9  # seconds: no time is left
@@ -117,8 +118,9 @@ def answer_calls(
         limits: Per call and for all calls.
         judge: Judges replies as they come. The run may be repeated: it depends on nothing but its arguments.
         stop: Whether the first verdict that is not PASS is the last.
-        until_timeout: Whether the replies end with the first call that reaches a time limit. Then the limits of the run
-            are raised to what its calls may use.
+        until_timeout: Whether the replies end with the first call that reaches a time limit, or where loading the program
+            anew for calls that end its process costs as much as two: whether those after it are worth their time is not
+            decided here. The limits of the run are raised to what its calls may use.
     """
     count = len(calls.arguments)
     why = too_long(code)
@@ -128,10 +130,11 @@ def answer_calls(
     replies: list[bytes | TestResult] = []
     times: list[float] = []
     load: TestResult | None = None
-    used = load_time = 0.0
+    used, load_time, ended = 0.0, 0.0, 0
     while load is None or len(replies) < count:
         started, done = time.monotonic(), len(replies)
-        part = _Part(calls.after(done), left, judge, done, stop=stop)
+        held = sum([len(reply) for reply in replies if isinstance(reply, bytes)])
+        part = _Part(calls.after(done), left, judge, done, held, stop=stop)
         loaded = part.run(slots, code)
         load, load_time = (loaded, part.load_time) if load is None else (load, load_time)
         replies += part.replies
@@ -142,18 +145,16 @@ def answer_calls(
             replies += [] if stop else [loaded] * rest
             break
         last = replies[-1] if replies else None
-        failed = isinstance(last, TestResult) and not last.passed
-        if failed and (stop or (until_timeout and _is_timeout(last))):
-            break
+        if isinstance(last, TestResult) and not last.passed:
+            ended += 1
+            reloads = ended >= _MOST_ENDED or (ended > 1 and used > 2 * limits.call_cpu_time)
+            if stop or (until_timeout and (reloads or last.outcome is Outcome.TIMEOUT)):
+                break
         left = less(left, part.cpu_time, time.monotonic() - started)
         if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and rest:
             replies += [_LATE] * (1 if stop else rest)
     times += [0.0] * (len(replies) - len(times))
     return Answers(load, replies, used, times, load_time)
-
-
-def _is_timeout(reply: bytes | TestResult | None) -> bool:
-    return isinstance(reply, TestResult) and reply.outcome is Outcome.TIMEOUT
 
 
 def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
@@ -173,11 +174,19 @@ class _Part:
         limits: Those of a run are for what is left of it.
         judge: See `answer_calls`.
         first: The number of the first call, for the judge.
+        held: Bytes of the replies that are held already.
         stop: See `answer_calls`.
     """
 
     def __init__(
-        self, calls: Calls, limits: Limits, judge: Judge | None, first: int, *, stop: bool
+        self,
+        calls: Calls,
+        limits: Limits,
+        judge: Judge | None,
+        first: int,
+        held: int,
+        *,
+        stop: bool,
     ) -> None:
         self.calls = calls
         self.limits = limits
@@ -188,7 +197,7 @@ class _Part:
         self.times: list[float] = []
         self.cpu_time = self.load_time = 0.0
         self._failed = False
-        self._held = 0
+        self._held = held
 
     def run(self, slots: Slots, code: str) -> TestResult:
         """Make the calls; returns how loading ended."""

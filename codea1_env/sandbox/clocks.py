@@ -27,8 +27,8 @@ _NEXT_LOOK = 0.02  # seconds to the next look at a process that waits for a proc
 
 ENOUGH = 1.15
 """Slower than this is slow; below it lies what two measurements on an idle machine differ by."""
-MOST = 4.0
-"""A machine that is slower still is not waited for."""
+MOST = 2.0
+"""A machine that is slower still is not waited for: run again, a program so costs three times its limits at most."""
 _STEPS = 15_000
 _PLACES, _STRIDE = 1 << 16, 40_503
 _SAMPLES = 3  # the first finds cold caches

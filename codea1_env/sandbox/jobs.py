@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 _MOST = 1 << 40
+HASH_SEEDS = 4
+"""How many seeds of hashes there are."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Job:
         entry_point: The name that the tests may use from the program. None offers every name that the
             program defines and the test uses, except names of builtins and standard modules.
         limits: Overrides the sandbox's limits.
-        hash_seed: 0 or 1. Runs with different seeds differ in the order of sets of strings and live in
+        hash_seed: 0 to 3. Runs with different seeds differ in the order of sets of strings and live in
             different processes, so that a result that depends on it shows.
         capture_output: Whether results carry what program and test print. A test that only says what a call returns
             runs once more for it, together with the program: verdicts and times are those without it.
@@ -183,5 +185,7 @@ def check_seed(name: str, seed: object) -> None:
     Raises:
         ValueError: There is none of this number.
     """
-    if isinstance(seed, bool) or seed not in (0, 1):
-        raise ValueError(f"Expect {name} to be 0 or 1, actually: {seed!r}")
+    if isinstance(seed, bool) or seed not in range(HASH_SEEDS):
+        raise ValueError(
+            f"Expect {name} to be an integer from 0 to {HASH_SEEDS - 1}, actually: {seed!r}"
+        )

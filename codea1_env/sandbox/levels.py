@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
+import resource
 import warnings
 from dataclasses import dataclass
 
 from .inside.confine.confinement import LEVELS
-from .jobs import WorkerKind
+from .jobs import Limits, WorkerKind
 from .packages import Packages
 from .results import InfraError, LevelUnavailableError, WorkerDiedError
 from .worker import Worker
@@ -77,6 +79,21 @@ def check_machine() -> None:
         raise LevelUnavailableError(
             "Expect the file system /proc, actually: there is none; mount it (`mount -t proc proc /proc`), "
             "also in a chroot or a container"
+        )
+
+
+def check_memory(limits: Limits) -> None:
+    """Check that a process may have as much memory as a program may use: else the verdict on it would be ours.
+
+    Raises:
+        LevelUnavailableError: It may not.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    if resource.RLIM_INFINITY != most < limits.memory:
+        raise LevelUnavailableError(
+            f"Expect processes that may use Limits.memory, {limits.memory} bytes of address space, actually: this one, and "
+            f"so all that it starts, may use {most}. Raise it (`ulimit -v {math.ceil(limits.memory / 1024)}`, or "
+            f"`unlimited`), or lower the limit: Limits(memory={most})"
         )
 
 

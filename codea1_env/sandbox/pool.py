@@ -20,7 +20,7 @@ from .compare import Comparison, Rule, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
-from .levels import check_level, strongest_level
+from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
 from .results import (
@@ -283,9 +283,11 @@ class Sandbox:
 
     def _now(self, task: SandboxTask[T]) -> T:
         self._pool.check_open()
+        self._check_memory(task)
         return self._run(task)
 
     def _later(self, task: SandboxTask[T]) -> Future[T]:
+        self._check_memory(task)
         return self._pool.submit(lambda: self._run(task))
 
     def _run(self, task: SandboxTask[T]) -> T:
@@ -313,6 +315,9 @@ class Sandbox:
             return self._pool.run(task, kind, fresh=True)
         except InfraError:
             return False
+
+    def _check_memory(self, task: SandboxTask[Any]) -> None:
+        check_memory(task.limits if task.limits is not None else self.limits)
 
     def call(
         self,

@@ -229,7 +229,8 @@ class Supervised:
             WorkerDiedError: The machine is too busy to tell.
         """
         if not is_readable(self.handle) and timeout:
-            wall, most = WallLimit([self.pid], timeout), cpu_time_of(self.pid) + timeout
+            wall = WallLimit([self.pid], timeout)
+            most = cpu_time_of(self.pid) + min(timeout, self.limits.call_cpu_time)
             while not wall.is_over() and cpu_time_of(self.pid) < most:
                 if is_readable(self.handle, wall.left()):
                     return True
@@ -272,7 +273,9 @@ class Supervised:
             WorkerDiedError: The worker is gone, or the child has ended for a reason that is not the program's.
         """
         self.read_all_output()
-        if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
+        if self.stop is Stop.CLOSED and not self.ended_by_itself(
+            min(_EXIT_TIMEOUT, self.limits.call_wall_time)
+        ):
             self.stop = Stop.LEFT
         counted = counted_cpu_time_of(self.pid)
         ended = self._worker.ended(self.dismiss())

@@ -11,7 +11,10 @@ from .outcomes import Stop
 from .results import WorkerDiedError
 from .supervise import Supervised, is_readable
 
-_LAST_BYTES_TIMEOUT = 2.0
+_LAST_BYTES_TIMEOUT = (
+    0.5,
+    2.0,
+)  # at least and at most, for the end of the channel after the last reply
 _SHORT = 0.5  # seconds that need no second look
 _START_TIMEOUT = 30.0  # of a child, until its program begins
 
@@ -167,7 +170,7 @@ class Watch:
     def closes_cleanly(self, child: Supervised) -> bool:
         """Whether a child, told that nothing more will come, ends without another byte."""
         child.close_job()
-        self.frame(
-            child, self.cpu_time() - self._cpu_before + _LAST_BYTES_TIMEOUT, _LAST_BYTES_TIMEOUT
-        )
+        least, most = _LAST_BYTES_TIMEOUT
+        seconds = max(least, min(most, child.limits.call_wall_time))
+        self.frame(child, self.cpu_time() - self._cpu_before + seconds, seconds)
         return child.stop is Stop.CLOSED and not child.unread

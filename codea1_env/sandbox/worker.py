@@ -23,7 +23,7 @@ _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
-_HASH_SEEDS = ("0", "1000003")
+_HASH_SEEDS = ("0", "1000003", "2000003", "3000017")
 
 
 def environment(hash_seed: int) -> dict[str, str]:

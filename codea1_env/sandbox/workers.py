@@ -22,6 +22,7 @@ from .supervise import Supervised
 from .worker import Worker
 
 _ATTEMPTS = 3
+_MOST_SEEDED = 8  # idle workers of other hash seeds than the usual one, or two for each place
 _THREADS = 2  # for each worker: while it runs one job, the next one and the last one are seen to
 T = TypeVar("T")
 R = TypeVar("R")
@@ -176,9 +177,19 @@ class WorkerPool:
         return Slots(start_worker(kind, self._level(), self._packages))
 
     def _give_back(self, slots: Slots | None, kind: WorkerKind) -> None:
-        if slots is not None:
-            with self._lock:
-                self._idle[kind].append(slots)
+        if slots is None:
+            return
+        with self._lock:
+            self._idle[kind].append(slots)
+            surplus = self._surplus() if kind.hash_seed else None
+        self._discard(surplus)
+
+    def _surplus(self) -> Slots | None:
+        """Take one idle worker away if there are many that wait for another hash seed than the usual one."""
+        seeded = [idle for kind, idle in self._idle.items() if kind.hash_seed]
+        if sum(map(len, seeded)) <= max(_MOST_SEEDED, 2 * self.workers):
+            return None
+        return max(seeded, key=len).pop(0)
 
     def _discard(self, slots: Slots | None) -> None:
         if slots is not None:

@@ -227,6 +227,8 @@ def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) ->
         stdout: What it printed.
         files: The fetched files.
     """
+    if result.outcome is Outcome.UNJUDGED:
+        return failure_response(result.message)
     ok = result.outcome is Outcome.PASS
     timed_out = result.outcome is Outcome.TIMEOUT
     # The sandbox says in one line what the interpreter would have printed at the end.

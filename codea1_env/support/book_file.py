@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 APPLICATION_ID = 0x43414231  # "CAB1": tells a Mistake Book from any other SQLite file
 _SCHEMA = """
@@ -21,12 +22,44 @@ CREATE TABLE tests (
     position INTEGER NOT NULL, -- order of entry within the problem
     test BLOB NOT NULL,
     frequency INTEGER NOT NULL,
+    stuck INTEGER NOT NULL DEFAULT 0, -- steps in a row in which the test failed every program
     PRIMARY KEY (problem, position)
 ) WITHOUT ROWID
 """
 
+_STUCK = "ALTER TABLE tests ADD COLUMN stuck INTEGER NOT NULL DEFAULT 0"
+
+
+class BookFileError(OSError):
+    """The file of a Mistake Book cannot be written, as on a full disk."""
+
+
+class Entry(NamedTuple):
+    """What a book knows of a test."""
+
+    frequency: int
+    """How often it broke programs, less what it lost since."""
+    stuck: int = 0
+    """Steps in a row in which it failed every program while others waited."""
+
+
+Page = dict[str, Entry]
+"""The tests of one problem, in the order in which they entered."""
+
 Stamp = tuple[str, int, int, int]
 """Tells whether a file is still the one that was written: its path, inode, size, and when it was changed."""
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise `BookFileError` where SQLite cannot read or write a book's file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise BookFileError(
+            f"Expect to write the Mistake Book {path}, actually: {error}. Check the free space of its disk, and whether "
+            "another process writes the file."
+        ) from error
 
 
 def stamp(path: Path) -> Stamp | None:
@@ -76,6 +109,8 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
             connection.execute(_SCHEMA)
         elif connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
             raise sqlite3.DatabaseError("another application's database")
+        elif "stuck" not in [row[1] for row in connection.execute("PRAGMA table_info(tests)")]:
+            connection.execute(_STUCK)  # a book of an earlier version
     except sqlite3.DatabaseError as error:
         connection.close()
         raise ValueError(
@@ -84,34 +119,35 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def read_page(connection: sqlite3.Connection, problem: str) -> dict[str, int]:
-    """Return the tests of one problem with their frequencies, in order of entry."""
+def read_page(connection: sqlite3.Connection, problem: str) -> Page:
+    """Return the tests of one problem, in order of entry."""
     rows = connection.execute(
-        "SELECT test, frequency FROM tests WHERE problem = ? ORDER BY position", (encode(problem),)
+        "SELECT test, frequency, stuck FROM tests WHERE problem = ? ORDER BY position",
+        (encode(problem),),
     )
-    return {decode(test): frequency for test, frequency in rows}
+    return {decode(test): Entry(*numbers) for test, *numbers in rows}
 
 
-def write_page(connection: sqlite3.Connection, problem: str, page: Mapping[str, int]) -> None:
+def write_page(connection: sqlite3.Connection, problem: str, page: Page) -> None:
     """Replace the tests of one problem, within the transaction of the caller."""
     key = encode(problem)
     connection.execute("DELETE FROM tests WHERE problem = ?", (key,))
     connection.executemany(
-        "INSERT INTO tests VALUES (?, ?, ?, ?)",
-        [(key, position, encode(test), page[test]) for position, test in enumerate(page)],
+        "INSERT INTO tests VALUES (?, ?, ?, ?, ?)",
+        [(key, position, encode(test), *page[test]) for position, test in enumerate(page)],
     )
 
 
-def read_pages(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, int]]]:
+def read_pages(connection: sqlite3.Connection) -> Iterator[tuple[str, Page]]:
     """All problems, sorted, with their tests. Holds one page at a time."""
     rows = connection.execute(
-        "SELECT problem, test, frequency FROM tests ORDER BY problem, position"
+        "SELECT problem, test, frequency, stuck FROM tests ORDER BY problem, position"
     )
     for problem, group in groupby(rows, key=lambda row: row[0]):
-        yield decode(problem), {decode(test): frequency for _, test, frequency in group}
+        yield decode(problem), {decode(test): Entry(*numbers) for _, test, *numbers in group}
 
 
-def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
+def create(path: Path, pages: Iterable[tuple[str, Page]]) -> None:
     """Write a whole book to a new file and put it in place in one move.
 
     Equal books give equal files, byte for byte.
@@ -119,25 +155,27 @@ def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     draft.unlink(missing_ok=True)
     try:
-        _write_pages(connect(draft, new=True), pages)
+        with explained(path):
+            _write_pages(connect(draft, new=True), pages)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def rewrite(path: Path, pages: Mapping[str, Mapping[str, int]]) -> None:
+def rewrite(path: Path, pages: Mapping[str, Page]) -> None:
     """Replace the given problems in a file, in one transaction; an empty page removes a problem."""
-    _write_pages(connect(path), pages.items())
+    with explained(path):
+        _write_pages(connect(path), pages.items())
 
 
-def read(path: Path) -> Iterator[tuple[str, dict[str, int]]]:
+def read(path: Path) -> Iterator[tuple[str, Page]]:
     """All problems of a file, sorted, with their tests."""
     with closing(connect(path)) as connection:
         yield from read_pages(connection)
 
 
 def _write_pages(
-    connection: sqlite3.Connection, pages: Iterable[tuple[str, Mapping[str, int]]]
+    connection: sqlite3.Connection, pages: Iterable[tuple[str, Page]]
 ) -> None:
     with closing(connection):  # rolls back what was not committed
         connection.execute("BEGIN IMMEDIATE")

@@ -107,7 +107,10 @@ def load_checkpoint(
         coder.load(checkpoint / "coder")
         tester.load(checkpoint / "tester")
         book = MistakeBook.load(
-            checkpoint / "book.sqlite", config.max_tests_per_problem, config.decay
+            checkpoint / "book.sqlite",
+            config.max_tests_per_problem,
+            config.decay,
+            config.stale_steps,
         )
         return Books(book, MistakeBook.load(checkpoint / "past.sqlite", PAST_TESTS))
     except (FileNotFoundError, ValueError) as error:

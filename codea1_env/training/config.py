@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.judging.verdicts import GAME_LIMITS
+from codea1_env.mistake_book import STALE_AFTER
 from codea1_env.rewards import find_reward
 from codea1_env.support.plugins import name_of
 from codea1_env.training.config_checks import check_combinations, check_types, check_values
@@ -143,6 +145,9 @@ class TrainConfig:
     """Tests of one problem that the Mistake Book remembers at most."""
     decay: Literal["per-program", "per-step"] = "per-program"
     """A replayed test loses one count per program that passes it, or one per step."""
+    stale_after: int = STALE_AFTER
+    """Steps in a row in which a replayed test fails every program of its problem, before other tests that wait go
+    first. Under `strict_paper` never."""
 
     model: str = "smollm2-135m"
     """Language model of both players: a name that comes with the package, an id of the hub, or a folder."""
@@ -208,7 +213,7 @@ class TrainConfig:
     seed: int = 0
     """Decides every random choice of the run."""
 
-    time_limit: float = 0.5
+    time_limit: float = GAME_LIMITS.call_cpu_time
     """CPU seconds for one test."""
     workers: int = 2
     """Sandbox processes that work at the same time; with Ray on each node. Has no influence on the results."""
@@ -248,6 +253,11 @@ class TrainConfig:
         check_values(self)
         find_reward(self.rewards)
         check_combinations(self)
+
+    @property
+    def stale_steps(self) -> int | None:
+        """What the Mistake Book takes for `stale_after`."""
+        return None if self.strict_paper else self.stale_after
 
     def player(self, role: str) -> PlayerConfig:
         """Return the block of a role; that of the coder for one model in both ("model")."""

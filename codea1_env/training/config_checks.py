@@ -32,7 +32,7 @@ _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
     "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "num_iterations", "max_steps",
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
-    "learner_processes", "learner_gpus",
+    "learner_processes", "learner_gpus", "stale_after",
 )  # fmt: skip
 _NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
 _FINITE = ("beta", "epsilon", "time_limit", "lora_alpha", "learner_gpus")

@@ -170,7 +170,7 @@ def train(
         )
         if config.max_staleness:
             check_ahead(players)
-        book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
+        book = MistakeBook(config.max_tests_per_problem, config.decay, config.stale_steps)
         past = measuring.new_past()
         numbers = RolloutConfig(
             config.num_generations,

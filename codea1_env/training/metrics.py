@@ -49,6 +49,7 @@ def step_metrics(
         "sandbox/tests": rollouts.sandbox.tests,
         "sandbox/timeouts": rollouts.sandbox.timeouts,
         "sandbox/errors": rollouts.sandbox.errors,
+        "sandbox/unjudged": rollouts.sandbox.unjudged,
     }
 
 

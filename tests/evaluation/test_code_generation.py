@@ -15,7 +15,7 @@ from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import ProgramSample, read_samples
 from codea1_env.problems import Problem, load_problems
-from codea1_env.sandbox import InfraError, Sandbox
+from codea1_env.sandbox import InfraError, Outcome, Sandbox, TestResult
 
 NEXT = Problem(
     "demo/next",
@@ -272,6 +272,31 @@ def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
         with pytest.raises((InfraError, RuntimeError)):
             evaluation.judge_agent(Coder(["x"]), EvaluationPlan(2, 2, 0), lambda *_: None)
         assert folder.rows("verdicts.jsonl") == []
+
+
+def test_a_program_at_which_the_sandbox_fails_is_left_out_and_counted(tmp_path, monkeypatch):
+    """And met no more when the evaluation goes on."""
+    run = Sandbox._run
+
+    def fail_at_it(self, task):
+        if "hostile" in str(task.arguments):
+            return task.unjudged(TestResult(Outcome.UNJUDGED, "killed three times"))
+        return run(self, task)
+
+    monkeypatch.setattr(Sandbox, "_run", fail_at_it)
+    right, wrong = NEXT.reference + "\n# right", "def next_number(n):\n    return n\n"
+    programs = [("demo/next", code) for code in (right, f"{wrong}# hostile", wrong)]
+    with Sandbox() as sandbox:
+        rows, report = judge([NEXT], programs, sandbox, tmp_path)
+        assert [row["outcome"] for row in rows] == ["pass", "unjudged", "fail"]
+        assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(0.5)
+        assert report["outcomes"] == {"fail": 1, "pass": 1, "unjudged": 1}
+        with ResultFolder(tmp_path / "results", {}, resume=True) as results:
+            evaluation = CodeEvaluation([NEXT], sandbox, results)
+            evaluation.run_references()
+            samples = read_samples(tmp_path / "given.jsonl", [NEXT]).samples
+            evaluation.judge_file(samples, lambda *_: None)
+            assert results.rows("verdicts.jsonl") == rows
 
 
 def test_an_error_of_the_watcher_is_raised(sandbox, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.sandbox import (
+    InfraError,
     Limit,
     Limits,
     Outcome,
@@ -20,6 +21,7 @@ from codea1_env.sandbox import (
     encoded_arguments,
     outcomes,
     supervise,
+    watch,
     worker,
 )
 
@@ -98,6 +100,60 @@ def test_a_child_that_has_not_yet_had_a_processor_is_waited_for(starved_sandbox)
         pytest.skip("this machine gives them a processor within the limit")
     sleeps = "import time\ndef f(x):\n    time.sleep(60)"
     assert starved_sandbox.run_tests(sleeps, ["assert f(1) == 1"])[0].limit is Limit.WALL_TIME
+
+
+class Told:
+    """What the kernel tells of a process with two threads, of which one sleeps."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = "S"
+        self.waited = 0.0
+        monkeypatch.setattr(clocks, "_threads_of", lambda pid: iter(["first", "second"]))
+        monkeypatch.setattr(
+            clocks, "_stat_of", lambda thread: [self.state if thread == "second" else "S"]
+        )
+        monkeypatch.setattr(
+            clocks, "_queue_time_of", lambda thread: self.waited if thread == "second" else 0.01
+        )
+
+
+@pytest.mark.parametrize(("state", "over"), [("S", True), ("D", True), ("T", True), ("R", False)])
+def test_only_a_thread_that_could_run_puts_a_wall_limit_off(monkeypatch, state, over):
+    told = Told(monkeypatch)
+    limit = clocks.WallLimit([1], 0.0)
+    told.state = state
+    assert limit.is_over() is over
+
+
+def test_a_wait_for_a_processor_does_not_count_when_the_kernel_tells_of_it(monkeypatch):
+    """Also of one that has had a processor for a moment, and waits again, of which nothing is told yet."""
+    told = Told(monkeypatch)
+    limit = clocks.WallLimit([1], 0.1, 0.0)
+    time.sleep(0.15)
+    told.state = "R"
+    assert not limit.is_over()
+    told.waited = 0.1
+    time.sleep(limit.left())
+    assert not limit.is_over()
+    time.sleep(limit.left())  # the time has passed that it waited, and it waits again
+    assert not limit.is_over()
+    told.waited, told.state = 0.2, "S"
+    time.sleep(limit.left())
+    assert not limit.is_over()
+    told.waited = 0.05  # the thread that waited most has ended
+    time.sleep(0.1)
+    assert limit.is_over()
+
+
+def test_a_program_that_has_not_begun_is_not_late(monkeypatch):
+    """Whatever keeps a child from beginning, it is not the program."""
+    monkeypatch.setattr(watch, "_START_TIMEOUT", 0.5)
+    monkeypatch.setattr(supervise.Supervised, "send", lambda self, *job: None)
+    with (
+        Sandbox(limits=Limits(call_wall_time=0.1)) as sandbox,
+        pytest.raises(InfraError, match="did not begin"),
+    ):
+        sandbox.run_tests(SAME, ["assert f(1) == 1"])
 
 
 def test_where_the_machine_is_too_busy_to_tell_nothing_is_told(starved_sandbox, monkeypatch):

@@ -287,7 +287,14 @@ def test_workers_that_die_are_replaced_or_the_failure_is_raised(monkeypatch):
     monkeypatch.setattr(workers.Slots, "take", take)
     with Sandbox() as sandbox:
         assert list(ask(sandbox, "def f(x): return x", 1).replies) == [returned(1)]
-        failures = 3
+        failures = 3  # then a known job succeeds
+        found = sandbox.submit_encoded(
+            "def f(x): return x", "f", [encoded_arguments([1], {})]
+        ).result()
+        assert found.load.outcome is Outcome.UNJUDGED
+        assert "killed" in found.load.message
+        assert [reply.outcome for reply in found.replies] == [Outcome.UNJUDGED]
+        failures = 6
         with pytest.raises(InfraError, match="killed"):
             ask(sandbox, "def f(x): return x", 1)
         assert list(ask(sandbox, "def f(x): return x", 2).replies) == [returned(2)]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult, clocks
+import codea1_env
+from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox, TestResult, clocks
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
 # One time for tests of both kinds, so that what holds for one is asked of the other, too.
@@ -93,6 +98,55 @@ def test_the_limits_of_a_test_follow_from_those_of_a_call() -> None:
     double = usual.times(2.0)
     assert (double.test_cpu_time, double.test_wall_time) == (60.0, 120.0)
     assert (double.run_cpu_time, double.memory) == (40.0, usual.memory)
+
+
+def test_who_computes_is_ended_by_the_cpu_limit_and_who_waits_by_the_wall_limit(
+    sandbox: Sandbox,
+) -> None:
+    limits = {"call_cpu_time": 0.4, "call_wall_time": 0.2}
+    assert judge(sandbox, program(SPIN), BOTH[0], **limits).limit is Limit.CPU_TIME
+    assert judge(sandbox, program(SLEEP), BOTH[0], **limits).limit is Limit.WALL_TIME
+    dozes = "import time\n        while True:\n            time.sleep(0.005)"
+    assert judge(sandbox, program(dozes), BOTH[0], **limits).limit is Limit.WALL_TIME
+
+
+def test_more_memory_than_a_process_may_have_is_refused_and_no_verdict() -> None:
+    """`ulimit -v`, below what a program may use."""
+    most = 1 << 30
+    script = (
+        "import resource, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))\n"
+        "from codea1_env.sandbox import Case, Limits, Sandbox, SandboxError, encoded_arguments\n"
+        "code, limits = 'def f(): return 1', eval(sys.argv[1])\n"
+        "ways = (lambda s: s.run_tests(code, ['assert f() == 1'])[0].outcome.value,\n"
+        "    lambda s: s.call(code, 'f', [((), {})])[0].outcome.value,\n"
+        "    lambda s: s.run_script(code).outcome.value,\n"
+        "    lambda s: s.run_cases(code, 'f', [Case((), {}, 1)])[0].outcome.value,\n"
+        "    lambda s: s.submit_encoded(code, 'f', [encoded_arguments([], {})]).result().load.outcome.value)\n"
+        "with Sandbox(limits=limits) as sandbox:\n"
+        "    for way in ways:\n"
+        "        try: print(way(sandbox))\n"
+        "        except SandboxError as error: print(error)\n"
+    )
+
+    def said(limits: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", script, limits],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(Path(codea1_env.__file__).parent.parent)},
+        )
+        return done.stdout.splitlines()
+
+    found = said("None")
+    for line in found:
+        assert "Limits.memory" in line
+        assert f"ulimit -v {2 << 20}" in line
+        assert str(most) in line
+    assert len(found) == 5
+    assert said(f"Limits(memory={most})") == ["pass"] * 5
 
 
 def test_every_call_has_its_own_time(sandbox: Sandbox) -> None:

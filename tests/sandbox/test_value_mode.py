@@ -104,12 +104,26 @@ def test_a_call_that_raises_does_not_disturb_the_others(sandbox: Sandbox) -> Non
 
 def test_hash_seeds_differ_and_are_fixed(sandbox: Sandbox) -> None:
     code = "def f(): return list({'alpha', 'beta', 'gamma', 'delta', 'epsilon'})"
-    first, again, other = (
-        sandbox.call(code, "f", [((), {})], hash_seed=seed)[0].value for seed in (0, 0, 1)
+    first, again, *others = (
+        sandbox.call(code, "f", [((), {})], hash_seed=seed)[0].value for seed in (0, 0, 1, 2, 3)
     )
     assert first == again
-    assert first != other
-    assert sorted(first) == sorted(other)
+    assert len({tuple(each) for each in (first, *others)}) == 4
+    assert len({tuple(sorted(each)) for each in (first, *others)}) == 1
+    for seed in (4, -1, True, "0"):
+        with pytest.raises(ValueError, match="hash_seed to be an integer from 0 to 3"):
+            sandbox.call(code, "f", [((), {})], hash_seed=seed)  # type: ignore[arg-type]
+
+
+def test_workers_of_other_seeds_do_not_add_up() -> None:
+    """One for each seed and kind of program may wait, but not for ever more of them."""
+    with Sandbox(workers=1) as sandbox:
+        for code in ("def f(): return 1", "def f(): return 1  # numpy"):
+            for seed in (1, 2, 3):
+                sandbox.call(code, "f", [((), {})], hash_seed=seed)
+                sandbox.submit_encoded(code, "f", [], hash_seed=seed).result()
+        idle = sandbox._pool._idle
+        assert sum(len(slots) for kind, slots in idle.items() if kind.hash_seed) == 8
 
 
 CASES = {
@@ -234,7 +248,7 @@ def test_jobs_are_checked() -> None:
     with pytest.raises(TypeError, match="tests"):
         Job("x = 1", [1])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="hash_seed"):
-        Job("x = 1", hash_seed=2)
+        Job("x = 1", hash_seed=4)
 
 
 def test_replies_are_bounded_together(sandbox):

@@ -87,7 +87,9 @@ def report_of(
 
 def _sample(row: Row) -> tuple[Any, ...]:
     """One row of the table: an episode, with the suite that was paid most."""
-    suite = max(row["suites"], key=lambda each: each["reward"])
+    suite = max(
+        row["suites"], key=lambda each: -math.inf if each["reward"] is None else each["reward"]
+    )
     tests = "\n".join(
         f"{test['test']}  # {test.get('outcome') or test['status']}" for test in suite["tests"]
     )

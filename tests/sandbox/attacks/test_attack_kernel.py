@@ -40,6 +40,44 @@ def test_no_new_processes(attempt):
     assert {name: what for name, what in found.items() if what not in REFUSED} == {}
 
 
+THREAD = 0x3D0F00  # what pthread_create asks for
+OTHER_FLAGS = {
+    "vfork": 0x4000, "ptrace": 0x2000, "parent": 0x8000, "new mounts": 0x20000, "untraced": 0x800000,
+    "set a number in the child": 0x1000000, "new cgroups": 0x2000000, "new host name": 0x4000000,
+    "new IPC": 0x8000000, "new users": 0x10000000, "new processes": 0x20000000,
+    "new network": 0x40000000, "I/O": 0x80000000, "pidfd": 0x1000, "a signal at its end": 17,
+}  # fmt: skip
+
+
+def test_threads_are_made_as_pthread_create_makes_them(attempt):
+    """With CLONE_VFORK the caller stands in state D as long as its thread likes."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("numbers of x86-64")
+    calls = {
+        name: f"check(libc.syscall(56, {THREAD | flag}, 0, 0, 0, 0))"
+        for name, flag in OTHER_FLAGS.items()
+    }
+    calls["fewer"] = f"check(libc.syscall(56, {THREAD & ~0x80000}, 0, 0, 0, 0))"
+    calls["a thread alone"] = "check(libc.syscall(56, 0x10900, 0, 0, 0, 0))"
+    calls["x32"] = f"check(libc.syscall(0x40000000 | 56, {THREAD}, 0, 0, 0, 0))"
+    assert {name: attempt(act) for name, act in calls.items()} == dict.fromkeys(calls, "EPERM")
+
+
+LOCKS = {
+    "flock": "import fcntl\nfcntl.flock(open('/dev/null', 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)",
+    "flock of the library": "import fcntl\nfcntl.flock(open(os.__file__), fcntl.LOCK_EX | fcntl.LOCK_NB)",
+    "lockf": "import fcntl\nfcntl.lockf(open('/dev/null', 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)",
+    "shared lockf": "import fcntl\nfcntl.lockf(open(os.__file__), fcntl.LOCK_SH)",
+    "by description": "import fcntl\nfcntl.fcntl(open('/dev/null', 'w'), 37, bytes(32))",
+    "lease": "import fcntl\nfcntl.fcntl(open(os.__file__), 1024, 0)",
+}
+
+
+def test_no_locks_that_others_see(attempt):
+    found = {name: attempt(act) for name, act in LOCKS.items()}
+    assert {name: what for name, what in found.items() if what not in ("EPERM", "EINVAL")} == {}
+
+
 def test_clone3_does_not_exist(attempt):
     assert attempt("check(libc.syscall(435, 0, 0))") == "ENOSYS"
 
@@ -129,6 +167,7 @@ KERNEL = {
     "a terminal's input": "import fcntl, termios\nfcntl.ioctl(3, termios.TIOCSTI, b'x')",
     "x32": "check(libc.syscall(0x40000000 | 39))",
     "x32 fork": "check(libc.syscall(0x40000000 | 57))",
+    "wait for all processors": "check(libc.syscall(324, 1, 0))",
     "a number of the future": "check(libc.syscall(999))",
 }
 OTHERWISE = {"a terminal's input": "ENOTTY", "hard link": "EPERM", "chown": "EPERM"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Job, Limits, Outcome, Sandbox, examine
+from codea1_env.sandbox import Job, Limit, Limits, Outcome, Sandbox, examine
 
 LEVELS = ("process",)
 
@@ -204,3 +204,34 @@ def test_no_secret_in_the_environment(arena):
     assert "PATH=" in result.value
     assert os.environ["ATTACK_TOKEN"] not in result.value
     assert str(Path.home()) not in result.value
+
+
+# A thread that sleeps, made by clone with CLONE_VFORK: the caller waits for it in state D.
+IN_STATE_D = """
+import ctypes, mmap, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def wait():
+    page = mmap.mmap(-1, 1 << 16, prot=7)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    code = bytes.fromhex("48c7c0380000000f05" "4885c0" "7401" "c3" "48bf") + struct.pack("<Q", base + 0x8000)
+    code += bytes.fromhex("31f6" "b823000000" "0f05" "31ff" "b83c000000" "0f05")
+    page[:len(code)] = code
+    page[0x8000:0x8010] = struct.pack("<qq", 100, 0)
+    return ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_long] * 5)(base)(0x154f00, base + 0xf000, 0, 0, 0)
+def f(x):
+    wait()
+    return x + 1
+"""
+
+
+def test_a_program_in_state_d_has_its_wall_limit_and_no_more(arena):
+    if os.uname().machine != "x86_64":
+        pytest.skip("code of x86-64")
+    limits = Limits(call_cpu_time=0.5, call_wall_time=1.0)
+    started = time.monotonic()
+    (result,) = arena.sandbox.call(IN_STATE_D, "f", [((1,), {})], limits=limits)
+    assert (result.outcome, result.limit) == (Outcome.TIMEOUT, Limit.WALL_TIME)
+    assert arena.replies(IN_STATE_D, 1, limits=limits) == [Outcome.TIMEOUT]
+    script = arena.sandbox.run_script(f"{IN_STATE_D}\nf(1)", limits=limits)
+    assert script.outcome is Outcome.TIMEOUT
+    assert time.monotonic() - started < 3 * 3 * limits.call_wall_time

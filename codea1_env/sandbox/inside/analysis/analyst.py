@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> None:
     receive, send = (int(argument) for argument in arguments)
     limit_job(_MEMORY, _CPU_SECONDS)
     limit_resources()
-    limit_child(own_user=False)
+    limit_child(counted_apart=False)
     gain_nothing()
     hide()
     # Syntax trees are many objects and no cycles: looking for cycles in them takes a tenth of the time.

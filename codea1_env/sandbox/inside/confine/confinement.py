@@ -67,13 +67,15 @@ class Confinement:
     Args:
         settings: The worker's settings.
         may_change_user: Whether the worker may give its children another user number.
+        own_users: Whether the worker has a user namespace of its own, in which the kernel counts threads apart.
 
     Raises:
         OSError: The kernel does not offer what the level needs.
     """
 
-    def __init__(self, settings: Settings, may_change_user: bool) -> None:
+    def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
+        self._own_users = own_users
         self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
         self._folder = os.path.join(namespaces.SCRATCH, "program", "files")
         self._rules: privileges.Ruleset | None = None
@@ -95,6 +97,11 @@ class Confinement:
         self.change_user = False
         if self.settings.scratch:
             self._give_folder()
+
+    @property
+    def counts_threads(self) -> bool:
+        """Whether its children's threads are limited, since they are counted apart from those of others."""
+        return self.change_user or self._own_users
 
     def _mount_folder(self) -> None:
         namespaces.mount_empty(self._folder)
@@ -165,11 +172,11 @@ class Confinement:
         # The functions of the module `signal` make enums. SIGPIPE stays ignored, as in every Python program:
         # a supervisor that has ended must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-        privileges.limit_child(own_user=self.change_user)
+        privileges.limit_child(self.counts_threads)
         if self.settings.at_least("process"):
             if self.change_user:
                 privileges.become(self.settings.user)
-            elif os.geteuid() == 0 or self.settings.level == "namespaces":
+            else:
                 privileges.drop_capabilities()
             privileges.hide()
 

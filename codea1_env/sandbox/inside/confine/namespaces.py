@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import sys
 from collections.abc import Iterable
 
 from .privileges import check, libc
@@ -52,11 +54,39 @@ def enter() -> bool:
     """
     if os.geteuid() == 0 and libc.unshare(_ALL) == 0:
         return False
+    _unshare_users(_ALL)
+    return True
+
+
+def _unshare_users(others: int = 0) -> None:
     user, group = os.geteuid(), os.getegid()
-    check(libc.unshare(_ALL | _NEWUSER), "unshare")
+    check(libc.unshare(others | _NEWUSER), "unshare")
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
+
+
+def counts_threads() -> bool:
+    """Whether the kernel counts the threads of a user in each user namespace apart, as it does from 5.14 on."""
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return version is not None and tuple(map(int, version.groups())) >= (5, 14)
+
+
+def enter_own_users() -> bool:
+    """Go on in a user namespace, and no other, if this process may. The user and its rights stay the same.
+
+    Returns:
+        Whether it may. It is tried in a child first: who has no place in a namespace cannot leave it any more.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _unshare_users()
+        finally:
+            os._exit(1 if sys.exc_info()[0] else 0)
+    if os.waitpid(pid, 0)[1] != 0:
+        return False
+    _unshare_users()
     return True
 
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 PR_GET_NO_NEW_PRIVS = 39
 _CAPABILITY_VERSION_3 = 0x20080522
-_MAX_PROCESSES = 64
+MAX_THREADS = 64
+"""Of the children of a worker, where the kernel counts them apart."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -81,18 +82,19 @@ def limit_resources() -> None:
     limit(resource.RLIMIT_FSIZE, 1 << 20)
     limit(resource.RLIMIT_MEMLOCK, 0)
     limit(resource.RLIMIT_MSGQUEUE, 0)
+    limit(resource.RLIMIT_SIGPENDING, MAX_THREADS)
 
 
-def limit_child(own_user: bool) -> None:
+def limit_child(counted_apart: bool) -> None:
     """Set the limits that only a child can have.
 
     Args:
-        own_user: Whether the worker's children have a user number that nobody else has. Only then may
-            processes be counted: the kernel counts all of a user's threads together.
+        counted_apart: Whether the worker's children have a user number or a user namespace that nobody else has. Only
+            then may threads be limited: the kernel counts all of a user's threads together.
     """
     limit(resource.RLIMIT_NOFILE, 64)
-    if own_user:
-        limit(resource.RLIMIT_NPROC, _MAX_PROCESSES)
+    if counted_apart:
+        limit(resource.RLIMIT_NPROC, MAX_THREADS)
 
 
 class _CapabilityHeader(ctypes.Structure):

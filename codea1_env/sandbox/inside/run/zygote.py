@@ -22,6 +22,7 @@ import json
 import os
 import platform
 import random
+import resource
 import select
 import signal
 import socket
@@ -33,7 +34,13 @@ from typing import Any
 
 from ..confine import namespaces, probes
 from ..confine.confinement import Confinement, Settings
-from ..confine.privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from ..confine.privileges import (
+    MAX_THREADS,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    prctl,
+)
 from ..preimported import COMMON, PARTS, PREIMPORTED, TESTING
 from ..start import no_hooks
 from . import running
@@ -45,8 +52,11 @@ _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
 _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _MOST_SETTINGS = 1 << 18
-_MOST_DIGITS = (
-    50_000  # of an integer that is printed or read: as the evaluator of LiveCodeBench has it
+_MOST_DIGITS = 50_000
+"""Of an integer that is printed or read: as the evaluator of LiveCodeBench has it."""
+_THREADS_OF_ALL = (
+    "not limited: the kernel counts them with those of this user's other processes (ulimit -u), so that a program "
+    "can take them from others; it needs Linux 5.14 and user namespaces, or root and Python where others may read it"
 )
 
 
@@ -318,15 +328,18 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
 
 
 def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
-    may_change_user = True
+    may_change_user, own_users = True, False
     if settings.level == "namespaces":
         may_change_user = _enter_namespaces(settings, control)
+        own_users = not may_change_user and namespaces.counts_threads()
+    elif settings.at_least("process") and os.geteuid() != 0 and namespaces.counts_threads():
+        own_users = namespaces.enter_own_users()
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
     os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
     _preimport(settings)
     _seed_generators()
-    confinement = Confinement(settings, may_change_user)
+    confinement = Confinement(settings, may_change_user, own_users)
     confinement.harden_worker()
     can_read = probes.CONTROLS[0]
     if confinement.change_user and probes.run(confinement).get(can_read) != "allowed":
@@ -344,12 +357,18 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     found["children's user"] = (
         "a number of their own" if confinement.change_user else "the worker's"
     )
+    found["children's threads"] = (
+        f"at most {MAX_THREADS}, counted apart" if confinement.counts_threads else _THREADS_OF_ALL
+    )
     return confinement, found
 
 
 def main(arguments: list[str]) -> None:
     """Start the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Of its own memory nothing is limited but what cannot be changed; of its children's, what each job says.
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))

@@ -1,0 +1,124 @@
+"""In how many ways a reference is run, so that what changes shows: under hash seeds, and with sets in the other order.
+
+A value that depends on the order of a set, on time or on chance is no value: a program as good as the reference returns
+another. One run is enough for a reference of whose text that is known (`codea1_env.reading.steadiness`), once its
+golden tests have given the same under all seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from codea1_env.problems import Problem
+from codea1_env.reading.steadiness import look_at
+from codea1_env.reading.turned import turned
+from codea1_env.responses import Test, parse_suites
+from codea1_env.sandbox import Sandbox
+from codea1_env.support.texts import LRUCache, in_batches
+
+SEEDS = (0, 1, 2, 3)
+_GOLDEN = 16
+_GOLDEN_CHARS = 20_000
+_SETS = (b"<", b">")  # what a marshalled set and frozenset begin with
+
+Asked = tuple[str, str]
+"""Text of a reference, and its entry point."""
+
+
+class ReferenceRun(NamedTuple):
+    """One of the processes in which a reference makes calls."""
+
+    code: str
+    hash_seed: int
+    is_turned: bool = False
+    """Whether sets have the other order in it: then only a value that it returns says anything."""
+
+
+class _Known(NamedTuple):
+    """What is known of a reference."""
+
+    is_steady: bool
+    is_confirmed: bool = False
+    turned: str | None = None
+
+
+# For all referees of this process: it is known of the text alone.
+_known = LRUCache[Asked, _Known]()
+
+
+def has_sets(test: Test) -> bool:
+    """Whether the arguments of a call may hold a set, whose order a reference could show."""
+    return any(each in test.call for each in _SETS)
+
+
+def is_confirmed(asked: Asked) -> bool:
+    """Whether one run of a reference says what all would."""
+    known = _known.get(asked)
+    return known is not None and known.is_steady and known.is_confirmed
+
+
+def look(references: Sequence[Asked], sandbox: Sandbox) -> None:
+    """Find out of references whether their text allows one run."""
+    new = [each for each in dict.fromkeys(references) if _known.get(each) is None]
+    found = in_batches(
+        new,
+        lambda asked: len(asked[0]),
+        lambda batch: sandbox.analyse(look_at, batch),
+        lambda asked, error: (False, False),
+    )
+    for each, (free, orderless) in zip(new, found, strict=True):
+        _remember(each, _Known(free and orderless))
+
+
+def may_be_steady(asked: Asked) -> bool:
+    """Whether a reference has a text that allows one run, and nothing was seen that speaks against it."""
+    known = _known.get(asked)
+    return known is not None and known.is_steady
+
+
+def settle(asked: Asked, steady: bool) -> None:
+    """Remember what its golden tests have shown of a reference."""
+    known = _known.get(asked) or _Known(False)
+    _remember(asked, known._replace(is_steady=known.is_steady and steady, is_confirmed=True))
+
+
+def all_runs(asked: Asked, sandbox: Sandbox, *, sets: bool) -> list[ReferenceRun]:
+    """Return the runs of a reference of which nothing is known.
+
+    Args:
+        asked: The reference.
+        sandbox: Where its text is changed.
+        sets: Whether sets may play a part.
+    """
+    runs = [ReferenceRun(asked[0], seed) for seed in SEEDS]
+    if not sets:
+        return runs
+    known = _known.get(asked) or _Known(False)
+    if known.turned is None:
+        [text] = in_batches(
+            [asked],
+            lambda asked: len(asked[0]),
+            lambda batch: sandbox.analyse(turned, batch),
+            lambda asked, error: "",
+        )
+        known = known._replace(turned=text)
+        _remember(asked, known)
+    return [*runs, ReferenceRun(known.turned, 0, is_turned=True)] if known.turned else runs
+
+
+def _remember(asked: Asked, known: _Known) -> None:
+    _known.put(asked, known, len(asked[0]) + len(known.turned or ""))
+
+
+def golden_tests(problem: Problem, sandbox: Sandbox) -> Sequence[Test]:
+    """Return some golden tests of a problem, as calls."""
+    texts: list[str] = []
+    left = _GOLDEN_CHARS
+    for text in problem.tests[:_GOLDEN]:
+        left -= len(text)
+        if left < 0:
+            break
+        texts.append(text)
+    [suite] = parse_suites([("\n".join(texts), problem)], sandbox)
+    return suite.tests[:_GOLDEN]
