@@ -177,10 +177,6 @@ def answer_calls(
     return Answers(load, replies, used, times, load_time)
 
 
-def _is_timeout(reply: bytes | TestResult | None) -> bool:
-    return isinstance(reply, TestResult) and reply.outcome is Outcome.TIMEOUT
-
-
 def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
     """Return what is left of the run's limits; they stay positive, as limits must."""
     return replace(
