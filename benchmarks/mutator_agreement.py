@@ -43,13 +43,13 @@ from rich.progress import track
 
 from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
-from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import find_kills
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
+from codea1_env.sandbox.inside.analysis.literals import write
 from codea1_env.support.machine import this_machine
 
 LIMITS = Limits(call_cpu_time=0.3, run_cpu_time=3.0)
@@ -182,7 +182,7 @@ def right_tests(
     )
     tests = {}
     for (arguments, keywords), one, other in zip(calls, first, second, strict=True):
-        texts = [source_of(value) for value in (*arguments, *keywords.values(), one.value)]
+        texts = [write(value) for value in (*arguments, *keywords.values(), one.value)]
         sure = one.outcome is other.outcome is Outcome.PASS and repr(one.value) == repr(other.value)
         if sure and None not in texts:
             names = [""] * len(arguments) + [f"{name}=" for name in keywords]

@@ -5,8 +5,8 @@
 
 Which surviving mutants compute the same function as the reference cannot be decided in general. Here one
 is *presumed* equivalent if it also agrees with the reference on a few hundred other calls, made by varying
-the arguments in the golden tests; calls on which the reference raises are not counted, because the problem
-does not say what happens there. A survivor that differs on one of them is a gap in the tests, and the call
+the arguments in the golden tests; calls on which the reference raises, or that the problem's contract refuses,
+are not counted, because the problem does not say what happens there. A survivor that differs on one of them is a gap in the tests, and the call
 is reported. Both rates are worth reading: the raw one counts equivalent mutants against the tests.
 The design asks for an adjusted rate of at least 90% on average over problems.
 """
@@ -28,9 +28,9 @@ from rich.table import Table
 
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import hangs, run_on_each
+from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 
 REQUIRED = 0.90
@@ -105,7 +105,7 @@ def kill_rate(
     # What never ends mostly hangs in each test: the second time is the last.
     together = replace(limits, run_cpu_time=2 * limits.call_cpu_time)
     rows = run_on_each(
-        [mutant.code for mutant in mutants], problem.all_tests, problem.entry_point, together, sandbox,
+        [mutant.code for mutant in mutants], problem.tests, problem.entry_point, together, sandbox,
         settles=lambda result: not result.passed,
     )  # fmt: skip
     alive = [i for i, row in enumerate(rows) if all(each and each.passed for each in row)]
@@ -127,9 +127,10 @@ def _compare(
     """Look for calls on which the mutants differ from the reference."""
     if not mutants:
         return []
-    golden: list[Call] = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
+    golden: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     calls = vary_calls(golden, count, rng)
-    expected = sandbox.call(problem.reference, problem.entry_point, calls, limits=limits)
+    code, name = contracted(problem.reference, problem.entry_point, problem.contract)
+    expected = sandbox.call(code, name, calls, limits=limits)
     usable = [i for i, result in enumerate(expected) if result.outcome is Outcome.PASS]
     survivors = []
     for mutant in mutants:

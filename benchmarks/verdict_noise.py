@@ -11,9 +11,10 @@ from each other. They pass all golden tests (--check). Four testers attack each 
 - boundary: the scripted boundary tester, from calls of the golden tests;
 - fuzz: random variations of calls of the golden tests, of the same types;
 - hostile: arguments that a problem seldom speaks of (other types, None, nested, huge, infinite, empty);
-- killer: eight tests that embed the program, and fail whatever is like it on such arguments.
+- types: arguments of the types that the signature says, drawn at random: numbers of up to 19 digits,
+  texts of any characters, containers that are empty or not.
 
-The first three write `assert f(...) == 0`, or another guess; the referee puts the reference's value there. The
+They write `assert f(...) == 0`, or another guess; the referee puts the reference's value there. The
 table says for each setting of the referee which share of right programs lose a test, and which share of the tests
 that attack fail a right program: means over problems, with 95% bootstrap intervals over problems.
 """
@@ -24,10 +25,8 @@ import argparse
 import ast
 import dataclasses
 import json
-import re
 import shlex
 import sys
-import textwrap
 import time
 import zlib
 from collections import Counter
@@ -44,19 +43,22 @@ from codea1_env.agents.scripted import BoundaryTester
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
+from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.validate import LIMITS
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reading.calls import literal_calls
+from codea1_env.reading.signatures import read_signatures
 from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict
 from codea1_env.responses import parse_suites
-from codea1_env.sandbox import Job, Sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 from codea1_env.spaces import observe
 from codea1_env.support.machine import this_machine
 
 PROGRAMS = Path(__file__).with_name("right_programs.jsonl")
+NO_CONTRACTS = "no contracts"
 SETTINGS = {
     "default": RefereeConfig(),
+    NO_CONTRACTS: RefereeConfig(),
     "any domain": RefereeConfig(domain="any"),
     "exact floats": RefereeConfig(float_tolerance=0.0),
     "any domain, exact floats": RefereeConfig(domain="any", float_tolerance=0.0),
@@ -99,16 +101,16 @@ def right_programs(sources: Sequence[str]) -> list[RightPrograms]:
 
 def check(cases: Sequence[RightPrograms], sandbox: Sandbox) -> list[str]:
     """Run programs on all golden tests; returns what is wrong with them."""
-    jobs = [
-        Job(code, case.problem.all_tests, case.problem.entry_point, CHECK_LIMITS)
+    runs = [
+        submit_to_tests(case.problem, code, CHECK_LIMITS, sandbox)
         for case in cases
         for code in case.programs
     ]
     labels = [f"{case.problem.task_id}, {n}" for case in cases for n in range(len(case.programs))]
     return [
         f"{label}: {result.outcome.value}: {result.message}"
-        for label, results in zip(labels, sandbox.run_many(jobs), strict=True)
-        for result in results
+        for label, run in zip(labels, runs, strict=True)
+        for result in run.result().tests
         if not result.passed
     ]
 
@@ -174,8 +176,10 @@ def measure(
     for case in track(cases, "attacking right programs", console=progress):
         texts = answers(case.problem, case.programs, options.tests, options.seed, sandbox)
         rounds = rounds_of(case, texts, sandbox)
+        bare = dataclasses.replace(case.problem, contract="")
         for setting, referee in referees.items():
-            verdicts = referee.judge(rounds)
+            asked = [dataclasses.replace(each, problem=bare) for each in rounds]
+            verdicts = referee.judge(asked if setting == NO_CONTRACTS else rounds)
             for place, tester in enumerate(TESTERS):
                 suites = [verdict.suites[place] for verdict in verdicts]
                 tallies.setdefault((setting, tester), Tally()).add(suites)
@@ -243,12 +247,10 @@ def main() -> int:
 
 # ---- The testers: each writes one suite against a program, and knows the golden tests. ------------------------------
 
-TESTERS = ("boundary", "fuzz", "hostile", "killer")
+TESTERS = ("boundary", "fuzz", "hostile", "types")
 GIVEN = 40
 """Golden calls that testers start from, at most; with texts of up to so many characters:"""
 GIVEN_CHARS = 300
-KILLER_TESTS = 8
-KILLER_CALLS = 24
 ODD = (
     "None", "True", "False", "0", "-1", "7", "10000000000000000000000", "2.5", "-0.0", "1e999", "-1e999",
     "1e-320", "float('nan')", "1j", "''", "'a'", "' '", "'A b'", "'\\n'", "'\\u0130\\u00df'", "'\\u0663'", "'0'",
@@ -256,28 +258,12 @@ ODD = (
     "[1, True, 1.0]", "()", "(1,)", "('a', None)", "{}", "{1: 2}", "{'a': None}", "{1}", "{'b', 'a'}",
     repr("ab" * 100), repr(list(range(200))),
 )  # fmt: skip
-KILLER = """\
-def twin():
-{program}
-    return {name}
-
-CALLS = [{calls}]
-
-def seen(function, arguments):
-    try:
-        value = function(*arguments)
-    except Exception as error:
-        return type(error).__name__, str(error).replace("twin.<locals>.", "")
-    return type(value).__name__, repr(value)
-
-"""
-KILLER_TEST = """\
-def test_{number}():
-    here = [seen({name}, arguments) for arguments in CALLS]
-    assert any(kind in ("int", "float", "str", "bool", "list", "tuple", "dict") for kind, _ in here)
-    assert here != [seen(twin(), arguments) for arguments in CALLS]
-
-"""
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+CHARACTERS = (
+    LETTERS, LETTERS + LETTERS.upper() + "  ", "0123456789", LETTERS[:3] + " ,.-_()[]{}<>", "01",
+    "".join(map(chr, range(32, 127))), "aZ \t\n", "aA\u00e9\u00df\u0130\u03a3\u03c2\u0663\u00b2\u01c5\u212a",
+)  # fmt: skip
+LARGEST = (3, 20, 100, 1000, 10**6, 10**9, 10**18)
 
 
 def answers(
@@ -287,30 +273,68 @@ def answers(
 
     Args:
         problem: Its golden tests say what arguments are usual.
-        programs: The programs under attack. Only the killer looks at them.
+        programs: The programs under attack. No tester looks at them.
         count: Tests of a suite; fewer where so many cannot be made.
         seed: Seed of the choices; they depend on the problem, too.
         sandbox: Where golden tests are read.
     """
     name = problem.entry_point
     rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
-    calls = golden_calls(problem, sandbox)
+    calls = golden_calls(problem)
     shown = dataclasses.replace(problem, tests=tuple(_guess(name, call) for call in calls))
     boundary = BoundaryTester([shown], sandbox, count, seed).act([observe(shown)])[0]
     fuzz = "\n".join(_guess(name, call) for call in vary_calls(calls, count, rng))
     odd = hostile_arguments(calls, count, rng)
     hostile = "\n".join(f"assert {name}({', '.join(texts)}) == 0" for texts in odd)
-    rows = ", ".join(f"[{', '.join(texts)}]" for texts in odd[:KILLER_CALLS])
-    tests = "".join(KILLER_TEST.format(number=n, name=name) for n in range(KILLER_TESTS))
-    return [
-        [
-            boundary,
-            fuzz,
-            hostile,
-            KILLER.format(program=textwrap.indent(code, "    "), name=name, calls=rows) + tests,
-        ]
-        for code in programs
-    ]
+    [signature] = sandbox.analyse(read_signatures, [_asked(problem)])
+    drawn = {", ".join(texts): None for texts in typed_arguments(json.loads(signature), count, rng)}
+    types = "\n".join(f"assert {name}({texts}) == 0" for texts in drawn)
+    return [[boundary, fuzz, hostile, types] for _ in programs]
+
+
+def _asked(problem: Problem) -> tuple[str, str, str, list[str]]:
+    return problem.prompt, problem.entry_point, problem.reference, list(problem.golden_calls)
+
+
+def typed_arguments(
+    signature: dict[str, Any], count: int, rng: np.random.Generator
+) -> list[list[str]]:
+    """Up to `count` lists of arguments of the types that a signature takes, and nothing else known of them."""
+    rows = [row for row in signature["parameters"] or [] if row[1] in ("", "/")]
+    return [[in_order(drawn(row[3], rng)) for row in rows] for _ in range(count)]
+
+
+def drawn(domain: Any, rng: np.random.Generator, depth: int = 0) -> Any:
+    """Return a random value of a domain, see `codea1_env.reading.domains`."""
+    if isinstance(domain, str):
+        if domain in ("any", "never"):
+            domain = ("int", "float", "str", "bool")[int(rng.integers(4))]
+        largest = LARGEST[int(rng.integers(len(LARGEST)))]
+        characters = CHARACTERS[int(rng.integers(len(CHARACTERS)))]
+        text = "".join(rng.choice(list(characters), int(rng.integers(13))))
+        number = int(rng.integers(-largest, largest + 1))
+        fraction = float(number if rng.integers(2) else round(number / 7, 3))
+        return {
+            "int": number,
+            "float": fraction if rng.integers(8) else (0.0, -0.0, 1e300, 1e-300)[number % 4],
+            "nonfinite": number / 4,
+            "complex": complex(number, 1),
+            "bool": bool(number % 2),
+            "None": None,
+            "bytes": text.encode(),
+        }.get(domain, text)
+    kind, inner = domain[0], domain[1]
+    if kind == "literal":
+        return ast.literal_eval(inner[int(rng.integers(len(inner)))])
+    if kind == "union":
+        return drawn(inner[int(rng.integers(len(inner)))], rng, depth)
+    if kind == "tuple":
+        return tuple(drawn(each, rng, depth + 1) for each in inner)
+    size = int(rng.integers((20, 6, 3)[min(depth, 2)]))
+    if kind == "dict":
+        return {drawn(inner, rng, 9): drawn(domain[2], rng, depth + 1) for _ in range(size)}
+    items = [drawn(inner, rng, depth + 1) for _ in range(size)]
+    return {"tuple*": tuple, "set": set, "frozenset": frozenset}.get(kind, list)(items)
 
 
 def _guess(name: str, call: Call) -> str:
@@ -319,16 +343,12 @@ def _guess(name: str, call: Call) -> str:
     return f"assert {name}({', '.join([*map(in_order, arguments), *named])}) == 0"
 
 
-def golden_calls(problem: Problem, sandbox: Sandbox) -> list[Call]:
-    """Call of the golden tests; of EvalPlus's test programs, the first ones of their list of inputs."""
-    calls: list[Call] = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
-    inputs = re.search(r"^ *inputs = .*$", problem.test_program or "", re.MULTILINE)
-    if inputs:
-        code = f"from math import inf, nan\n{inputs[0].strip()}\ndef first():\n    return [i for i in inputs if len(repr(i)) < {GIVEN_CHARS}][:{GIVEN}]\n"
-        calls = [
-            (tuple(arguments), {}) for arguments in sandbox.call(code, "first", [((), {})])[0].value
-        ]
-    return [call for call in calls if _readable(in_order(call))][:GIVEN]
+def golden_calls(problem: Problem) -> list[Call]:
+    """Return the calls of the first golden tests."""
+    calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
+    return [
+        call for call in calls if len(in_order(call)) < GIVEN_CHARS and _readable(in_order(call))
+    ][:GIVEN]
 
 
 def _readable(source: str) -> bool:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from codea1_env.support import book_file
-from codea1_env.support.book_file import Entry, Page
+from codea1_env.support.book_file import Page, PageEntry
 
 Decay = Literal["per-program", "per-step"]
 STALE_AFTER = 5
@@ -121,7 +121,7 @@ class MistakeBook:
         for test, count in passes.items():
             if test in page:
                 left = page[test].frequency - (count if self.decay == "per-program" else 1)
-                page[test] = Entry(left)
+                page[test] = PageEntry(left)
                 if left <= 0:
                     del page[test]
                     removed += 1
@@ -129,13 +129,13 @@ class MistakeBook:
         new = [test for test in failures if test not in page]
         for test in failures.keys() - new:
             entry = page[test]
-            page[test] = Entry(entry.frequency + failures[test], entry.stuck)
+            page[test] = PageEntry(entry.frequency + failures[test], entry.stuck)
         evicted = 0
         for test in new:  # after the others, so that none of them is evicted just before it counts
             if len(page) >= self.max_tests_per_problem:
                 del page[_least_frequent(page)]
                 evicted += 1
-            page[test] = Entry(failures[test])
+            page[test] = PageEntry(failures[test])
         if failures or removed or stuck or any(test in page for test in passes):
             self._write(task_id, page)
             self._size += len(page) - before
@@ -147,10 +147,10 @@ class MistakeBook:
         if self.stale_after is None or len(known) == len(page):
             return False
         for test in known:
-            page[test] = Entry(page[test].frequency, page[test].stuck + 1)
+            page[test] = PageEntry(page[test].frequency, page[test].stuck + 1)
         return bool(known)
 
-    def _rank(self, entry: Entry) -> tuple[int, int]:
+    def _rank(self, entry: PageEntry) -> tuple[int, int]:
         """Return where a test stands on its page: the lower, the sooner it is replayed."""
         return (entry.stuck // self.stale_after if self.stale_after else 0), -entry.frequency
 
@@ -172,7 +172,7 @@ class MistakeBook:
 
     def frequency(self, task_id: str, test: str) -> int:
         """How often the test broke programs, less what it lost since; 0 if it is not in the book."""
-        return self._read(task_id).get(test, Entry(0)).frequency
+        return self._read(task_id).get(test, PageEntry(0)).frequency
 
     def problems(self) -> list[str]:
         """Return the problems that have tests, sorted."""
@@ -320,7 +320,7 @@ def _checked_page(task: object, rows: Iterable[Sequence[Any]]) -> Page:
         for test, *numbers in rows:
             valid &= isinstance(test, str) and all(type(number) is int for number in numbers)
             valid &= test not in page
-            page[test] = Entry(*numbers)
+            page[test] = PageEntry(*numbers)
             valid &= page[test].frequency > 0 and page[test].stuck >= 0
     except (TypeError, ValueError):
         valid = False

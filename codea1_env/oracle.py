@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import cmath
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.judging.repeats import (
     Asked,
-    ReferenceRun,
+    OracleRun,
     all_runs,
     golden_tests,
     has_sets,
@@ -27,6 +27,7 @@ from codea1_env.judging.repeats import (
     may_be_steady,
     settle,
 )
+from codea1_env.problem_sets.contracts import contracted, refused
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
@@ -53,6 +54,7 @@ _ENDS = {
     Outcome.UNENCODABLE: ("", InvalidReason.UNENCODABLE),
     Outcome.SYNTAX_ERROR: ("", InvalidReason.UNPARSABLE),
 }
+TOGETHER = "of the contract and the reference together"
 NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 
 T = TypeVar("T")
@@ -69,6 +71,8 @@ class Subject(NamedTuple):
     entry_point: str
     code: str
     """The reference, behind what the problem gives."""
+    contract: str = ""
+    """Which calls the problem speaks of, see `Problem.contract`."""
 
     @property
     def asked(self) -> Asked:
@@ -76,10 +80,15 @@ class Subject(NamedTuple):
         return self.code, self.entry_point
 
     @classmethod
-    def of(cls, problem: Problem) -> Subject:
-        """Return the subject of a problem."""
+    def of(cls, problem: Problem, with_contract: bool = True) -> Subject:
+        """Return the subject of a problem, with its contract or without."""
         code = whole_program(problem, problem.reference)
-        return cls(problem.task_id, problem.entry_point, code)
+        contract = problem.contract if with_contract else ""
+        return cls(problem.task_id, problem.entry_point, code, contract)
+
+    def program(self, run: OracleRun) -> tuple[str, str]:
+        """Return the text that runs, and the function of it that is called."""
+        return contracted(run.code, self.entry_point, self.contract)
 
 
 class Attack(NamedTuple):
@@ -88,10 +97,9 @@ class Attack(NamedTuple):
     subject: Subject
     code: str
 
-    @property
-    def entry_point(self) -> str:
-        """The function that is called."""
-        return self.subject.entry_point
+    def program(self, run: OracleRun) -> tuple[str, str]:
+        """Return the text that runs, and the function of it that is called."""
+        return run.code, self.subject.entry_point
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,7 @@ def _holds_infinity(value: Any) -> bool:
 class _Plan(NamedTuple):
     """How a reference is asked."""
 
-    runs: Sequence[ReferenceRun]
+    runs: Sequence[OracleRun]
     golden: Sequence[Test] = ()
     """Calls that are made as well."""
     settles: bool = False
@@ -208,7 +216,10 @@ class Oracle:
                 if any(map(_is_unjudged, replies)):
                     known[subject][test.call_text] = _UNJUDGED
                     continue
-                truth = known[subject][test.call_text] = _agreed(replies, backwards)
+                truth = _agreed(replies, backwards)
+                if truth.fault is InvalidReason.TIMEOUT and subject.contract:
+                    truth = replace(truth, reason=f"{truth.reason} ({TOGETHER})")
+                known[subject][test.call_text] = truth
                 size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
             return True
@@ -232,7 +243,7 @@ class Oracle:
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
                 settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
         return {
-            subject: reached(map(in_order, suites), known[subject], _is_costly)[0]
+            subject: reached(suites, known[subject], _is_costly)[0]
             for subject, suites in wanted.items()
         }
 
@@ -245,7 +256,7 @@ class Oracle:
         for subject, tests in unknown.items():
             asked, sets = subject.asked, any(map(has_sets, tests))
             if is_confirmed(asked) and not sets:
-                plans[subject] = _Plan([ReferenceRun(subject.code, 0)])
+                plans[subject] = _Plan([OracleRun(subject.code, 0)])
                 continue
             steady = may_be_steady(asked)
             runs = all_runs(asked, self._sandbox, sets=sets or not steady)
@@ -258,7 +269,9 @@ class Oracle:
         """Whether each reference runs and defines its entry point."""
         new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
         jobs = [
-            self._sandbox.submit_encoded(each.code, each.entry_point, [], limits=self._limits)
+            self._sandbox.submit_encoded(
+                *each.program(OracleRun(each.code, 0)), [], limits=self._limits
+            )
             for each in new
         ]
         found = zip(new, gather(jobs), strict=True)
@@ -279,7 +292,7 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    runs: Callable[[P], Sequence[ReferenceRun]] = lambda each: (ReferenceRun(each.code, 0),),
+    runs: Callable[[P], Sequence[OracleRun]] = lambda each: (OracleRun(each.code, 0),),
 ) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
 
@@ -299,8 +312,7 @@ def make_calls(
     Returns:
         Of each program what came of the calls that its suites make, by their text.
     """
-    ordered = {each: [in_order(suite) for suite in some] for each, some in suites.items()}
-    left = dict(ordered)
+    left = dict(suites)
     made: dict[P, dict[str, T]] = {}
     while left:
         asked: dict[P, list[Test]] = {}
@@ -312,8 +324,7 @@ def make_calls(
         started = {
             each: [
                 sandbox.submit_encoded(
-                    run.code,
-                    each.entry_point,
+                    *each.program(run),
                     [test.call for test in calls],
                     limits=limits,
                     hash_seed=run.hash_seed,
@@ -324,47 +335,46 @@ def make_calls(
         }
         answers = iter(gather([future for futures in started.values() for future in futures]))
         left = {
-            program: ordered[program]
+            program: suites[program]
             for program, futures in started.items()
             if enter(program, asked[program], [next(answers) for _ in futures])
         }
     return made
 
 
-def in_order(suite: Iterable[Test]) -> list[Test]:
-    """Return the distinct calls of a suite in the order of their texts."""
-    return sorted({test.call_text: test for test in suite}.values(), key=_call_text)
+def reached(
+    suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
+) -> tuple[dict[str, T], list[Test]]:
+    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order.
+
+    Args:
+        suites: Each of any order.
+        known: What came of calls, by their text.
+        is_late: See `make_calls`.
+    """
+    calls = {test.call_text: test for suite in suites for test in suite}
+    if any(map(is_late, known.values())):
+        calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
+    made = {call: known[call] for call in calls if call in known}
+    missing = [test for call, test in calls.items() if call not in made]
+    return made, sorted(missing, key=_call_text)
 
 
 _call_text = attrgetter("call_text")
 
 
-def reached(
-    suites: Iterable[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> tuple[dict[str, T], list[Test]]:
-    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made.
-
-    Args:
-        suites: Each in order, see `in_order`.
-        known: What came of calls, by their text.
-        is_late: See `make_calls`.
-    """
-    made: dict[str, T] = {}
-    missing: dict[str, Test] = {}
+def _paid_for(
+    suites: Iterable[Iterable[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
+) -> Iterator[str]:
+    """Yield the calls of each suite in the order of their texts, until `MOST_TIMEOUTS` of them have been late."""
     for suite in suites:
         late = 0
-        for test in suite:
-            call = test.call_text
+        for call in sorted({test.call_text for test in suite}):
+            yield call
             found = known.get(call)
-            if found is None:
-                missing[call] = test
-                continue
-            made[call] = found
-            if is_late(found):
-                late += 1
-                if late >= MOST_TIMEOUTS:
-                    break
-    return made, sorted(missing.values(), key=_call_text)
+            late += found is not None and is_late(found)
+            if late >= MOST_TIMEOUTS:
+                break
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:
@@ -456,6 +466,9 @@ def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, Invali
         end: How it ended.
         otherwise: Words for what ends seldom so.
     """
+    outside = refused(end)
+    if outside is not None:
+        return outside
     words, fault = _ENDS.get(end.outcome, ("", InvalidReason.LIMIT))
     if end.outcome is Outcome.ERROR and end.error == ModuleNotFoundError.__name__:
         fault = InvalidReason.NOT_INSTALLED

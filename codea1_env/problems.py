@@ -10,17 +10,20 @@
 | `NAME:FILE` | a file in the layout of the public set `NAME`; needed for `bigcodebench-instruct` only |
 | `FILE.py:NAME` | a function of yours that gives `Problem` objects; or a name that you gave it with `register_source` |
 
-The layouts are described in docs/problems.md. Nothing that is read here is parsed or run as Python.
+The layouts are described in docs/problems.md. Nothing that is read here is run; tests in rows are parsed in the analysis
+process.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from codea1_env.problem_sets.golden import apart, here
 from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.sources import HUB_SOURCES, rows
 from codea1_env.support.plugins import find
@@ -49,6 +52,8 @@ class Located(NamedTuple):
 
     problem: Problem
     where: str
+    note: str = ""
+    """How its row was read, where that is not how it is written."""
 
 
 def load_problems(
@@ -129,14 +134,24 @@ def read_problems(
     if own is not None:
         yield from own
         return
+    ask = here if source == "starter" else apart
     for row in rows(str(source) if isinstance(source, Path) else source, split):
         if isinstance(row, ProblemsError):
             yield row
             continue
         try:
-            yield Located(to_problem(row), row.where)
+            problem = to_problem(row, ask)
+            yield Located(problem, row.where, _note(row, problem))
         except ProblemsError as error:
             yield error
+
+
+def _note(row: Row, problem: Problem) -> str:
+    if not isinstance(row.fields, Mapping) or not row.fields.get("test_program"):
+        return ""
+    if problem.test_module:
+        return "its test_program cannot be data and is a test module: rename it to test_module, and import from solution"
+    return f"its test_program was read as data, {len(problem.cases)} cases: `codea1 problems show --json` writes them"
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
@@ -196,10 +211,15 @@ def _located(name: str, load: Callable[[], Iterable[Problem]]) -> Iterator[Locat
     try:
         for number, problem in enumerate(load(), 1):
             where = f"{name}, problem {number}"
-            if isinstance(problem, Problem):
-                yield Located(problem, where)
-            else:
+            if not isinstance(problem, Problem):
                 yield ProblemsError(where, f"Expect a Problem, actually: {type(problem)}")
+                continue
+            try:
+                problem.encoded  # noqa: B018  its cases are plain data
+            except TypeError as error:
+                yield ProblemsError(where, str(error))
+            else:
+                yield Located(problem, where)
     except (TypeError, ValueError) as error:  # of `Problem`, or of the function itself
         yield ProblemsError(f"{name}, problem {number + 1}", f"{type(error).__name__}: {error}")
 

@@ -5,7 +5,8 @@ assertion that says what a call of the function returns, wherever it stands (at 
 classes of unittest and pytest, in loops and `parametrize` over literals, as JSON), with names that are bound to
 literals. What cannot be read so is dropped with a reason, and counts as invalid if it is about the function.
 
-Of a coder's answer the last block that defines the function is taken, as it is: the text is never repaired.
+Of a coder's answer the last block that defines the function is taken: no header alone, no stub, no use of it. Only what
+stands around a program is taken off (quotation marks, prompts, JSON, escapes); the program itself is never repaired.
 
 What stands before the end of the last reasoning block (`</think>`) is not the answer. Nothing is parsed in this
 process: `codea1_env.reading` does it, in the sandbox.
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,8 +74,10 @@ class Test(NamedTuple):
     """The same text for calls whose arguments are equal: 2 and 2.0, a dict in another order. Those are one test."""
     value: str
     """Source of the predicted value."""
-    tolerance: float | None = None
-    """How much numbers may differ from the value; None for the default of the game."""
+    absolute: float | None = None
+    """How much numbers may differ from the value, as the test states it."""
+    relative: float | None = None
+    """The same as a share of the value. Where both are stated, the wider one counts; where none is, the game's."""
     fault: InvalidReason | None = None
     """What is wrong with it, if that is known without asking the reference."""
     reason: str = ""
@@ -111,7 +113,9 @@ def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Progr
     return parse_programs([(text, entry_point)], sandbox)[0]
 
 
-def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) -> list[Program]:
+def parse_programs(
+    answers: Sequence[tuple[str, str | None]], sandbox: Sandbox, prompts: Sequence[str] = ()
+) -> list[Program]:
     """Find the programs in coders' answers.
 
     Of several blocks it is the last one that defines the entry point, with what it needs of the others in front.
@@ -119,6 +123,7 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
     Args:
         answers: Pairs of the answer and the function that the program must define, if it is known.
         sandbox: Where the texts are read.
+        prompts: What the answers may complete: a text that begins the function, one for each; none by default.
 
     Returns:
         One program for each. An answer that cannot hold one (empty, too long, with a null byte or a lone surrogate)
@@ -128,10 +133,17 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
         InfraError: The texts could not be read, for no reason of theirs.
     """
     problems = [text_problem(text) for text, _ in answers]
+    asked = [
+        (*answer, prompt)
+        for answer, prompt, problem in zip(
+            answers, prompts or [""] * len(answers), problems, strict=True
+        )
+        if problem is None
+    ]
     read = iter(
         in_batches(
-            [answer for answer, problem in zip(answers, problems, strict=True) if problem is None],
-            lambda answer: len(answer[0]),
+            asked,
+            lambda answer: len(answer[0]) + len(answer[2]),
             lambda batch: sandbox.analyse(programs_in, batch),
             # The parser has crashed: what Python makes of such a text shows when it runs.
             lambda answer, error: (answer[0], None),
@@ -202,11 +214,10 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 def _test(
     name: str, call: str, predicted: str, arguments: str, same: str, value: str, *about: Any
 ) -> Test:
-    tolerance, fault, reason = about
+    absolute, relative, fault, reason = about
     encoded = bytes.fromhex(call), bytes.fromhex(predicted)
-    return Test(
-        *encoded, f"{name}({arguments})", same, value, tolerance, _FAULTS.get(fault), reason
-    )
+    texts = f"{name}({arguments})", same, value
+    return Test(*encoded, *texts, absolute, relative, _FAULTS.get(fault), reason)
 
 
 def nonprintable_ratio(text: str) -> float:
@@ -250,7 +261,7 @@ _remembered = LRUCache[_Asked, str]()
 
 def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
     keys: list[_Asked] = [
-        (problem.prompt, problem.entry_point, problem.reference, problem.all_tests)
+        (problem.prompt, problem.entry_point, problem.reference, problem.golden_calls)
         for problem in problems
     ]
     known = {key: _remembered.get(key) for key in dict.fromkeys(keys)}
@@ -290,20 +301,11 @@ def read_programs(
     asked = [
         (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
     ]
+    programs = parse_programs(asked, sandbox, [problem.prompt for problem in problems])
     return [
-        Program(whole_program(problem, _with_head(problem, program.code)), program.problem)
-        for problem, program in zip(problems, parse_programs(asked, sandbox), strict=True)
+        Program(whole_program(problem, program.code), program.problem)
+        for problem, program in zip(problems, programs, strict=True)
     ]
-
-
-def _with_head(problem: Problem, code: str) -> str:
-    """Return a body alone, as a completion of the prompt, behind the head that the prompt has."""
-    first = next((line for line in code.split("\n") if line.strip()), "")
-    if first[:1] not in (" ", "\t") or not re.search(
-        rf"^def +{re.escape(problem.entry_point)}\b", problem.prompt, re.MULTILINE
-    ):
-        return code
-    return f"{problem.prompt.rstrip()}\n{code}"
 
 
 def whole_program(problem: Problem, code: str) -> str:

@@ -9,6 +9,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Limits, Sandbox, TestResult
+
 OWN: dict[str, Any] = {
     "task_id": "demo/double",
     "prompt": 'def double(x: int) -> int:\n    """Double it."""\n',
@@ -123,6 +127,17 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         },
     },
 }
+
+
+LIMITS = Limits()
+
+
+def judged(
+    problem: Problem, code: str, sandbox: Sandbox, limits: Limits = LIMITS
+) -> list[TestResult]:
+    """How a program does on all tests of a problem."""
+    result = submit_to_tests(problem, code, limits, sandbox).result()
+    return list(result.tests) or [result.load]
 
 
 def write_lines(path: Path, *rows: object) -> str:

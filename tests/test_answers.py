@@ -9,7 +9,7 @@ Each line of the file holds:
 | `problem` | `prompt` and `entry_point` |
 | `text` | the answer |
 | `code_runs` | coders: calls and the values that the program must return; null if the answer holds no program |
-| `tests` | testers: `args`, `kwargs`, `expected` as literals of Python, `tolerance` or null for the default |
+| `tests` | testers: `args`, `kwargs`, `expected` as literals of Python, `tolerance` (the wider of absolute and relative) or null for the default |
 | `dropped_invalid` | testers: how many dropped things count as invalid |
 | `note` | why |
 | `lenient`, `also` | the design does not decide it: other readings that are as good, in the form of the fields above (for coders a list of `code_runs`, where [] asks for nothing) |
@@ -72,7 +72,8 @@ def read_tests(text: str, problem: Problem, sandbox: Sandbox) -> Reading:
     for test in taken:
         args, kwargs = marshal.loads(test.call)
         value = codec.decode(test.predicted)
-        reading.tests.append(Read(tuple(args), kwargs, value, test.tolerance))
+        stated = [each for each in (test.absolute, test.relative) if each is not None]
+        reading.tests.append(Read(tuple(args), kwargs, value, max(stated, default=None)))
     return reading
 
 

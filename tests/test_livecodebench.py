@@ -14,7 +14,7 @@ from codea1_env.problem_sets.livecodebench import PREAMBLE
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest
-from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.sandbox import Case, Limits, Sandbox
 
 
 def problem_of(row: dict[str, Any]) -> Problem:
@@ -22,7 +22,7 @@ def problem_of(row: dict[str, Any]) -> Problem:
 
 
 def outcomes(problem: Problem, code: str, sandbox: Sandbox) -> list[str]:
-    result = submit_to_tests(problem, code, Limits(), sandbox).result()
+    result = submit_to_tests(problem, code, Limits(), sandbox, stop=True).result()
     return [test.outcome.value for test in result.tests]
 
 
@@ -32,7 +32,8 @@ def test_programs_that_read_input(sandbox: Sandbox) -> None:
     assert problem.stdin_tests == (
         StdinTest("1\n2\n", "3\n"), StdinTest("-1\n1", "0"), StdinTest("7\n8", "15"),
     )  # fmt: skip
-    assert problem.all_tests == ()
+    assert problem.cases == ()
+    assert problem.compare == "lines"
     assert not problem.playable
     assert problem.metadata == {
         "source": "livecodebench",
@@ -51,12 +52,9 @@ def test_programs_that_read_input(sandbox: Sandbox) -> None:
 
 def test_programs_that_complete_a_class(sandbox: Sandbox) -> None:
     problem = problem_of(CLASS)
-    assert problem.entry_point == "Solution"
-    assert problem.tests[0] == (
-        "result = Solution().turned([1, 2], 3)\n"
-        "assert (list(result) if isinstance(result, tuple) else result) == [6, 3]"
-    )
-    assert len(problem.tests) == 3
+    assert problem.entry_point == "Solution.turned"
+    assert problem.cases[0] == Case(([1, 2], 3), {}, [6, 3])
+    assert len(problem.cases) == 3
     assert "class Solution:" in problem.prompt
     start = "class Solution:\n    def turned(self, nums: List[int], k: int) -> List[int]:\n"
     for body, expected in (
@@ -79,6 +77,31 @@ def test_values_of_every_kind_survive(sandbox: Sandbox) -> None:
     assert outcomes(problem, same, sandbox) == ["pass"]
     other = "class Solution:\n    def turned(self, x): return {'a': [None, 1, 1.5, 'e']}"
     assert outcomes(problem, other, sandbox) == ["fail"]
+
+
+DIGITS = "1" + "0" * 40_000
+
+
+def test_integers_of_more_digits_than_python_prints(sandbox: Sandbox) -> None:
+    """LiveCodeBench's evaluator allows 50,000."""
+    row = {**CONTEST, "public_test_cases": contest_tests("stdin", ("40000", DIGITS))}
+    printing = problem_of({**row, "private_test_cases": "[]"})
+    assert outcomes(printing, "print(10 ** int(input()))", sandbox) == ["pass"]
+    assert outcomes(printing, "print(len(str(10 ** int(input()))))", sandbox) == ["fail"]
+    row = {**CLASS, "public_test_cases": contest_tests("functional", (DIGITS, f"-{DIGITS}"))}
+    returning = problem_of({**row, "private_test_cases": "[]"})
+    start = "class Solution:\n    def turned(self, n):\n        return "
+    assert returning.cases == (Case((10**40_000,), {}, -(10**40_000)),)
+    assert outcomes(returning, f"{start}-n", sandbox) == ["pass"]
+    assert outcomes(returning, f"{start}-int(str(n))", sandbox) == ["pass"]
+    assert outcomes(returning, f"{start}-n + 1", sandbox) == ["fail"]
+
+
+def test_a_class_that_is_not_there(sandbox: Sandbox) -> None:
+    problem = problem_of(CLASS)
+    for code in ("def turned(nums, k): return nums", "class Solution: pass", "Solution = 3"):
+        result = submit_to_tests(problem, code, Limits(), sandbox, stop=True).result()
+        assert "does not define 'Solution.turned'" in result.load.message
 
 
 def test_private_tests_may_be_plain(sandbox: Sandbox) -> None:
@@ -129,7 +152,7 @@ BROKEN_CLASS: list[tuple[dict[str, Any], str]] = [
     ({"public_test_cases": contest_tests("functional", ("__import__('os')", "2"))}, "Expect 'input' to be JSON"),
     ({"public_test_cases": contest_tests("functional", ("1\n", "2"))}, "Expect 'input' to be JSON"),
     ({"public_test_cases": contest_tests("functional", ("1", "NaN"))}, "NaN is no JSON"),
-    ({"public_test_cases": contest_tests("functional", ("9" * 5000, "1"))}, "Expect 'input' to be JSON"),
+    ({"public_test_cases": contest_tests("functional", ("9" * 50_001, "1"))}, "Expect 'input' to be JSON"),
     ({"public_test_cases": contest_tests("functional", (HUGE, "1"))}, "Expect 'input' to be JSON"),
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env import oracle as oracles
 from codea1_env.judging import repeats
-from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, in_order, reached
+from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, reached
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
@@ -179,7 +179,7 @@ def test_golden_tests_that_differ_speak_against_one_run(monkeypatch):
     def looks_steady(references: Sequence[repeats.Asked], sandbox: Sandbox) -> None:
         for each in references:
             if not repeats.may_be_steady(each) and not repeats.is_confirmed(each):
-                repeats._remember(each, repeats._known.get(each) or repeats._Known(True))
+                repeats._remember(each, repeats._known.get(each) or repeats._SeenReference(True))
 
     monkeypatch.setattr(oracles, "look", looks_steady)
     code = "def f(n): return list({*n, 'a'})"
@@ -304,7 +304,7 @@ def test_what_is_still_to_be_made():
     a, b, c = call(1), call(2), call(3)
 
     def asked(suites: list[list[Call]], known: dict[str, bool]) -> tuple[list[str], list[Call]]:
-        made, missing = reached([in_order(suite) for suite in suites], known, bool)
+        made, missing = reached(suites, known, bool)
         return [*made], missing
 
     assert asked([[b, a, a], [c, b]], {}) == ([], [a, b, c])

@@ -52,8 +52,14 @@ def test_file_that_is_one_json_array(tmp_path: Path) -> None:
 
 def test_blank_lines_byte_order_mark_and_any_newline(tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(OWN).encode() + b"\r\n\r\n  \n")
+    mark = b"\xef\xbb\xbf"
+    path.write_bytes(mark + json.dumps(OWN).encode() + b"\r\n\r\n  \n")
     assert load_problems(str(path)) == [Problem(**OWN)]
+    path.write_bytes(mark + json.dumps([OWN]).encode())  # a file that is one array
+    assert load_problems(str(path)) == [Problem(**OWN)]
+    mbpp = LAYOUTS["mbpp full"]
+    path.write_text(json.dumps({**mbpp, "code": f"\ufeff{mbpp['code']}"}))
+    assert load_problems(str(path)) == [to_problem(Row(mbpp, ""))]
 
 
 BROKEN = [

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problem_rows import LAYOUTS, OWN, SOLUTION
+from problem_rows import LAYOUTS, OWN, SOLUTION, judged
 
 import codea1_env
 from codea1_env.evaluation.cross_play import cross_play
 from codea1_env.problem_sets.rows import Row
-from codea1_env.problem_sets.schemas import to_problem
+from codea1_env.problem_sets.schemas import row_of, to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems
 from codea1_env.referee import Referee
-from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.sandbox import Case, Limits, Outcome, Sandbox
 
 # Problem
 
@@ -28,7 +28,7 @@ from codea1_env.sandbox import Outcome, Sandbox
 def test_problem_is_immutable_hashable_and_can_be_copied() -> None:
     problem = Problem(**OWN)
     assert problem.tests == ("assert double(2) == 4", "assert double(0) == 0")
-    assert problem.all_tests == problem.tests
+    assert problem.cases == (Case((2,), {}, 4), Case((0,), {}, 0))
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.prompt = "other"  # type: ignore[misc]
     for change in (
@@ -42,7 +42,8 @@ def test_problem_is_immutable_hashable_and_can_be_copied() -> None:
     for twin in (copy.deepcopy(problem), copy.copy(problem), pickle.loads(pickle.dumps(problem))):
         assert twin == problem
         assert hash(twin) == hash(problem)
-    assert json.loads(json.dumps(dataclasses.asdict(problem)))["metadata"] == OWN["metadata"]
+        assert twin.tests == problem.tests
+    assert json.loads(json.dumps(row_of(problem))) == OWN
 
 
 def test_changing_the_given_lists_does_not_change_the_problem() -> None:
@@ -61,6 +62,7 @@ def test_changing_the_given_lists_does_not_change_the_problem() -> None:
         ("prompt", None, TypeError, "prompt to be a str, actually: <class 'NoneType'>"),
         ("entry_point", "f(x); import os", ValueError, "entry_point to be a Python name"),
         ("entry_point", "class", ValueError, "entry_point to be a Python name"),
+        ("entry_point", "a.b.c", ValueError, "entry_point to be a Python name, or Class.method"),
         ("tests", "assert f(1)", TypeError, "tests to be a list or tuple of str"),
         (
             "tests",
@@ -68,7 +70,13 @@ def test_changing_the_given_lists_does_not_change_the_problem() -> None:
             TypeError,
             r"tests\[1\] to be a str, actually: <class 'int'>",
         ),
-        ("test_program", 3, TypeError, "test_program to be a str"),
+        ("test_module", 3, TypeError, "test_module to be a str"),
+        ("cases", [(1, 2)], TypeError, "cases to be a list or tuple of Case"),
+        ("compare", "alike", ValueError, "compare to be one of equal, exact, set, not-none, lines"),
+        ("atol", -1.0, ValueError, "atol to be a number that is not negative"),
+        ("atol", float("nan"), ValueError, "atol to be a number that is not negative"),
+        ("base", 3, ValueError, "base to be at most the number of cases, 2"),
+        ("checker", "def right(x): ...", ValueError, "checker to define check"),
         ("metadata", ["x"], TypeError, "metadata to be a mapping of str to str"),
         ("metadata", {"level": 3}, TypeError, r"metadata\['level'\] to be a str"),
         ("prompt", "\ud800", ValueError, r"prompt to be text .* lone surrogate '\\ud800' at 0"),
@@ -140,25 +148,21 @@ def test_reference_of_every_layout_passes_its_tests(layout: str, sandbox: Sandbo
     assert problem.entry_point == "double"
     assert "Double it." in problem.prompt
     assert problem.prompt.endswith('"""\n')
-    results = sandbox.run_tests(
-        problem.reference, problem.all_tests, entry_point=problem.entry_point
-    )
-    assert [result.outcome for result in results] == [Outcome.PASS] * len(problem.all_tests)
-    assert bool(problem.all_tests) == (layout != "ult")
+    assert bool(problem.number_of_tests) == (layout != "ult")
+    if problem.number_of_tests:
+        results = judged(problem, problem.reference, sandbox)
+        assert [result.outcome for result in results] == [Outcome.PASS] * len(results)
+        inside = layout in ("bigcodebench", "mbpp sanitized")
+        assert {each.judged for each in results} == {"inside" if inside else "outside"}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_tests_of_every_layout_fail_a_wrong_program(layout: str, sandbox: Sandbox) -> None:
     problem = to_problem(Row(LAYOUTS[layout], "here"))
     wrong = "import math\ndef double(x): return 3 * x + 1"
-    results = sandbox.run_tests(wrong, problem.all_tests, entry_point="double")
-    assert Outcome.PASS not in {result.outcome for result in results}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_programs_end_with_their_own_call(layout: str) -> None:
-    program = to_problem(Row(LAYOUTS[layout], "here")).test_program
-    assert program is None or program.endswith("\ncheck(double)\n")
+    if problem.number_of_tests:
+        results = judged(problem, wrong, sandbox)
+        assert Outcome.PASS not in {result.outcome for result in results}
 
 
 PYTEST_STYLE = """import pytest
@@ -210,10 +214,11 @@ if __name__ == "__main__":
         ("def double(x): return 2 * x if x is not None else 1 / 0", False),  # another exception
     ],
 )
-def test_pytest_style_without_pytest(code: str, passes: bool, sandbox: Sandbox) -> None:
+def test_a_module_that_is_no_data_runs_by_pytest(code: str, passes: bool, sandbox: Sandbox) -> None:
     problem = to_problem(Row({**LAYOUTS["kodcode"], "test_code": PYTEST_STYLE}, "here"))
-    (result,) = sandbox.run_tests(code, problem.all_tests, entry_point="double")
-    assert (result.outcome is Outcome.PASS) == passes, result
+    results = judged(problem, code, sandbox)
+    assert all(result.passed for result in results) == passes, results
+    assert {result.judged for result in results} == {"inside"}
 
 
 @pytest.mark.parametrize("layout", ["kodcode", "bigcodebench"])
@@ -221,23 +226,22 @@ def test_no_tests_are_not_a_pass(layout: str, sandbox: Sandbox) -> None:
     field = "test" if layout == "bigcodebench" else "test_code"
     empty = "import unittest\nclass TestCases(unittest.TestCase): pass\n"
     problem = to_problem(Row({**LAYOUTS[layout], field: empty}, "here"))
-    (result,) = sandbox.run_tests(SOLUTION, problem.all_tests, entry_point="double")
+    (result,) = judged(problem, SOLUTION, sandbox)
     assert result.outcome is not Outcome.PASS
 
 
-def test_function_called_check() -> None:
+def test_function_called_check(sandbox: Sandbox) -> None:
     """The function of MBPP/56 has the name that the test program uses for itself."""
     row = {**LAYOUTS["mbpp+ release"], "entry_point": "check"}
     row["canonical_solution"] = "def check(n):\n    return n == 2\n"
     row["test"] = "def check(check):\n    assert check(*[2])\n    assert not check(*[3])\n"
-    program = to_problem(Row(row, "here")).test_program
-    assert program is not None
-    namespace: dict[str, Any] = {}
-    exec(row["canonical_solution"], namespace)  # our own text, six lines above
-    exec(program, namespace)
-    namespace["check"] = lambda n: True
-    with pytest.raises(AssertionError):
-        exec(program, namespace)
+    problem = to_problem(Row(row, "here"))
+    assert problem.cases == (Case((2,), {}, True), Case((3,), {}, False))
+    assert all(each.passed for each in judged(problem, problem.reference, sandbox))
+    assert [each.passed for each in judged(problem, "def check(n): return True", sandbox)] == [
+        True,
+        False,
+    ]
 
 
 def test_function_that_the_test_calls_is_the_entry_point() -> None:
@@ -252,7 +256,7 @@ def test_function_that_the_test_calls_is_the_entry_point() -> None:
 def test_carriage_returns_of_mbpp_are_removed() -> None:
     problem = to_problem(Row(LAYOUTS["mbpp full"], "here"))
     assert "\r" not in problem.reference + problem.prompt + "".join(problem.tests)
-    assert problem.tests[0] == "four = 4\nassert double(2) == four"
+    assert problem.tests == ("assert double(2) == 4", "assert double(-2) == -4")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +285,7 @@ def test_description_cannot_end_the_docstring() -> None:
         (None, "Expect a JSON object"),
         ({"task_id": "a", "prompt": "b", "entry_point": "c"}, "nearest layout, codea1, also has: reference"),
         ({}, "Expect the fields of a known layout"),
-        ({**OWN, "tests": "assert double(1)"}, "tests to be a list or tuple of str"),
+        ({**OWN, "tests": "assert double(1)"}, "Expect 'tests' to be a list of texts"),
         ({**OWN, "test": "x"}, "actually also: test"),
         ({**OWN, "task_id": 7}, "task_id to be a str, actually: <class 'int'>. Correct this row."),
         ({**LAYOUTS["mbpp full"], "task_id": "x"}, "Expect 'task_id' to be an int, actually: str 'x'"),
@@ -302,12 +306,6 @@ def test_wrong_rows_name_place_and_remedy(row: object, message: str) -> None:
 
 # Public data sets
 
-LARGE = {
-    "HumanEval/15", "HumanEval/83", "HumanEval/130", "HumanEval/139", "MBPP/255", "MBPP/392",
-    "MBPP/599", "MBPP/630",
-}  # fmt: skip
-"""Problems whose test programs need more time or larger values than the default limits allow."""
-
 
 @pytest.mark.parametrize(
     ("file", "count", "source", "splits"),
@@ -326,15 +324,18 @@ def test_public_data_set(
     assert {problem.metadata["source"] for problem in problems} == {source}
     assert {problem.metadata["split"] for problem in problems} == splits
     assert all("\r" not in problem.reference for problem in problems)
+    no_data = {"MBPP/367", "MBPP/533", "MBPP/596", "MBPP/601", "MBPP/927"}
+    assert {each.task_id for each in problems if each.test_module} == (
+        no_data if file == "mbpp" else set()
+    )
     rng = np.random.default_rng(0)
     for index in rng.choice(count, 12, replace=False):
         problem = problems[index]
-        if problem.task_id in LARGE:
-            continue
-        results = sandbox.run_tests(
-            problem.reference, problem.all_tests, entry_point=problem.entry_point
-        )
-        assert {result.outcome for result in results} <= {Outcome.PASS}, problem.task_id
+        if problem.number_of_tests:
+            results = judged(
+                problem, problem.reference, sandbox, Limits(run_cpu_time=60, run_wall_time=300)
+            )
+            assert {result.outcome for result in results} <= {Outcome.PASS}, problem.task_id
 
 
 @pytest.mark.parametrize(
@@ -344,9 +345,6 @@ def test_public_data_set(
 def test_rows_that_need_care(file: str, task_id: str, shared_data: Path, sandbox: Sandbox) -> None:
     problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
     (problem,) = (problem for problem in problems if problem.task_id == task_id)
-    assert problem.test_program is not None
-    (result,) = sandbox.run_tests(problem.reference, [problem.test_program])
-    assert result.outcome is Outcome.PASS
+    assert all(each.passed for each in judged(problem, problem.reference, sandbox))
     wrong = f"def {problem.entry_point}(*args): return 17"
-    (result,) = sandbox.run_tests(wrong, [problem.test_program])
-    assert result.outcome in (Outcome.FAIL, Outcome.ERROR)
+    assert not all(each.passed for each in judged(problem, wrong, sandbox))

@@ -131,5 +131,5 @@ def test_whoever_judges_programs_of_the_game_gives_them_what_the_prompt_gives(sa
     config = RolloutConfig(num_generations=1, num_suites=1)
     (episode,) = rollout([GIVEN], coder, tester, referee, MistakeBook(), config).episodes
     assert episode.verdict.code_reward == 1.0
-    held = HeldOut(GIVEN, (), (), GIVEN.tests, ())
+    held = HeldOut(GIVEN, (), (), GIVEN.cases, ())
     assert pass_rate(coder, [held], sandbox, samples=1) == 1.0

@@ -463,7 +463,47 @@ def test_each_program_runs_once_and_each_call_is_asked_once():
         assert (referee.counters.programs, referee.counters.tests) == (2, 6)
         del sandbox.asked[:]
         assert [each.suites for each in referee.judge(rounds)] == [each.suites for each in first]
-        assert sandbox.asked == [(WRONG, 3, 0), (RIGHT, 3, 0)]
+        assert sandbox.asked == []
+        more = [
+            Round(problem, code, [["assert inc(8) == 9", "assert inc(7) == 8"]])
+            for code in (WRONG, RIGHT)
+        ]
+        assert [each.failed for each in referee.judge(more)] == [
+            ("assert inc(8) == 9", "assert inc(7) == 8"),
+            (),
+        ]
+        assert sandbox.asked == [(reference, 1, 0), (WRONG, 1, 0), (RIGHT, 1, 0)]
+
+
+def test_a_program_that_may_remember_calls_is_run_again():
+    """What it answers may depend on what it was asked before."""
+    counts = "k = []\ndef inc(n):\n    k.append(n)\n    return n + 1 if len(k) < 3 else 0\n"
+    chance = "import random\ndef inc(n):\n    return n + random.choice([1, 1])\n"
+    broken = "def inc(n) return n\n"
+    tests = ["assert inc(1) == 2", "assert inc(2) == 3"]
+    with Counting() as sandbox:
+        referee = Referee(sandbox)
+        rounds = [Round(INC, code, [tests]) for code in (counts, chance, RIGHT, broken)]
+        first = referee.judge(rounds)
+        del sandbox.asked[:]
+        assert [each.suites for each in referee.judge(rounds)] == [each.suites for each in first]
+        assert {code for code, *_ in sandbox.asked} == {counts, chance, broken}
+        more = [Round(INC, counts, [[*tests, "assert inc(3) == 4"]])]
+        assert referee.judge(more)[0].failed == ("assert inc(3) == 4",)
+
+
+def test_what_is_remembered_decides_nothing_about_limits():
+    """A call that no suite would have made is not known because an earlier batch made it."""
+    loops = "def inc(n):\n    while n > 5: pass\n    return n + 1\n"
+    tests = [f"assert inc({n}) == {n + 1}" for n in (6, 7, 8, 9)]
+    config = RefereeConfig(limits=Limits(call_cpu_time=0.1))
+    with Sandbox(workers=1) as sandbox:
+        fresh = Referee(sandbox, config).judge([Round(INC, loops, [tests])])
+        referee = Referee(sandbox, config)
+        for some in (tests[2:], tests[:1], tests):
+            found = referee.judge([Round(INC, loops, [some])])
+        assert [each.suites for each in found] == [each.suites for each in fresh]
+        assert [test.status for test in found[0].suites[0].tests] == ["kept"] * 2 + ["not made"] * 2
 
 
 class Failing(Sandbox):

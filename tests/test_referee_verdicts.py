@@ -231,7 +231,11 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
     ]
     assert "takes too long on the reference" in found[0].tests[0].reason
     assert found[0].tests[3].reason == f"{NOT_MADE} on the reference"
-    assert [suite.outcome.invalid for suite in found] == [2, 1, 2]  # what was not made does not count
+    assert [suite.outcome.invalid for suite in found] == [
+        2,
+        1,
+        2,
+    ]  # what was not made does not count
 
 
 def test_problems_of_one_name_are_told_apart(sandbox):

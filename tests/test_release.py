@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problem_rows import LAYOUTS, SOLUTION, write_lines
+from problem_rows import LAYOUTS, SOLUTION, judged, write_lines
 
 from codea1_env import code_a1_v0
 from codea1_env.problem_sets.rows import Row
@@ -42,9 +42,7 @@ def problem_of(base: dict[str, Any] = WHOLE, info: object = None, **change: Any)
 
 
 def outcomes(problem: Problem, code: str, sandbox: Sandbox) -> set[Outcome]:
-    results = sandbox.run_tests(
-        whole_program(problem, code), problem.all_tests, entry_point=problem.entry_point
-    )
+    results = judged(problem, whole_program(problem, code), sandbox)
     assert results
     return {result.outcome for result in results}
 
@@ -97,19 +95,19 @@ def test_references_run_and_bare_programs_have_what_the_prompt_gives(
 
 
 TESTS = {
-    "check": ("def check(candidate):\n    assert candidate(2) == 4\n", 0, True),
+    "check": ("def check(candidate):\n    assert candidate(2) == 4\n", 1, False),
     "pytest": (
         "from solution import double\n\ndef test_two():\n    assert double(2) == 4\n",
-        0,
-        True,
+        1,
+        False,
     ),
     "class": (
         "from solution import *\nclass TestIt:\n    def test_two(self):\n        assert double(2) == 4\n",
-        0,
-        True,
+        1,
+        False,
     ),
-    "lines": ("\n# two\nassert double(2) == 4\n\nassert double(3) == math.sqrt(36)\n", 2, False),
-    "statements": ("assert double(\n    2) == 4\n", 0, True),
+    "lines": ("\n# two\nassert double(2) == 4\n\nassert double(3) == math.sqrt(36)\n", 1, True),
+    "statements": ("assert double(\n    2) == 4\n", 1, False),
     "statements with imports": ("two = math.sqrt(4)\nassert double(two) == 4\n", 0, True),
     "list": (["assert double(2) == 4", "assert double(1) == 2"], 2, False),
     "list as JSON": ('["assert double(2) == 4"]', 1, False),
@@ -119,22 +117,23 @@ TESTS = {
 }
 
 
-@pytest.mark.parametrize(("test", "number", "program"), TESTS.values(), ids=TESTS)
-def test_tests(test: object, number: int, program: bool, sandbox: Sandbox) -> None:
+@pytest.mark.parametrize(("test", "number", "module"), TESTS.values(), ids=TESTS)
+def test_tests(test: object, number: int, module: bool, sandbox: Sandbox) -> None:
     problem = problem_of(test=test)
-    assert (len(problem.tests), problem.test_program is not None) == (number, program)
-    if problem.all_tests:
+    assert (len(problem.cases), bool(problem.test_module)) == (number, module)
+    if problem.number_of_tests:
         assert outcomes(problem, problem.reference, sandbox) == {Outcome.PASS}
         assert Outcome.PASS not in outcomes(problem, "def double(x): return x + 9", sandbox)
 
 
-def test_imports_stand_before_the_tests_that_use_them() -> None:
+def test_imports_stand_before_the_tests_that_use_them(sandbox: Sandbox) -> None:
     problem = problem_of(
         test=["assert double(0) == 0", "assert double(math.pi) == tau"],
         info={"imports": "import math\nfrom math import tau, e\nimport re"},
     )
-    assert problem.tests[0] == "assert double(0) == 0"
-    assert problem.tests[1].startswith("import math\nfrom math import tau, e\nassert")
+    assert problem.tests == ("assert double(0) == 0",)
+    assert "import math\\nfrom math import tau, e\\nassert double(math.pi)" in problem.test_module
+    assert outcomes(problem, problem.reference, sandbox) == {Outcome.PASS}
 
 
 def test_function_that_the_test_calls_is_the_entry_point() -> None:

@@ -143,7 +143,7 @@ def test_a_suite(sandbox: Sandbox) -> None:
     first = suite.tests[0]
     assert first.call == encoded_arguments([[1]], {})
     assert codec.decode(first.predicted) == float("inf")
-    assert (first.call_text, first.value, first.tolerance) == ("f([1])", "float('inf')", None)
+    assert (first.call_text, first.value, first.absolute) == ("f([1])", "float('inf')", None)
     assert suite.nonprintable_ratio == 0
 
 

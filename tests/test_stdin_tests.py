@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codea1_env.problem_sets.judging import difference, run_stdin_tests, too_large
-from codea1_env.problems import StdinTest
+from codea1_env.problems import Problem, StdinTest
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 
 
@@ -50,9 +50,34 @@ def test_different(printed: str, expected: str, message: str) -> None:
     assert difference(printed, expected).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("printed", "expected", "same"),
+    [
+        ("0.333333", "0.333333333333", True),
+        ("1 0.5\n2.0000009", "1 0.5\n2", True),
+        ("0.33333", "0.333333333333", False),
+        ("1000000.1", "1000000.2", False),  # absolute stays absolute
+        ("inf nan 1.0", "inf nan 1.0000001", True),
+        ("inf", "1e400", False),
+        ("-inf 1", "inf 1", False),
+        ("nan 1.0", "1 1.0", False),
+        ("Yes 0.3333333", "Yes 0.33333333", True),
+        ("yes 0.3333333", "Yes 0.3333333", False),
+        ("1e999999999999 1", "1e999999999998 1", False),
+        ("1e-999999999999999 1", "0 1", True),
+    ],
+)
+def test_numbers_within_a_tolerance(printed: str, expected: str, same: bool) -> None:
+    assert (difference(printed, expected, atol=1e-6) == "") is same
+
+
 def test_not_a_number_is_no_number_but_as_text() -> None:
     assert difference("nan", "nan") == ""
     assert difference("nan", "NaN") != ""
+
+
+def problem_with(*tests: StdinTest) -> Problem:
+    return Problem("p", "Double it.", "main", "print(2 * int(input()))", stdin_tests=tests)
 
 
 TESTS = (StdinTest("3", "6"), StdinTest("0", "0"), StdinTest("-2", "-4"))
@@ -75,16 +100,15 @@ def test_judging_ends_with_the_first_wrong_answer(
     code: str, outcomes: list[str], sandbox: Sandbox
 ) -> None:
     limits = Limits(call_cpu_time=0.5, call_wall_time=5.0)
-    results = run_stdin_tests(code, TESTS, limits, sandbox)
+    results = run_stdin_tests(problem_with(*TESTS), code, limits, sandbox)
     assert [result.outcome.value for result in results] == outcomes
     assert all(result.message for result in results if not result.passed)
 
 
 def test_large_outputs_are_allowed_where_they_are_expected(sandbox: Sandbox) -> None:
     lines = "12345678\n" * 200_000  # more than the usual limit
-    (result,) = run_stdin_tests(
-        f"print('12345678\\n' * {200_000})", [StdinTest("", lines)], Limits(), sandbox
-    )
+    problem = problem_with(StdinTest("", lines))
+    (result,) = run_stdin_tests(problem, f"print('12345678\\n' * {200_000})", Limits(), sandbox)
     assert result.outcome is Outcome.PASS
 
 

@@ -39,30 +39,38 @@ def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
     [
         ({"reference": "def double(x) return x"}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
         ({"reference": "(" * 10_000}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-        ({"entry_point": "triple"}, FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
+        ({"entry_point": "triple", "tests": ["assert triple(2) == 4"]},
+         FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
+        ({"entry_point": "Solution.double", "tests": ["assert Solution().double(2) == 4"]},
+         FindingKind.MISSING_ENTRY_POINT, "to define 'Solution.double', actually it does not"),
         ({"reference": "double = None.no"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
         ({"reference": "import os\nos._exit(0)"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
         ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, FindingKind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
-        ({"tests": ["assert double('x') == 4 / 0"]}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: error"),
-        ({"tests": ["assert double(2 == 4"]}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: syntax_error"),
         ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, FindingKind.REFERENCE_FAILS, "to pass test 3"),
-        ({"reference": "def double(x): return list({'a', 'b', 'c', 'd'})", "tests": ["assert len(double(1)) == 4"]},
-         FindingKind.NON_DETERMINISTIC, "two runs of double(1) to return the same value"),
-        ({"reference": "import random\ndef double(x): return random.random()", "tests": ["assert double(1) < 1"]},
+        ({"cases": [{"args": [1], "expected": 3}], "tests": []}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: fail"),
+        ({"reference": "def double(x): return 2 // x", "cases": [{"args": [0]}], "tests": []},
+         FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
+        ({"checker": "def check(args, output, expected): return 1 / 0"}, FindingKind.CHECKER_FAILS, "ZeroDivisionError"),
+        ({"checker": "def check(args, output, expected): return 1"}, FindingKind.CHECKER_FAILS, "returned int, not True or False"),
+        ({"checker": "def check(args, output, expected):\n    while True: pass"}, FindingKind.CHECKER_FAILS, "timeout"),
+        ({"checker": "def check(args, output): return True"}, FindingKind.CHECKER_FAILS, "gave no answer"),
+        ({"checker": "def check(args, output, expected): return False"}, FindingKind.REFERENCE_FAILS, "checker says"),
+        ({"reference": "def double(x): return ['a', *{'a', 'b', 'c', 'd'}][1:]", "checker": "def check(a, b, c): return True"},
+         FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
+        ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
          FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
-        ({"reference": "import time\ndef double(x): return time.time_ns()", "tests": ["assert double(1) > 1"]},
-         FindingKind.NON_DETERMINISTIC, "two runs of double(1)"),
         ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
           "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
-        ({"tests": []}, FindingKind.NO_TESTS, "Expect tests or a test_program, actually neither"),
-        ({"tests": ["assert True"]}, FindingKind.REFERENCE_FAILS, "never"),
-        ({"tests": ["double(2)", "double(3)"]}, FindingKind.WEAK_TESTS, "pass them, such as with "),
+        ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
         ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
-        ({"tests": ["assert double(2) == 4\n\nassert double(0) == 0"]}, FindingKind.NOT_PLAYABLE, "tests that are one statement each"),
         ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
          FindingKind.NOT_PLAYABLE, "its programs read standard input"),
         ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
         ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
+        ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
+        ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object"),
+        ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
+        ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
     ],
 )  # fmt: skip
 def test_finding_has_kind_file_and_line(
@@ -81,12 +89,61 @@ def test_finding_has_kind_file_and_line(
         }
         assert findings
         return
-    assert [finding.kind for finding in findings] == [kind]
+    found = [
+        each for each in findings if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind
+    ]
+    assert {finding.kind for finding in found} == {kind}
+    findings = found
     assert findings[0].where == f"{tmp_path}/set.jsonl, line 2"
-    assert findings[0].task_id == bad["task_id"]
+    assert findings[0].task_id == ("" if kind is FindingKind.BROKEN_ROW else bad["task_id"])
     assert message in findings[0].message
     level = "warning" if kind.is_warning else "error"
     assert str(findings[0]).startswith(f"{tmp_path}/set.jsonl, line 2: {level} [{kind.value}]")
+
+
+@pytest.mark.parametrize(
+    ("changes", "others", "message"),
+    [
+        ({"tests": ["assert double(2 == 4"]}, {FindingKind.REFERENCE_FAILS, FindingKind.NOT_PLAYABLE}, "assert double(2 == 4"),
+        ({"tests": ["assert double(1) > 1"]}, {FindingKind.NOT_PLAYABLE}, "assert double(1) > 1"),
+        ({"tests": ["assert double(2) == 4", "assert double(1) > 1"]}, set(), "assert double(1) > 1"),
+        ({"tests": ["assert double(1) > 1"], "reference": "import time\ndef double(x): return time.time_ns()"},
+         {FindingKind.NOT_PLAYABLE, FindingKind.NON_DETERMINISTIC}, "assert double(1) > 1"),
+        ({"test_module": "x = 1"}, {FindingKind.REFERENCE_FAILS}, "x = 1"),
+        ({"test_module": "import nothing_like_it"}, {FindingKind.REFERENCE_FAILS}, "import nothing_like_it"),
+    ],
+)  # fmt: skip
+def test_what_is_no_data_is_named(
+    changes: dict[str, Any],
+    others: set[FindingKind],
+    message: str,
+    tmp_path: Path,
+    sandbox: Sandbox,
+) -> None:
+    findings = check(tmp_path, row(**changes), sandbox=sandbox)
+    assert {finding.kind for finding in findings} == {FindingKind.JUDGED_INSIDE, *others}
+    (inside,) = (each for each in findings if each.kind is FindingKind.JUDGED_INSIDE)
+    assert message in inside.message
+    assert inside.where == f"{tmp_path}/set.jsonl, line 1"
+
+
+def test_an_old_test_program_that_is_no_data(tmp_path: Path, sandbox: Sandbox) -> None:
+    program = "def check(f):\n    assert f(1) in (1, 2)\n\ncheck(double)"
+    findings = check(tmp_path, row(test_program=program), sandbox=sandbox)
+    assert [each.kind for each in findings] == [FindingKind.OLD_LAYOUT]
+    assert "cannot be data and is a test module" in findings[0].message
+
+
+def test_arguments_that_are_no_plain_data(tmp_path: Path, sandbox: Sandbox) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from codea1_env.problems import Problem\nfrom codea1_env.sandbox import Case\n"
+        "def problems():\n    return [Problem('a', 'def f(x):', 'f', 'def f(x): return 1', cases=(Case((object(),), {}, 1),))]"
+    )
+    report = validate_problems(f"{file}:problems", sandbox)
+    assert [each.kind for each in report.findings] == [FindingKind.BROKEN_ROW]
+    assert "mine.py:problems, problem 1" in report.findings[0].where
+    assert "case 1 to be plain data" in report.findings[0].message
 
 
 def test_all_findings_are_reported_in_order(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -94,7 +151,7 @@ def test_all_findings_are_reported_in_order(tmp_path: Path, sandbox: Sandbox) ->
         tmp_path,
         "not json",
         row("a", tests=["assert double(1) == 1", "assert double(2) == 2"]),
-        row("b", entry_point="other"),
+        row("b", entry_point="other", tests=["assert other(1) == 2"]),
         '{"task_id": 3, "prompt": "", "entry_point": "", "reference": ""}',
         row("a", reference="def"),
         sandbox=sandbox,
@@ -144,7 +201,7 @@ def test_set_that_training_does_not_take_says_why(tmp_path: Path, sandbox: Sandb
 def test_slow_reference_is_a_warning(
     tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_env.problem_sets.validate.SLOW", 0.01)
+    monkeypatch.setattr("codea1_env.problem_sets.validate.SLOW_PROGRAM", 0.01)
     busy = "def double(x):\n    for _ in range(3_000_000): pass\n    return 2 * x"
     findings = check(tmp_path, row(reference=busy), sandbox=sandbox)
     assert {finding.kind for finding in findings} == {FindingKind.SLOW_REFERENCE}

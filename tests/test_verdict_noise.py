@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.domains import checker
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Case, Sandbox
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 EVERY = 12
@@ -92,8 +93,7 @@ def test_wrong_programs_lose_and_the_reference_does_not(
         noise.rounds_of(attacked, texts, sandbox)
     )
     assert [bool(suite.failed) for suite in right.suites] == [False] * 4
-    names = ("boundary", "fuzz", "hostile")
-    assert [bool(suite.failed) for suite in wrong.suites[: len(names)]] == [True] * len(names)
+    assert [bool(suite.failed) for suite in wrong.suites] == [True] * 4
 
 
 def test_answers_depend_on_seed_and_problem_only(noise: ModuleType, sandbox: Sandbox) -> None:
@@ -104,12 +104,11 @@ def test_answers_depend_on_seed_and_problem_only(noise: ModuleType, sandbox: San
     assert one == again != other
 
 
-def test_calls_of_evalplus_inputs(noise: ModuleType, sandbox: Sandbox) -> None:
-    program = (
-        f"def check(f):\n    inputs = [[[1], 2], [[inf], 3], [{list(range(999))}, 4], [[], -5]]\n"
-    )
-    problem = Problem("p", "def f(x, y):", "f", "def f(x, y): return x", test_program=program)
-    assert noise.golden_calls(problem, sandbox) == [(([1], 2), {}), (([], -5), {})]
+def test_calls_of_golden_tests(noise: ModuleType) -> None:
+    inputs = [([1], 2), ([float("inf")], 3), (list(range(999)), 4), ([], -5)]
+    cases = tuple(Case(given, {}, 0) for given in inputs)
+    problem = Problem("p", "def f(x, y):", "f", "def f(x, y): return x", cases=cases)
+    assert noise.golden_calls(problem) == [(([1], 2), {}), (([], -5), {})]
 
 
 def test_hostile_arguments_are_distinct_and_can_be_read(noise: ModuleType) -> None:
@@ -118,6 +117,23 @@ def test_hostile_arguments_are_distinct_and_can_be_read(noise: ModuleType) -> No
     assert len({tuple(texts) for texts in made}) == len(made) == 50
     for texts in made:
         ast.parse(f"f({', '.join(texts)})")
+
+
+def test_typed_arguments_have_the_types_of_the_signature(noise: ModuleType) -> None:
+    domains = [
+        "int",
+        ["list", ["tuple", ["str", "float"]]],
+        ["dict", "str", "int"],
+        ["union", ["None", "bool"]],
+    ]
+    signature = {"parameters": [[f"x{n}", "", None, domain] for n, domain in enumerate(domains)]}
+    made = noise.typed_arguments(signature, 50, np.random.default_rng(0))
+    checks = [checker(domain) for domain in domains]
+    for texts in made:
+        for text, check in zip(texts, checks, strict=True):
+            assert check is not None
+            assert check(ast.literal_eval(text)), text
+    assert noise.typed_arguments(signature, 50, np.random.default_rng(0)) == made
 
 
 def test_interval_over_problems(noise: ModuleType) -> None:

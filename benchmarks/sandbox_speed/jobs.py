@@ -10,13 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.evaluation.loops import lines_before_loops_end
-from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem
-from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
-from sandbox_speed.inputs import first_inputs
+from codea1_env.sandbox.inside.analysis.literals import write
 
 CALLS = 5
 PROGRAMS = SUITES = ASSERTS = 8
@@ -37,18 +35,16 @@ class SpeedSubject:
 
 
 def check_program(problem: Problem) -> str:
-    """Return the problem's test program; where it has none, one made from its golden tests."""
-    if problem.test_program is not None:
-        return problem.test_program
+    """Return a test program that is made from the golden tests of a problem."""
     body = textwrap.indent("\n".join(problem.tests), "    ")
     return f"def check({problem.entry_point}):\n{body}\n\n\ncheck({problem.entry_point})\n"
 
 
-def subjects(problems: Sequence[Problem], sandbox: Sandbox) -> list[SpeedSubject]:
+def subjects(problems: Sequence[Problem]) -> list[SpeedSubject]:
     """Those problems for which calls with literal arguments are known, with five calls each."""
     found = []
     for problem in problems:
-        calls = _calls(problem, sandbox)[:CALLS]
+        calls = _calls(problem)
         if len(calls) == CALLS:
             name, check = problem.entry_point, check_program(problem)
             found.append(
@@ -57,13 +53,14 @@ def subjects(problems: Sequence[Problem], sandbox: Sandbox) -> list[SpeedSubject
     return found
 
 
-def _calls(problem: Problem, sandbox: Sandbox, count: int = CALLS) -> list[Call]:
-    calls: list[Call] = []
-    if problem.tests:
-        calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
-    elif problem.test_program is not None:
-        calls = sandbox.analyse(first_inputs, problem.test_program, count)
-    return list({repr(call): call for call in calls}.values())
+def _calls(problem: Problem, count: int = CALLS) -> list[Call]:
+    calls: dict[str, Call] = {}
+    for case in problem.cases:
+        call = case.args, dict(case.kwargs)
+        calls.setdefault(repr(call), call)
+        if len(calls) == count:
+            break
+    return list(calls.values())
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def questions(
 
 def _question(problem: Problem, sandbox: Sandbox, rng: np.random.Generator) -> Question | None:
     size = PROGRAMS * SUITES * ASSERTS
-    golden = _calls(problem, sandbox, count=20)
+    golden = _calls(problem, count=20)
     calls = golden + vary_calls(golden, max(0, size - len(golden)), rng)
     tests = _asserts(problem, calls[:size], sandbox, rng)
     if len(tests) < SUITES * ASSERTS:
@@ -122,9 +119,9 @@ def _asserts(
     results = sandbox.call(problem.reference, name, calls, limits=_QUICK)
     answered: dict[str, str] = {}
     for (arguments, keywords), result in zip(calls, results, strict=True):
-        parts = [source_of(value) for value in arguments]
-        parts += [f"{key}={source_of(value)}" for key, value in keywords.items()]
-        value = source_of(result.value) if result.outcome is Outcome.PASS else None
+        parts = [write(value) for value in arguments]
+        parts += [f"{key}={write(value)}" for key, value in keywords.items()]
+        value = write(result.value) if result.outcome is Outcome.PASS else None
         if value is not None and None not in parts:
             answered[f"{name}({', '.join(map(str, parts))})"] = value
     values = list(answered.values())

@@ -61,7 +61,7 @@ def measure(
                 yield SpeedFigure("overhead", f"level {name}", None, note=f"not available: {why}")
         if not levels:
             return
-        jobs = subjects(problems, next(iter(levels.values())))
+        jobs = subjects(problems)
         if not jobs:
             note = f"none of {len(problems)} problems has 5 calls with literal arguments"
             yield SpeedFigure("overhead", "5 calls", None, note=note)

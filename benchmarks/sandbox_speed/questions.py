@@ -12,11 +12,12 @@ from statistics import median
 import numpy as np
 
 from codea1_env.judging.spread import JudgingProcesses
-from codea1_env.judging.verdicts import TestVerdict
+from codea1_env.judging.verdicts import Round, TestVerdict
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program
 from codea1_env.sandbox import Sandbox, encoded_arguments
+from codea1_env.sandbox.jobs import HASH_SEEDS
 from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, judge_in_new_process
 from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 from sandbox_speed.jobs import Question, questions
@@ -59,6 +60,7 @@ def measure(
             "python -I -S": partial(fresh, SLIM_PYTHON),
         }
         _warm_up(sandbox)
+        _meet(made, sandbox)
         for game in games.values():
             # A problem for each process, under names of its own: nothing of what follows is remembered.
             problems = [replace(made[0].problem, task_id=f"{i}") for i in range(config.judges)]
@@ -151,11 +153,17 @@ def _warm_up(sandbox: Sandbox) -> None:
     """Start all processes that judging needs, which stay for as long as the sandbox."""
     waiting = [
         sandbox.submit_encoded(_WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
-        for seed in (0, 1)
+        for seed in range(HASH_SEEDS)
         for _ in range(sandbox.workers)
     ]
     for each in waiting:
         each.result()
+
+
+def _meet(made: Sequence[Question], sandbox: Sandbox) -> None:
+    """Let each reference make its golden tests, as the first step with a problem does: its tests to come are new."""
+    problems = [question.problem for question in made]
+    Referee(sandbox, _RULES).judge([Round(each, each.reference, []) for each in problems])
 
 
 class _Game:

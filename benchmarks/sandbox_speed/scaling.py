@@ -24,7 +24,7 @@ def measure(
 ) -> Iterator[SpeedFigure]:
     """Run the same blocks of jobs with one worker and two, and for few clients and many."""
     with Sandbox(1, level=level) as one, Sandbox(2, level=level) as two:
-        found = subjects(problems, one)
+        found = subjects(problems)
         if not found:
             yield SpeedFigure("scaling", "jobs", None, note="no problem has 5 calls with literals")
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,6 @@ from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reading.calls import listed_tests
 from codea1_env.reading.examples import split_examples
 from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox, default_sandbox
@@ -118,15 +118,12 @@ class MutantCoder(ScriptedAgent):
 
 
 class GoldenTester(ScriptedAgent):
-    """Submits golden tests, drawn without replacement.
-
-    Of a test program in the style of EvalPlus it takes the inputs and results that are listed there.
+    """Submits golden tests, drawn without replacement; none of a problem whose tests are no data.
 
     Args:
         problems: The problems of the game.
         num_tests: Tests of a suite; None for all.
         seed: Seed of the draws.
-        sandbox: Where test programs are parsed; None for the one that the whole process shares.
     """
 
     def __init__(
@@ -134,21 +131,13 @@ class GoldenTester(ScriptedAgent):
         problems: Sequence[Problem] | None = None,
         num_tests: int | None = 8,
         seed: int = 0,
-        sandbox: Sandbox | None = None,
     ) -> None:
         super().__init__(problems, seed)
         self.num_tests = num_tests
-        self._sandbox = sandbox
 
     def answer(self, problem: Problem) -> str:
-        """Return golden tests; a test program that lists none as it is."""
-        tests: Sequence[str] = problem.tests
-        program = problem.test_program
-        if not tests and program is not None:
-            sandbox = self._sandbox or default_sandbox()
-            tests = self.once(
-                problem, lambda: sandbox.analyse(listed_tests, program, problem.entry_point)
-            ) or [program]
+        """Return golden tests."""
+        tests = self.once(problem, lambda: list(filter(writable, problem.tests)))
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
 
 
@@ -183,7 +172,8 @@ class BoundaryTester(ScriptedAgent):
         """Return a suite of boundary tests."""
 
         def boundary() -> list[str]:
-            made = self._sandbox.analyse(variants, list(problem.tests), problem.entry_point)
+            golden = list(itertools.islice(filter(writable, problem.tests), _GOLDEN))
+            made = self._sandbox.analyse(variants, golden, problem.entry_point)
             return list(dict.fromkeys(test for row in made for test in row["boundary"]))
 
         known = self.once(problem, boundary)
@@ -211,6 +201,17 @@ class CopierTester(FixedAgent):
         """Return the examples of each problem, in their order."""
         shown = [split_examples(seen["problem"], seen["entry_point"])[1] for seen in observations]
         return [TEST_SEPARATOR.join(tests[: self.num_tests]) for tests in shown]
+
+
+_GOLDEN = 64
+"""Golden tests whose arguments are moved, at most: some problems have a thousand."""
+_MOST_CHARS = 1000
+"""Of a test: what a player could write."""
+
+
+def writable(test: str) -> bool:
+    """Whether a player could write this test."""
+    return len(test) <= _MOST_CHARS and TEST_SEPARATOR not in test
 
 
 def draw(items: Sequence[str], number: int | None, rng: np.random.Generator) -> list[str]:

@@ -10,6 +10,7 @@ A pool has good and bad programs, or good and bad tests, made from a problem. Wh
 from __future__ import annotations
 
 import hashlib
+import itertools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
-from codea1_env.agents.scripted import TEST_SEPARATOR, draw
+from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.evaluation.held_out import HeldOut
+from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Problem
 from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox
@@ -50,6 +52,10 @@ def pool_of_programs(split: HeldOut, size: int = 16) -> Pool:
     return Pool(problem, _distinct([problem.reference, *mutants, stub, broken]))
 
 
+_GOLDEN = 64
+"""Golden tests that a pool is made from, at most: some problems have a thousand."""
+
+
 def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 0) -> Pool:
     """Make a pool of tests: right, wrong, weak and boundary ones in equal parts, and some that test nothing.
 
@@ -63,16 +69,16 @@ def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 
         ValueError: The problem has no golden tests to train with.
     """
     problem = split.problem
-    golden = [test for test in split.train_tests if TEST_SEPARATOR not in test]
+    golden = list(itertools.islice(filter(writable, split.train_tests), _GOLDEN))
     if not golden:
         raise ValueError(
             f"Expect at least one golden test for the pool of a tabular tester, actually none in "
-            f"{problem.task_id!r}. Choose problems whose tests are single statements, such as 'starter'."
+            f"{problem.task_id!r}. Choose problems whose tests are calls and values, such as 'starter'."
         )
     rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode()), 1])
     made = sandbox.analyse(variants, golden, problem.entry_point)
-    hidden = sandbox.analyse(variants, list(split.tests), problem.entry_point)
-    hidden_calls = tuple(f"assert {row['weak'][0]} == " for row in hidden if row["weak"])
+    hidden = filter(None, (call_of(problem.entry_point, case) for case in split.cases))
+    hidden_calls = tuple(f"assert {call} == " for call in hidden)
     share = max(1, size // 4)
     tests = golden[:share]
     for kind in ("wrong", "weak", "boundary"):
@@ -96,7 +102,8 @@ class TabularAgent:
 
     Example:
         >>> from codea1_env.agents import GRPO
-        >>> from codea1_env.problems import Problem
+        >>> from codea1_env.problem_sets.problem import call_of
+    from codea1_env.problems import Problem
         >>> from codea1_env.spaces import observe
         >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
         >>> pool = Pool(problem, ("right", "wrong"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
@@ -14,9 +14,11 @@ from rich.progress import Progress
 
 from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.problem_sets.problem import call_of, statement
+from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problem_sets.validate import validate_problems
-from codea1_env.problems import load_problems
-from codea1_env.sandbox import Sandbox
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import UNKNOWN, Sandbox
 
 _HELP = (
     '"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench, ult, a data set of the Hugging Face hub, '
@@ -103,8 +105,10 @@ def list_problems(command: List) -> int:
         problems = load_problems(command.source, command.split)
     if command.json:
         for problem in problems:
-            tests = len(problem.all_tests) + len(problem.stdin_tests)
-            about = {"task_id": problem.task_id, "entry_point": problem.entry_point, "tests": tests}
+            about = {
+                "task_id": problem.task_id, "entry_point": problem.entry_point,
+                "tests": problem.number_of_tests, "judged": "inside" if problem.test_module else "outside",
+            }  # fmt: skip
             print(json.dumps({**about, **problem.metadata}))
         return 0
     width = max(len(problem.task_id) for problem in problems)
@@ -112,7 +116,7 @@ def list_problems(command: List) -> int:
         tags = " ".join(
             problem.metadata[key] for key in ("difficulty", "split") if key in problem.metadata
         )
-        print(f"{problem.task_id:<{width}}  {len(problem.all_tests):>3} tests  {tags}")
+        print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}")
     print(_count(len(problems), "problem"))
     return 0
 
@@ -125,7 +129,8 @@ def show_problem(command: Show) -> int:
         raise unknown_name("problem", command.problem, problems)
     problem = problems[command.problem]
     if command.json:
-        print(json.dumps(dataclasses.asdict(problem)))
+        with user_input():
+            print(json.dumps(row_of(problem)))
         return 0
     about = ", ".join(f"{key} {value}" for key, value in problem.metadata.items())
     pairs = [f"{test.stdin!r} -> {test.stdout!r}" for test in problem.stdin_tests]
@@ -133,7 +138,11 @@ def show_problem(command: Show) -> int:
     for title, text in (
         ("The coder sees", problem.prompt),
         ("Reference", problem.reference),
-        ("Golden tests", "\n".join(problem.all_tests)),
+        ("Golden tests", "\n".join(_written(problem))),
+        ("Compared by", _rule(problem)),
+        ("Checker", problem.checker),
+        ("Contract", problem.contract),
+        ("Test module, judged inside", problem.test_module),
         ("Inputs and outputs", "\n".join(pairs)),
         ("Before every program", problem.preamble),
     ):
@@ -141,6 +150,21 @@ def show_problem(command: Show) -> int:
             continue
         print(f"\n--- {title} ---\n{text.rstrip()}")
     return 0
+
+
+def _written(problem: Problem) -> Iterator[str]:
+    """Yield the cases as text, whatever they are compared by."""
+    for case in problem.cases:
+        call = call_of(problem.entry_point, case) or f"{problem.entry_point}(...)"
+        known = statement(problem.entry_point, case)
+        value = " -> what the reference returns" if case.expected is UNKNOWN else " -> ..."
+        yield known or call + value
+
+
+def _rule(problem: Problem) -> str:
+    if problem.compare == "equal" and not problem.atol:
+        return ""
+    return problem.compare + (f", within {problem.atol:g}" if problem.atol else "")
 
 
 def validate(command: Validate) -> int:

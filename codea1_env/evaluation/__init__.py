@@ -11,6 +11,7 @@ from codea1_env.evaluation.held_out import (
     kills_beside,
     pass_rate,
     pass_rates,
+    train_cases,
     train_tests,
 )
 from codea1_env.evaluation.registry import find_evaluation, register_evaluation
@@ -29,5 +30,6 @@ __all__ = [
     "pass_rate",
     "pass_rates",
     "register_evaluation",
+    "train_cases",
     "train_tests",
 ]

@@ -28,7 +28,7 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
         problems = [each.problem for each in batch]
         answers = ask(agent, "coder", list(map(observe, problems)))
         asked = [(a, each.entry_point) for a, each in zip(answers, problems, strict=True)]
-        programs = parse_programs(asked, self.sandbox)
+        programs = parse_programs(asked, self.sandbox, [each.prompt for each in problems])
         return [
             # What a preamble gives is put before every program when it is judged, also before those from elsewhere.
             sample_row(problem, code if problem.preamble else whole_program(problem, code), answer)

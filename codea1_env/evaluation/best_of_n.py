@@ -20,10 +20,11 @@ from codea1_env.evaluation.choosing import CHOICES, CHOSEN, RANDOM, Matrix
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.programs import CodeResults, JudgedProgram
 from codea1_env.evaluation.statistics import percent
-from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
+from codea1_env.evaluation.suites.running import run_once
+from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Job, Limits, Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Tests:
 
     __test__ = False  # pytest would collect a class of this name
 
-    texts: tuple[str, ...]
+    tests: tuple[SuiteTest, ...]
     weights: tuple[int, ...]
     """How often each was written."""
     unusable: int
@@ -69,15 +70,18 @@ def tests_of(
 ) -> Tests:
     """The tests of all suites for a problem, of each suite the first ones."""
     written: Counter[str] = Counter()
+    usable: dict[str, SuiteTest] = {}
     unusable = 0
     for suite in suites:
         read = read_suite(suite, problem.entry_point, num_tests, sandbox)
         for test in read.tests:
-            written[test.text] += test.fault is None
-            unusable += test.fault is not None
+            if test.fault is None:
+                usable.setdefault(test.text, test)
+                written[test.text] += 1
+            else:
+                unusable += 1
         unusable += len(read.dropped)
-    usable = {text: count for text, count in written.items() if count}
-    return Tests(tuple(usable), tuple(usable.values()), unusable)
+    return Tests(tuple(usable.values()), tuple(written.values()), unusable)
 
 
 LIMITS = Limits(
@@ -195,12 +199,10 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
 
     def judge(self, problem: Problem, sample: ProgramRun) -> str:
         """Run a program: a "1" for each test that it passes and a "0" for each other."""
-        if not sample.tests.texts:
-            return ""
         code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
-        job = Job(code, sample.tests.texts, problem.entry_point, LIMITS)
-        tests = self.sandbox.submit(job).result().tests
-        return "".join("1" if test.passed else "0" for test in tests)
+        tests = sample.tests.tests
+        result = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
+        return "".join("1" if each.passed else "0" for each in result.tests)
 
     def row_of(self, verdict: str) -> Mapping[str, Any]:
         """Return the tests that it passes."""
@@ -247,7 +249,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
             "undecided": sum(each.chances[RANDOM] in (0.0, 1.0) for each in chosen),
             "programs": self.total,
             "tests": sum(sum(each.tests.weights) for each in chosen),
-            "distinct_tests": sum(len(each.tests.texts) for each in chosen),
+            "distinct_tests": sum(len(each.tests.tests) for each in chosen),
             "unusable_tests": sum(each.tests.unusable for each in chosen),
             "figures": self._means(),
             "gains": self._means(RANDOM),

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
+from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
 from codea1_env.reading.examples import split_examples
+from codea1_env.reading.golden import golden_cases
 from codea1_env.referee import Referee, Round, TestVerdict, Verdict
 from codea1_env.responses import parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
-from codea1_env.sandbox import Job, Outcome, Sandbox
+from codea1_env.sandbox import Case, Outcome, Sandbox
 from codea1_env.spaces import observe
 
 
@@ -29,12 +31,22 @@ class HeldOut:
     """A problem whose golden tests and mutants are split in two."""
 
     problem: Problem
-    train_tests: tuple[str, ...]
+    train_cases: tuple[Case, ...]
     train_mutants: tuple[str, ...]
-    tests: tuple[str, ...]
+    cases: tuple[Case, ...]
     """Golden tests for measuring coders; about a third."""
     mutants: tuple[str, ...]
     """Mutants of the reference for measuring testers; about a half."""
+
+    @property
+    def train_tests(self) -> tuple[str, ...]:
+        """The golden tests for training as statements."""
+        return _texts(self.problem, self.train_cases)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The golden tests for measuring as statements."""
+        return _texts(self.problem, self.cases)
 
 
 def hold_out(problems: Iterable[Problem], sandbox: Sandbox, seed: int = 0) -> list[HeldOut]:
@@ -42,28 +54,35 @@ def hold_out(problems: Iterable[Problem], sandbox: Sandbox, seed: int = 0) -> li
     return [_hold_out(problem, sandbox, seed) for problem in problems]
 
 
-def train_tests(problem: Problem, seed: int = 0) -> tuple[str, ...]:
+def train_cases(problem: Problem, seed: int = 0) -> tuple[Case, ...]:
     """Return the golden tests of a problem that training may know, as `hold_out` does, and make no mutants."""
-    return _split_tests(problem, _rng(problem, seed))[0]
+    return _split_cases(problem, _rng(problem, seed))[0]
+
+
+def train_tests(problem: Problem, seed: int = 0) -> tuple[str, ...]:
+    """Return `train_cases` as statements."""
+    return _texts(problem, train_cases(problem, seed))
+
+
+def _texts(problem: Problem, cases: tuple[Case, ...]) -> tuple[str, ...]:
+    return tuple(replace(problem, cases=cases, base=0, test_module="").tests)
 
 
 def _rng(problem: Problem, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
 
 
-def _split_tests(
+def _split_cases(
     problem: Problem, rng: np.random.Generator
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    tests = [problem.tests[i] for i in rng.permutation(len(problem.tests))]
-    if not tests and problem.test_program is not None:  # no part of it can be shown
-        return (), (problem.test_program,)
-    held = len(tests) // 3
-    return tuple(tests[held:]), tuple(tests[:held])
+) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
+    cases = [problem.cases[i] for i in rng.permutation(len(problem.cases))]
+    held = len(cases) // 3
+    return tuple(cases[held:]), tuple(cases[:held])
 
 
 def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     rng = _rng(problem, seed)
-    known, held = _split_tests(problem, rng)
+    known, held = _split_cases(problem, rng)
     # Mutants that never end are slow to judge, and every test kills them: they would only blur the measure.
     risky = set(sandbox.analyse(lines_before_loops_end, problem.reference))
     found = [
@@ -74,9 +93,9 @@ def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     mutants = [found[i] for i in rng.permutation(len(found))]
     return HeldOut(
         problem,
-        train_tests=known,
+        train_cases=known,
         train_mutants=tuple(mutants[len(mutants) // 2 :]),
-        tests=held,
+        cases=held,
         mutants=tuple(mutants[: len(mutants) // 2]),
     )
 
@@ -113,24 +132,17 @@ def pass_rates(
     asked = [item for item in held_out for _ in range(samples)]
     answers = ask(coder, "coder", [observe(item.problem) for item in asked])
     programs = read_programs([item.problem for item in asked], answers, sandbox)
-    more = also or {}
-    jobs = [
-        Job(
-            program.code,
-            (*item.tests, *more.get(item.problem.task_id, ())),
-            entry_point=item.problem.entry_point,
-        )
-        for item, program in zip(asked, programs, strict=True)
-    ]
-    distinct = list({(job.code, job.tests): job for job in jobs}.values())
-    results = dict(
-        zip([(j.code, j.tests) for j in distinct], sandbox.run_many(distinct), strict=True)
-    )
-    passed: dict[str, list[tuple[list[bool], list[bool]]]] = {}
-    for item, job in zip(asked, jobs, strict=True):
-        flags = [result.passed for result in results[job.code, job.tests]]
-        split = len(item.tests)
-        passed.setdefault(item.problem.task_id, []).append((flags[:split], flags[split:]))
+    kept = {item.problem.task_id: _only(item.problem, item.cases) for item in held_out}
+    more = {
+        item.problem.task_id: _cases_in(item, (also or {}).get(item.problem.task_id, ()), sandbox)
+        for item in held_out
+    }
+    pairs = [(item.problem.task_id, each.code) for item, each in zip(asked, programs, strict=True)]
+    held = _passed(kept, pairs, sandbox)
+    others = _passed(more, pairs, sandbox)
+    passed: dict[str, list[tuple[list[bool], list[bool]]]] = {name: [] for name in kept}
+    for pair in pairs:
+        passed[pair[0]].append((held[pair], others[pair]))
     return {
         name: PassRates(
             _share(held for held, _ in runs),
@@ -139,6 +151,39 @@ def pass_rates(
         )
         for name, runs in passed.items()
     }
+
+
+def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
+    """Return the problem with these cases and no other tests; programs that were read have its preamble."""
+    return replace(problem, cases=tuple(cases), base=0, test_module="", preamble="")
+
+
+def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
+    """Return the problem with the tests of a Mistake Book, which are calls and values."""
+    rows = sandbox.analyse(golden_cases, list(tests), item.problem.entry_point) if tests else []
+    cases = [
+        Case(tuple(args), kwargs, value) for found, _ in rows for args, kwargs, value, *_ in found
+    ]
+    return replace(_only(item.problem, cases), compare="equal", checker="")
+
+
+def _passed(
+    problems: Mapping[str, Problem], pairs: Sequence[tuple[str, str]], sandbox: Sandbox
+) -> dict[tuple[str, str], list[bool]]:
+    """Return which cases each program passes."""
+    limits = sandbox.limits
+    runs = {
+        (name, code): submit_to_tests(problems[name], code, limits, sandbox)
+        for name, code in dict.fromkeys(pairs)
+        if problems[name].cases
+    }
+    found: dict[tuple[str, str], list[bool]] = {pair: [] for pair in pairs}
+    for pair, run in runs.items():
+        result = run.result()
+        flags = [test.passed for test in result.tests]
+        missing = len(problems[pair[0]].cases) - len(flags)  # it does not load
+        found[pair] = flags + [False] * missing
+    return found
 
 
 def pass_rate(

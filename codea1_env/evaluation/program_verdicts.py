@@ -9,10 +9,13 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from codea1_env.compare import is_fault_of_checker
 from codea1_env.evaluation.task import ProblemFault, Stored
-from codea1_env.problem_sets.judging import submit_to_tests, too_large
+from codea1_env.problem_sets.expected import NoValueError, ask_reference, unknown_cases
+from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests, too_large
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
+from codea1_env.sandbox.results import Judged
 
 MIN_TIME_LIMIT = 2.0
 """Seconds of CPU time that every program may take for loading and all tests of its problem together."""
@@ -46,6 +49,8 @@ class CodeVerdict(Stored):
     message: str
     base: bool | None = None
     """Whether it passes the base tests; None where the data does not tell them from the others."""
+    judged: Judged = "outside"
+    """Whether all of it was judged outside of the program's process; "inside": a hostile program can forge it."""
 
     @property
     def passed(self) -> bool:
@@ -55,12 +60,12 @@ class CodeVerdict(Stored):
     def row(self) -> dict[str, Any]:
         """As a row of a file, without `base` where it is None."""
         base = {} if self.base is None else {"base": self.base}
-        return {"outcome": self.outcome, **base, "message": self.message}
+        return {"outcome": self.outcome, **base, "message": self.message, "judged": self.judged}
 
 
 def has_base(problem: Problem) -> bool:
-    """Whether the problem has tests of the original data set, and a larger test program beside them."""
-    return bool(problem.tests) and problem.test_program is not None
+    """Whether the problem tells the tests of the original data set from others."""
+    return problem.base > 0
 
 
 def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
@@ -70,21 +75,36 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
         InfraError: The sandbox failed three times.
     """
     fault = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
-    if not (problem.all_tests or problem.stdin_tests):
+    if not problem.number_of_tests:
         fault = "it has no tests"
     if fault:
         return ReferenceRun(problem.task_id, fault, MIN_TIME_LIMIT)
     if not problem.reference.strip():
         return ReferenceRun(problem.task_id, "", TIME_LIMIT_WITHOUT_REFERENCE)
     limits = _limits(_REFERENCE_SECONDS)
-    result = submit_to_tests(problem, problem.reference, limits, sandbox).result()
-    times = [test.cpu_time for test in result.tests]
-    seconds = max(times) if problem.stdin_tests else result.load.cpu_time + sum(times)
-    limit = max(MIN_TIME_LIMIT, math.ceil(TIME_LIMIT_FACTOR * seconds))
+    asks = len(unknown_cases(problem)) == len(problem.cases) and not problem.checker
+    try:
+        if asks and problem.cases and not problem.test_module:  # its answers are the expected ones
+            seconds = ask_reference(problem, sandbox).result().seconds
+            return ReferenceRun(problem.task_id, "", _time_limit(seconds))
+        submitted = submit_to_tests(problem, problem.reference, limits, sandbox, stop=True)
+        result = submitted.result()
+    except (NoValueError, TypeError) as error:  # a case that is no plain data
+        return ReferenceRun(problem.task_id, str(error), MIN_TIME_LIMIT)
+    each = max((test.cpu_time for test in result.tests), default=0.0)
+    seconds = each if problem.stdin_tests else seconds_of(result)
+    limit = _time_limit(seconds)
+    if passes(result):
+        return ReferenceRun(problem.task_id, "", limit)
     verdict = _verdict(problem, result)
-    if not verdict.passed:
-        fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
+    fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
+    if any(map(is_fault_of_checker, result.tests)):
+        fault = f"its checker is wrong: {verdict.message}"
     return ReferenceRun(problem.task_id, fault, limit)
+
+
+def _time_limit(seconds: float) -> float:
+    return max(MIN_TIME_LIMIT, math.ceil(TIME_LIMIT_FACTOR * seconds))
 
 
 def judge_program(
@@ -104,25 +124,31 @@ def judge_program(
     if reference.fault:
         return _failed(problem, EXCLUDED, reference.fault)
     if problem.reference and code == problem.reference:  # it is known to pass
-        return CodeVerdict(Outcome.PASS.value, "", True if has_base(problem) else None)
+        judged: Judged = "inside" if problem.test_module else "outside"
+        return CodeVerdict(Outcome.PASS.value, "", True if has_base(problem) else None, judged)
     unusable = unusable_text(code)
     if unusable is not None:
         return _failed(problem, Outcome.SYNTAX_ERROR.value, unusable)
     limits = _limits(reference.time_limit)
-    return _verdict(problem, submit_to_tests(problem, code, limits, sandbox).result())
+    if not problem.reference.strip():  # the limit is that of each case
+        limits = limits.with_room_for(len(problem.cases))
+    return _verdict(problem, submit_to_tests(problem, code, limits, sandbox, stop=True).result())
 
 
 def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:
     if result.load.outcome is not Outcome.PASS:
         return _failed(problem, result.load.outcome.value, _steady(result.load.message))
     passed = [test.passed for test in result.tests]
-    base = all(passed[: len(problem.tests)]) if has_base(problem) else None
+    number = passed.index(False) if False in passed else len(passed)
+    base = number >= problem.base if has_base(problem) else None
+    judged: Judged = "outside"
+    if any(test.judged == "inside" for test in result.tests):
+        judged = "inside"
     if all(passed):
-        return CodeVerdict(Outcome.PASS.value, "", base)
-    number = passed.index(False)
-    test, count = result.tests[number], len(problem.all_tests) + len(problem.stdin_tests)
-    place = f"test {number + 1} of {count}: " if count > 1 else ""
-    return CodeVerdict(test.outcome.value, place + _steady(test.message), base)
+        return CodeVerdict(Outcome.PASS.value, "", base, judged)
+    test, count = result.tests[number], problem.number_of_tests
+    place = f"test {number + 1} of {count}: " if count > 1 and test.judged == "outside" else ""
+    return CodeVerdict(test.outcome.value, place + _steady(test.message), base, judged)
 
 
 def _failed(problem: Problem, outcome: str, message: str) -> CodeVerdict:

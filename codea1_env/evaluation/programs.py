@@ -135,12 +135,17 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         faults = self.faults()
         ends = Counter(verdict.outcome for each in self.verdicts.values() for verdict in each)
         repeated = sum(n - 1 for (task, _), n in self.written.items() if task not in faults)
-        return super().summary() | {"outcomes": dict(sorted(ends.items())), "repeated": repeated}
+        return super().summary() | {
+            "outcomes": dict(sorted(ends.items())), "repeated": repeated, "judged_inside": self._inside(),
+        }  # fmt: skip
 
     def result(self, task: str) -> dict[str, Any]:
         """How many programs are right."""
         found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
+
+    def _inside(self) -> int:
+        return sum(each.judged == "inside" for task in self.scored for each in self.verdicts[task])
 
     @property
     def _has_base(self) -> bool:
@@ -159,6 +164,10 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         rows = [
             [name, *(percent(each[name]) for each in figures.values())] for name in figures["all"]
         ]
+        inside = report.get("judged_inside", 0)
+        if inside:
+            number = sum(each["samples"] for each in report["results"].values())
+            rows.append(["judged inside", f"{inside} of {number}", *[""] * (len(figures) - 1)])
         return [["in percent", *(f"{_TITLES[kind]} [95% interval]" for kind in figures)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
@@ -166,7 +175,10 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
         repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
         first = [f"{super().lines(report)[0]}: {outcomes}"]
-        return first + ([repeated] if report["repeated"] else [])
+        inside = f"{report['judged_inside']} verdicts are judged inside, in the program's own process: a program can forge them"
+        return [
+            *first, *([repeated] if report["repeated"] else []), *([inside] if report["judged_inside"] else []),
+        ]  # fmt: skip
 
 
 def _is_known(verdict: CodeVerdict) -> bool:

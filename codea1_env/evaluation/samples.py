@@ -137,10 +137,15 @@ def evalplus_id(problem: Problem) -> str:
 
 def digest(problem: Problem) -> str:
     """Return a short text that changes whenever what a program must do for this problem changes."""
-    parts: tuple[object, ...] = (problem.prompt, problem.entry_point, *problem.all_tests)
-    if problem.stdin_tests or problem.preamble:
-        parts += (problem.stdin_tests, problem.preamble)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    parts = (
+        problem.prompt, problem.entry_point, problem.preamble, problem.stdin_tests, problem.compare,
+        problem.atol, problem.checker, problem.test_module,
+    )  # fmt: skip
+    whole = hashlib.sha256(repr(parts).encode())
+    for frames in problem.encoded:
+        for frame in frames:
+            whole.update(b"%d " % len(frame) + frame)
+    return whole.hexdigest()[:16]
 
 
 def digest_of_problems(problems: Sequence[Problem]) -> str:

@@ -7,6 +7,7 @@ golden tests have given the same under all seeds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,13 +21,13 @@ from codea1_env.support.texts import LRUCache, in_batches
 SEEDS = (0, 1, 2, 3)
 _GOLDEN = 16
 _GOLDEN_CHARS = 20_000
-_SETS = (b"<", b">")  # what a marshalled set and frozenset begin with
+_SETS = re.compile(rb"[<>]")  # what a marshalled set and frozenset begin with
 
 Asked = tuple[str, str]
 """Text of a reference, and its entry point."""
 
 
-class ReferenceRun(NamedTuple):
+class OracleRun(NamedTuple):
     """One of the processes in which a reference makes calls."""
 
     code: str
@@ -35,7 +36,7 @@ class ReferenceRun(NamedTuple):
     """Whether sets have the other order in it: then only a value that it returns says anything."""
 
 
-class _Known(NamedTuple):
+class _SeenReference(NamedTuple):
     """What is known of a reference."""
 
     is_steady: bool
@@ -44,12 +45,12 @@ class _Known(NamedTuple):
 
 
 # For all referees of this process: it is known of the text alone.
-_known = LRUCache[Asked, _Known]()
+_known = LRUCache[Asked, _SeenReference]()
 
 
 def has_sets(test: Test) -> bool:
     """Whether the arguments of a call may hold a set, whose order a reference could show."""
-    return any(each in test.call for each in _SETS)
+    return _SETS.search(test.call) is not None
 
 
 def is_confirmed(asked: Asked) -> bool:
@@ -68,7 +69,18 @@ def look(references: Sequence[Asked], sandbox: Sandbox) -> None:
         lambda asked, error: (False, False),
     )
     for each, (free, orderless) in zip(new, found, strict=True):
-        _remember(each, _Known(free and orderless))
+        _remember(each, _SeenReference(free and orderless))
+
+
+def are_free(programs: Sequence[Asked], sandbox: Sandbox) -> list[bool]:
+    """Return of programs whether a call depends on nothing but its arguments, under one hash seed."""
+    found = in_batches(
+        programs,
+        lambda asked: len(asked[0]),
+        lambda batch: sandbox.analyse(look_at, batch),
+        lambda asked, error: (False, False),
+    )
+    return [free for free, _ in found]
 
 
 def may_be_steady(asked: Asked) -> bool:
@@ -79,11 +91,11 @@ def may_be_steady(asked: Asked) -> bool:
 
 def settle(asked: Asked, steady: bool) -> None:
     """Remember what its golden tests have shown of a reference."""
-    known = _known.get(asked) or _Known(False)
+    known = _known.get(asked) or _SeenReference(False)
     _remember(asked, known._replace(is_steady=known.is_steady and steady, is_confirmed=True))
 
 
-def all_runs(asked: Asked, sandbox: Sandbox, *, sets: bool) -> list[ReferenceRun]:
+def all_runs(asked: Asked, sandbox: Sandbox, *, sets: bool) -> list[OracleRun]:
     """Return the runs of a reference of which nothing is known.
 
     Args:
@@ -91,10 +103,10 @@ def all_runs(asked: Asked, sandbox: Sandbox, *, sets: bool) -> list[ReferenceRun
         sandbox: Where its text is changed.
         sets: Whether sets may play a part.
     """
-    runs = [ReferenceRun(asked[0], seed) for seed in SEEDS]
+    runs = [OracleRun(asked[0], seed) for seed in SEEDS]
     if not sets:
         return runs
-    known = _known.get(asked) or _Known(False)
+    known = _known.get(asked) or _SeenReference(False)
     if known.turned is None:
         [text] = in_batches(
             [asked],
@@ -104,10 +116,10 @@ def all_runs(asked: Asked, sandbox: Sandbox, *, sets: bool) -> list[ReferenceRun
         )
         known = known._replace(turned=text)
         _remember(asked, known)
-    return [*runs, ReferenceRun(known.turned, 0, is_turned=True)] if known.turned else runs
+    return [*runs, OracleRun(known.turned, 0, is_turned=True)] if known.turned else runs
 
 
-def _remember(asked: Asked, known: _Known) -> None:
+def _remember(asked: Asked, known: _SeenReference) -> None:
     _known.put(asked, known, len(asked[0]) + len(known.turned or ""))
 
 

@@ -50,7 +50,9 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
         reference: The reference on the same tests.
         least: Seconds of CPU time that a program gets in any case.
     """
-    seconds = reference.load.cpu_time + sum(test.cpu_time for test in reference.tests)
+    seconds = reference.cpu_time or sum(
+        each.cpu_time for each in (reference.load, *reference.tests)
+    )
     seconds = max(least, _rounded_up(FACTOR * seconds, _STEP))
     wall = _WALL_FACTOR * seconds
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.problem_sets.rows import Row, origin, show, text_of
+from codea1_env.sandbox import Case
 
 STDIN, FUNCTIONAL = _KINDS = "stdin", "functional"
 
@@ -31,9 +32,11 @@ PREAMBLE = "".join(
         *(f"from {module} import *\n" for module in (*_MODULES, "builtins", "typing")),
         *(f"import {module}\n" for module in _MODULES),
         "sys.setrecursionlimit(50000)\n",
+        "sys.set_int_max_str_digits(50000)\n",
     ]
 )
-"""In this order, which decides who has names such as `open`, `pow` and `datetime`."""
+"""In this order, which decides who has names such as `open`, `pow` and `datetime`. The number of digits is what the
+process of its evaluator allows."""
 
 _READS_INPUT = """\
 {content}
@@ -91,6 +94,7 @@ def convert(row: Row) -> Problem:
         "",
         metadata=about,
         stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
+        compare="lines",
         preamble=PREAMBLE,
     )
     if kinds == {STDIN}:
@@ -99,8 +103,9 @@ def convert(row: Row) -> Problem:
     return replace(
         problem,
         prompt=_COMPLETES_CLASS.format(content=content, starter=starter),
-        entry_point="Solution",
-        tests=tuple(_call(name, case) for case in cases),
+        entry_point=f"Solution.{name}",
+        cases=tuple(map(_case, cases)),
+        compare="exact",
         stdin_tests=(),
     )
 
@@ -133,14 +138,10 @@ def _method(row: Row) -> str:
     return name
 
 
-def _call(method: str, case: _Case) -> str:
-    """Return a test from the lines of its input, each one argument as JSON. A tuple counts as a list, as there."""
-    arguments = ", ".join(repr(_json("input", line)) for line in case.input.split("\n"))
-    expected = repr(_json("output", case.output))
-    return (
-        f"result = Solution().{method}({arguments})\n"
-        f"assert (list(result) if isinstance(result, tuple) else result) == {expected}"
-    )
+def _case(case: _Case) -> Case:
+    """Return a case from the lines of an input, each one argument as JSON."""
+    arguments = (_json("input", line) for line in case.input.split("\n"))
+    return Case(tuple(arguments), {}, _json("output", case.output))
 
 
 def _json(what: str, text: str) -> Any:
@@ -149,11 +150,25 @@ def _json(what: str, text: str) -> Any:
             f"Expect {what!r} to have at most {MAX_TEXT:,} characters, actually: {len(text):,}"
         )
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"Expect {what!r} to be JSON, actually: {error} in {text[:60]!r}"
         ) from error
+
+
+def _integer(digits: str) -> int:
+    """Return an integer of up to 50,000 digits, ten times what Python reads by itself."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"an integer of {len(digits):,} digits, of at most {MAX_DIGITS:,}")
+    if len(digits) <= _DIGITS:
+        return int(digits)
+    sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
+    value = 0
+    for start in range(0, len(digits), _DIGITS):
+        part = digits[start : start + _DIGITS]
+        value = value * 10 ** len(part) + int(part)
+    return sign * value
 
 
 def _no_constant(name: str) -> Any:
@@ -166,6 +181,8 @@ def _short(value: object) -> str:
     return str(value)[:100]
 
 
+MAX_DIGITS = 50_000
+_DIGITS = 4_000
 MAX_TEXT = 256 << 20
 """Bytes: a few kB can unpack to something that fills the memory."""
 _FRAMING = frozenset({"PROTO", "FRAME", "PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})

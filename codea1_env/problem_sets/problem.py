@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NoReturn, overload
+
+from codea1_env.compare import COMPARISONS, Compare
+from codea1_env.problem_sets.golden import Golden, read_statements
+from codea1_env.reading.calls import MAX_CALLS
+from codea1_env.sandbox import UNKNOWN, Case, EncodedCases, encoded_cases
+from codea1_env.sandbox.inside.analysis.literals import write
 
 
 class ProblemsError(ValueError):
@@ -70,10 +78,79 @@ class StdinTest:
         _check_text("stdin_tests: stdout", self.stdout)
 
 
-ONE_PROCESS = {"judging": "one process"}
-"""Metadata of a problem whose tests and programs must share a process, since the tests patch modules or ask for types
-of libraries. `codea1 eval code` judges it so; a program can then forge its verdict. Both may write files, which needs
-the sandbox's level "namespaces"."""
+class GoldenStatements(Sequence[str]):
+    """The golden tests as text, `assert f(args) == value`, written when somebody asks for them.
+
+    Cases that no statement says are left out: those of an unknown value, and those that are compared by a rule of
+    their own.
+
+    Args:
+        entry_point: What is called.
+        cases: The cases.
+    """
+
+    def __init__(self, entry_point: str, cases: tuple[Case, ...]) -> None:
+        self._entry_point = entry_point
+        self._cases = cases
+        self._texts: tuple[str, ...] | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        if self._texts is None:
+            texts = (statement(self._entry_point, case) for case in self._cases)
+            self._texts = tuple(text for text in texts if text is not None)
+        return self._texts
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        return self.texts[index]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, GoldenStatements):
+            return self.texts == other.texts
+        return self.texts == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.texts)
+
+    def __repr__(self) -> str:
+        return repr(self.texts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GoldenStatements, (self._entry_point, self._cases)
+
+
+def statement(entry_point: str, case: Case) -> str | None:
+    """Return a case as a statement; None if there is none, or it is too long to be read again.
+
+    Example:
+        >>> statement("Solution.f", Case((1,), {"by": [2]}, 3))
+        'assert Solution().f(1, by=[2]) == 3'
+    """
+    value = None if case.expected is UNKNOWN else write(case.expected)
+    call = None if value is None else call_of(entry_point, case)
+    return None if call is None else f"assert {call} == {value}"
+
+
+def call_of(entry_point: str, case: Case) -> str | None:
+    """Return the call of a case as text; None if there is none, or an argument is too long to be read again."""
+    owner, _, method = entry_point.rpartition(".")
+    named = [(f"{name}=", value) for name, value in case.kwargs.items()]
+    texts = [(name, write(value)) for name, value in [*(("", each) for each in case.args), *named]]
+    if any(text is None for _, text in texts):
+        return None
+    given = ", ".join(f"{name}{text}" for name, text in texts)
+    return f"{owner}().{method}({given})" if owner else f"{entry_point}({given})"
 
 
 @dataclass(frozen=True)
@@ -83,18 +160,27 @@ class Problem:
     Attributes:
         task_id: Names the problem; unique in its set. The Mistake Book files tests under it.
         prompt: What the coder sees: imports that the signature needs, the signature, the docstring.
-        entry_point: Name of the function (or class) that is asked for; "main" by convention where a program
-            is run and nothing of it called (`stdin_tests`).
+        entry_point: Name of the function that is asked for, or `Solution.f` for a method of a new instance; "main" by
+            convention where a program is run and nothing of it called (`stdin_tests`).
         reference: A complete program that solves the problem. "" where none is known, as in LiveCodeBench: such
             a problem can be evaluated on, but not be played.
-        tests: Golden tests, each a piece of Python text that stands on its own.
-        test_program: One larger test in the style of HumanEval+, ending with its own call
-            ``check(entry_point)``.
+        tests: Golden tests as text. Statements that are given here are read into `cases` and take the place of those
+            given there; what cannot be data of them goes to `test_module`. Afterwards this is a view of the cases.
         metadata: Texts such as source, difficulty and split. It cannot be changed.
         stdin_tests: For a problem whose programs read standard input and print: what they must print. It has
             no other tests then.
         preamble: Program text that stands before every program that is judged: what the problem gives, such
             as imports.
+        cases: Golden tests as data.
+        compare: When an output is right, see `codea1_env.compare`.
+        atol: Absolute tolerance of floats; 0 for that of the rule.
+        checker: Text that defines `check(args, output, expected) -> bool`, for problems of several right outputs;
+            where programs print `check(stdin, output_text, expected_text)`. It takes the place of `compare`.
+        contract: Python text with asserts over the parameters of the function: which arguments the problem
+            speaks of. A test that calls with others is invalid. It may import from the standard library.
+        test_module: A test module for pytest or unittest, of what cannot be data. It shares a process with the
+            program, which can forge its verdict: nothing of it reaches a reward.
+        base: How many of the first cases are those of the original data set, where the set says so (MBPP+).
 
     Raises:
         TypeError: A field has the wrong type.
@@ -106,40 +192,127 @@ class Problem:
         ...     prompt="def double(x: int) -> int:",
         ...     entry_point="double",
         ...     reference="def double(x): return 2 * x",
-        ...     tests=["assert double(2) == 4"],
+        ...     tests=["assert 4 == double(2)"],
         ... )
-        >>> problem.tests
-        ('assert double(2) == 4',)
+        >>> problem.cases, problem.tests
+        ((Case(args=(2,), kwargs={}, expected=4),), ('assert double(2) == 4',))
     """
 
     task_id: str
     prompt: str
     entry_point: str
     reference: str
-    tests: tuple[str, ...] = ()
-    test_program: str | None = None
+    tests: Sequence[str] = field(default=(), compare=False)
     metadata: Mapping[str, str] = field(default_factory=Metadata)
     stdin_tests: tuple[StdinTest, ...] = ()
     preamble: str = ""
+    cases: tuple[Case, ...] = field(default=(), repr=False)
+    compare: Compare = "equal"
+    atol: float = 0.0
+    checker: str = ""
+    contract: str = ""
+    test_module: str = ""
+    base: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("task_id", "prompt", "entry_point", "reference", "preamble"):
+        for name in _TEXTS:
             _check_text(name, getattr(self, name))
         for name in ("task_id", "prompt", "entry_point"):
             if not getattr(self, name).strip():
                 raise ValueError(f"Expect Problem.{name} not to be empty")
-        if not self.entry_point.isidentifier() or keyword.iskeyword(self.entry_point):
+        names = self.entry_point.split(".")
+        if len(names) > 2 or not all(map(_is_name, names)):
             raise ValueError(
-                f"Expect Problem.entry_point to be a Python name, actually: {self.entry_point!r:.100}"
+                "Expect Problem.entry_point to be a Python name, or Class.method, actually: "
+                f"{self.entry_point!r:.100}"
             )
-        if not isinstance(self.tests, (list, tuple)):
+        self._check_rule()
+        self._take_statements()
+        self._check_metadata()
+        self._check_tests()
+        object.__setattr__(self, "metadata", Metadata(self.metadata))
+
+    def _check_rule(self) -> None:
+        if self.compare not in COMPARISONS:
+            raise ValueError(
+                f"Expect Problem.compare to be one of {', '.join(COMPARISONS)}, actually: {self.compare!r:.100}"
+            )
+        for name, value, kinds in (("atol", self.atol, (int, float)), ("base", self.base, (int,))):
+            is_number = isinstance(value, kinds) and not isinstance(value, bool)
+            if not (is_number and 0 <= value < float("inf")):
+                raise ValueError(
+                    f"Expect Problem.{name} to be a number that is not negative, actually: {value!r:.100}"
+                )
+        if self.checker and not _CHECKER.search(self.checker):
+            raise ValueError(
+                "Expect Problem.checker to define check(args, output, expected), actually: "
+                f"{self.checker!r:.100}"
+            )
+
+    def _take_statements(self) -> None:
+        if not isinstance(self.cases, (list, tuple)) or not all(
+            isinstance(case, Case) for case in self.cases
+        ):
             raise TypeError(
-                f"Expect Problem.tests to be a list or tuple of str, actually: {type(self.tests)}"
+                f"Expect Problem.cases to be a list or tuple of Case, actually: {self.cases!r:.100}"
             )
-        for index, test in enumerate(self.tests):
-            _check_text(f"tests[{index}]", test)
-        if self.test_program is not None:
-            _check_text("test_program", self.test_program)
+        object.__setattr__(self, "cases", tuple(self.cases))
+        if not isinstance(self.tests, GoldenStatements):
+            if not isinstance(self.tests, (list, tuple)):
+                raise TypeError(
+                    f"Expect Problem.tests to be a list or tuple of str, actually: {type(self.tests)}"
+                )
+            for index, test in enumerate(self.tests):
+                _check_text(f"tests[{index}]", test)
+            if self.tests:
+                self._take(read_statements(self.tests, self.entry_point))
+        shown = () if self.compare != "equal" or self.checker else self.cases
+        object.__setattr__(self, "tests", GoldenStatements(self.entry_point, shown))
+
+    def _take(self, golden: Golden) -> None:
+        object.__setattr__(self, "cases", golden.cases)
+        if self.compare == "equal":
+            object.__setattr__(self, "compare", golden.compare)
+            object.__setattr__(self, "atol", self.atol or golden.atol)
+        module = "\n\n\n".join(filter(None, (self.test_module, golden.test_module)))
+        object.__setattr__(self, "test_module", module)
+
+    @cached_property
+    def encoded(self) -> EncodedCases:
+        """The cases as bytes, made once for many programs; an unknown value is an empty frame.
+
+        Raises:
+            TypeError: A case is not plain data.
+        """
+        unknown = {number for number, case in enumerate(self.cases) if case.expected is UNKNOWN}
+        known = (
+            replace(case, expected=None) if case.expected is UNKNOWN else case
+            for case in self.cases
+        )
+        calls, expected = encoded_cases(list(known))
+        frames = (b"" if number in unknown else frame for number, frame in enumerate(expected))
+        return EncodedCases(calls, tuple(frames))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _MADE}
+
+    @cached_property
+    def golden_calls(self) -> tuple[str, ...]:
+        """The calls of the first cases as text: which arguments the problem means."""
+        texts = (call_of(self.entry_point, case) for case in self.cases[:MAX_CALLS])
+        return tuple(text for text in texts if text is not None)
+
+    @property
+    def number_of_tests(self) -> int:
+        """Cases and inputs; a test module counts as one."""
+        return len(self.cases) + len(self.stdin_tests) + bool(self.test_module)
+
+    @property
+    def playable(self) -> bool:
+        """Whether it can be played: a referee asks the reference which tests of the tester are right."""
+        return bool(self.reference.strip()) and not self.stdin_tests
+
+    def _check_metadata(self) -> None:
         if not isinstance(self.metadata, Mapping):
             raise TypeError(
                 f"Expect Problem.metadata to be a mapping of str to str, actually: {type(self.metadata)}"
@@ -147,32 +320,8 @@ class Problem:
         for key, value in self.metadata.items():
             _check_text("a key of metadata", key)
             _check_text(f"metadata[{key!r:.50}]", value)
-        self._check_stdin_tests()
-        if not self.reference.strip() and not (self.all_tests or self.stdin_tests):
-            raise ValueError(
-                "Expect Problem.reference not to be empty where there are no tests to judge a program by"
-            )
-        object.__setattr__(self, "tests", tuple(self.tests))
-        object.__setattr__(self, "stdin_tests", tuple(self.stdin_tests))
-        object.__setattr__(self, "metadata", Metadata(self.metadata))
 
-    @property
-    def all_tests(self) -> tuple[str, ...]:
-        """The golden tests, and the test program where there is one."""
-        program = () if self.test_program is None else (self.test_program,)
-        return (*self.tests, *program)
-
-    @property
-    def playable(self) -> bool:
-        """Whether it can be played: a referee asks the reference which tests of the tester are right."""
-        return bool(self.reference.strip()) and not self.stdin_tests
-
-    @property
-    def in_one_process(self) -> bool:
-        """Whether its tests must share a process with the program, see `ONE_PROCESS`."""
-        return ONE_PROCESS.items() <= self.metadata.items()
-
-    def _check_stdin_tests(self) -> None:
+    def _check_tests(self) -> None:
         if not isinstance(self.stdin_tests, (list, tuple)) or not all(
             isinstance(test, StdinTest) for test in self.stdin_tests
         ):
@@ -180,11 +329,44 @@ class Problem:
                 "Expect Problem.stdin_tests to be a list or tuple of StdinTest, actually: "
                 f"{self.stdin_tests!r:.100}"
             )
-        if self.stdin_tests and self.all_tests:
+        object.__setattr__(self, "stdin_tests", tuple(self.stdin_tests))
+        if self.stdin_tests and (self.cases or self.test_module):
             raise ValueError(
                 "Expect either stdin_tests or tests that call the program, actually both: a program is run or "
                 "called, not both"
             )
+        if self.stdin_tests and self.compare not in ("equal", "lines"):
+            raise ValueError(
+                f"Expect Problem.compare to be 'lines' where programs print, actually: {self.compare!r}"
+            )
+        if self.compare == "lines" and not self.stdin_tests:
+            raise ValueError("Expect stdin_tests where Problem.compare is 'lines', actually none")
+        if not self.reference.strip() and not self.number_of_tests:
+            raise ValueError(
+                "Expect Problem.reference not to be empty where there are no tests to judge a program by"
+            )
+        if not self.reference.strip() and any(each.expected is UNKNOWN for each in self.cases):
+            raise ValueError(
+                "Expect a reference where cases have no expected value, actually none: it is asked for them"
+            )
+        if self.base > len(self.cases):
+            raise ValueError(
+                f"Expect Problem.base to be at most the number of cases, {len(self.cases)}, actually: {self.base}"
+            )
+
+
+_TEXTS = (
+    "task_id", "prompt", "entry_point", "reference", "preamble", "checker", "contract", "test_module",
+)  # fmt: skip
+_CHECKER = re.compile(r"^(?:def check *\(|check *=|from .* import .*\bcheck\b)", re.MULTILINE)
+
+
+_MADE = ("encoded", "golden_calls")
+"""What is made of a problem when it is needed, and not copied."""
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def _check_text(name: str, value: object) -> None:

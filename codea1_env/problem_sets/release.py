@@ -12,7 +12,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env.problem_sets.harness import called_by, check_program, corrected, pytest_program
+from codea1_env.problem_sets.contract_texts import contract_of
+from codea1_env.problem_sets.evalplus import called_by, fields_of, read_test
+from codea1_env.problem_sets.golden import apart, read_module, read_statements
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.problem_sets.rows import (
     Row,
@@ -62,7 +64,7 @@ def convert(row: Row) -> Problem:
         reference = prompt + solution
     else:
         reference = prompt + textwrap.indent(solution, "    ")
-    tests, program = _golden(test, entry, imports)
+    tests = _golden(test, entry, imports)
     source = str(row.fields.get("data_source") or "code-a1")
     source = _SOURCES.get(source, source)
     if source == "kodcode" and "/" not in task:
@@ -72,9 +74,9 @@ def convert(row: Row) -> Problem:
         prompt=prompt,
         entry_point=entry,
         reference=reference,
-        tests=tests,
-        test_program=program,
         metadata=origin(row, source, "test" if source in ("humaneval+", "mbpp+") else "train"),
+        contract=contract_of(task),
+        **tests,
     )
 
 
@@ -175,18 +177,19 @@ def _tests(row: Row) -> str | list[str]:
     return [unix(test) for test in texts_of(row, "test")]
 
 
-def _golden(test: str | list[str], entry: str, imports: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the tests that stand on their own, and the test program."""
+def _golden(test: str | list[str], entry: str, imports: str) -> dict[str, Any]:
+    """Return what the golden tests give a problem."""
     if isinstance(test, str):
         if _CHECK.search(test):
-            return (), check_program(corrected(test), entry)
+            return read_test(test, entry)
         if _PYTEST.search(test):
-            return (), pytest_program(test, entry)
+            return fields_of(read_module(test, entry, apart))
         lines = [line for line in test.split("\n") if line.strip() and line[0] != "#"]
-        if lines and not all(_ASSERT.fullmatch(line) for line in lines):
-            return (), with_setup(imports, _asserting(test))
-        test = lines
-    return tuple(_with_imports(imports, _asserting(each)) for each in test), None
+        whole = lines and not all(_ASSERT.fullmatch(line) for line in lines)
+        test = [test] if whole else lines
+    return fields_of(
+        read_statements([_with_imports(imports, _asserting(each)) for each in test], entry, apart)
+    )
 
 
 def _asserting(test: str) -> str:

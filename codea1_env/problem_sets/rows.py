@@ -31,7 +31,7 @@ def text_of(row: Row, name: str) -> str:
     value = row.fields.get(name)
     if not isinstance(value, str):
         raise TypeError(f"Expect {name!r} to be text, actually: {show(value)}")
-    return value
+    return value.removeprefix("\ufeff")  # a byte order mark
 
 
 def texts_of(row: Row, name: str) -> list[str]:

@@ -12,19 +12,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.problem_sets import livecodebench, release
-from codea1_env.problem_sets.harness import (
-    called_by,
-    check_program,
-    corrected,
-    pytest_program,
-    unittest_program,
+from codea1_env.problem_sets import evalplus, livecodebench, release
+from codea1_env.problem_sets.contract_texts import contract_of
+from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
+from codea1_env.problem_sets.golden import (
+    Ask,
+    Golden,
+    apart,
+    module_of,
+    read_module,
+    read_statements,
 )
-from codea1_env.problem_sets.problem import ONE_PROCESS, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest, statement
 from codea1_env.problem_sets.rows import (
     INSTRUCT,
     Row,
-    definition_of,
     imports_for,
     origin,
     prompt_of,
@@ -35,6 +37,9 @@ from codea1_env.problem_sets.rows import (
     unix,
     with_setup,
 )
+from codea1_env.reading.calls import literal_calls
+from codea1_env.sandbox import UNKNOWN, Case
+from codea1_env.sandbox.inside import codec
 
 
 class Schema(NamedTuple):
@@ -50,8 +55,12 @@ class Schema(NamedTuple):
         return set(self.fields.split()).difference(row.fields)
 
 
-def to_problem(row: Row) -> Problem:
+def to_problem(row: Row, ask: Ask = apart) -> Problem:
     r"""Return the problem that a row describes, whatever known layout it has.
+
+    Args:
+        row: The row.
+        ask: Where statements of the own layout are read; those of the bundled set are ours.
 
     Raises:
         ProblemsError: The layout is unknown, or a field has a value that cannot be used.
@@ -79,17 +88,20 @@ def to_problem(row: Row) -> Problem:
             "Add them, or write the fields of Problem: task_id, prompt, entry_point, reference, tests.",
         )
     try:
-        return schema.convert(row)
+        return _own(row, ask) if schema.convert is _own else schema.convert(row)
     except (TypeError, ValueError) as error:
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
 
-def _own(row: Row) -> Problem:
-    known = {field.name for field in dataclasses.fields(Problem)}
-    unknown = sorted(map(str, row.fields.keys() - known))
+_OWN = {"test_program": None} | {each.name: None for each in dataclasses.fields(Problem)}
+"""Fields of a row in the own layout; `test_program` is that of earlier versions."""
+
+
+def _own(row: Row, ask: Ask = apart) -> Problem:
+    unknown = sorted(map(str, row.fields.keys() - _OWN))
     if unknown:
         raise ValueError(
-            f"Expect only the fields {', '.join(sorted(known))}, actually also: {', '.join(unknown)}"
+            f"Expect only the fields {', '.join(sorted(_OWN))}, actually also: {', '.join(unknown)}"
         )
     values = {name: value for name, value in row.fields.items() if value is not None}
     absent = sorted({"task_id", "prompt", "entry_point", "reference"} - values.keys())
@@ -98,36 +110,141 @@ def _own(row: Row) -> Problem:
     metadata = values.get("metadata", {})
     if isinstance(metadata, Mapping) and row.split is not None:
         values["metadata"] = {"split": row.split, **metadata}
-    tests = values.get("stdin_tests", [])
-    if not isinstance(tests, (list, tuple)) or not all(
-        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in tests
+    given = values.get("stdin_tests", [])
+    if not isinstance(given, (list, tuple)) or not all(
+        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in given
     ):
         raise TypeError(
             "Expect 'stdin_tests' to be a list of objects with the fields stdin and stdout, actually: "
-            f"{show(tests)}"
+            f"{show(given)}"
         )
-    return Problem(**values | {"stdin_tests": tuple(StdinTest(**item) for item in tests)})
+    values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
+    values["cases"] = _own_cases(values.get("cases", []))
+    values.pop("tests", None)
+    program = values.pop("test_program", None)
+    if program is not None and not isinstance(program, str):
+        raise TypeError(f"Expect 'test_program' to be a text, actually: {show(program)}")
+    entry = str(values["entry_point"])
+    _add(values, read_statements(texts_of(row, "tests"), entry, ask))
+    if program is not None:
+        _add_program(values, unix(program), entry, ask)
+    return Problem(**values)
+
+
+def _add(values: dict[str, Any], golden: Golden) -> None:
+    """Add golden tests to the fields of a problem, if its rule is theirs, too."""
+    if golden.cases and values.get("compare", "equal") == "equal":
+        theirs, own = (golden.compare, golden.atol), ("equal", values.get("atol") or 0.0)
+        if values["cases"] and theirs not in (own, ("equal", 0.0)):
+            raise ValueError(
+                f"Expect tests that are compared as the other cases are, actually by {theirs[0]!r} within {theirs[1]:g}"
+            )
+        values |= {"compare": theirs[0], "atol": values.get("atol") or theirs[1]}
+    modules = filter(None, (values.get("test_module", ""), golden.test_module))
+    values["cases"] = (*values["cases"], *golden.cases)
+    values["test_module"] = "\n\n\n".join(modules)
+
+
+def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> None:
+    """Add the test program of an earlier version, as cases or as a test module."""
+    found = read_template(program)
+    if found is not None and not values["cases"]:
+        values |= found._asdict()
+        return
+    golden = read_module(program, entry, ask)
+    _add(
+        values, golden._replace(test_module=module_of([program])) if golden.test_module else golden
+    )
+
+
+def _own_cases(given: object) -> tuple[Case, ...]:
+    """Return cases from objects with the fields args, kwargs and expected."""
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"Expect 'cases' to be a list of objects, actually: {show(given)}")
+    cases = []
+    for number, item in enumerate(given, 1):
+        if not isinstance(item, Mapping) or item.keys() - {"args", "kwargs", "expected"}:
+            raise TypeError(
+                f"Expect case {number} to be an object with the fields args, kwargs and expected, actually: {show(item)}"
+            )
+        args, kwargs = item.get("args", []), item.get("kwargs") or {}
+        if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
+            raise TypeError(
+                f"Expect args of case {number} to be a list, and kwargs an object, actually: {show(item)}"
+            )
+        cases.append(Case(tuple(args), dict(kwargs), item.get("expected", UNKNOWN)))
+    return tuple(cases)
+
+
+def row_of(problem: Problem) -> dict[str, Any]:
+    """Return a problem as a row of the own layout, which JSON can hold.
+
+    Raises:
+        ValueError: A case is neither a statement nor JSON.
+
+    Example:
+        >>> row_of(Problem("a", "def f(x):", "f", "def f(x): return x", ["assert f((1,)) == (1,)"]))["tests"]
+        ['assert f((1,)) == (1,)']
+    """
+    values = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    values["metadata"] = dict(problem.metadata)
+    values["stdin_tests"] = [dataclasses.asdict(test) for test in problem.stdin_tests]
+    texts = [statement(problem.entry_point, case) for case in problem.cases]
+    values["tests"], values["cases"] = texts, []
+    if None in texts:
+        values["tests"], values["cases"] = [], list(map(_json_case, problem.cases))
+    return {
+        name: value
+        for name, value in values.items()
+        if name in _ALWAYS or (value and (name, value) != ("compare", "equal"))
+    }
+
+
+_ALWAYS = ("task_id", "prompt", "entry_point", "reference", "tests", "metadata")
+
+
+def _json_case(case: Case) -> dict[str, Any]:
+    row: dict[str, Any] = {"args": list(case.args)}
+    row |= {"kwargs": dict(case.kwargs)} if case.kwargs else {}
+    row |= {} if case.expected is UNKNOWN else {"expected": case.expected}
+    if json.loads(json.dumps(row)) != row:
+        raise ValueError(f"Expect a case that is a statement or JSON, actually: {case!r:.200}")
+    return row
 
 
 def _mbpp_plus_hub(row: Row) -> Problem:
-    """MBPP+ in the layout of the hub: a test script that calls the function by its name."""
+    """MBPP+ in the layout of the hub: a test script whose first inputs are those of the original set."""
     code, tests = unix(text_of(row, "code")), texts_of(row, "test_list")
     entry = _entry_point(code, tests)
-    script, loop = corrected(unix(text_of(row, "test"))).rstrip(), ""
-    start = script.rfind("\nfor ") + 1
-    if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
-        loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
-        script = f"{script[:start]}def check({entry}):\n{loop}"
-    imports = texts_of(row, "test_imports")
-    return Problem(
-        task_id=f"MBPP/{row.fields['task_id']}",
+    imports = "\n".join(texts_of(row, "test_imports"))
+    task_id = f"MBPP/{row.fields['task_id']}"
+    problem = Problem(
+        task_id=task_id,
         prompt=prompt_of(signature_of(code, entry), text_of(row, "prompt"), tests[0]),
         entry_point=entry,
         reference=code,
-        tests=tuple(with_setup("\n".join(imports), test) for test in tests),
-        test_program=check_program(script, entry) if loop else script,
         metadata=origin(row, "mbpp+", "test"),
+        contract=contract_of(task_id, row.fields.get("contract")),
+        **read_test(unix(text_of(row, "test")), entry),
     )
+    calls = apart(literal_calls, [with_setup(imports, test) for test in tests], entry)
+    base = [_call_of(case) for case in problem.cases[: len(tests)]]
+    if [codec.encode((list(args), kwargs)) for args, kwargs in calls] == base:
+        return dataclasses.replace(problem, base=len(tests))
+    first = read_statements([with_setup(imports, test) for test in tests], entry, apart)
+    if first.cases and (first.compare, first.atol) != (problem.compare, problem.atol):
+        first = Golden(test_module=module_of(tests))
+    modules = filter(None, (first.test_module, problem.test_module))
+    return dataclasses.replace(
+        problem,
+        cases=(*first.cases, *problem.cases),
+        test_module="\n\n\n".join(modules),
+        base=0 if first.test_module else len(first.cases),
+    )
+
+
+def _call_of(case: Case) -> bytes:
+    return codec.encode((list(case.args), dict(case.kwargs)))
 
 
 def _mbpp(row: Row) -> Problem:
@@ -149,8 +266,8 @@ def _mbpp(row: Row) -> Problem:
         prompt=prompt_of(signature_of(code, entry), text, example),
         entry_point=entry,
         reference=code,
-        tests=tuple(with_setup(unix(setup), test) for test in tests),
         metadata=origin(row, "mbpp", "prompt" if number <= 10 else split),
+        **_statements([with_setup(unix(setup), test) for test in tests], entry),
     )
 
 
@@ -194,10 +311,14 @@ def _kodcode(row: Row) -> Problem:
         prompt=prompt_of(declaration, text_of(row, "question")),
         entry_point=entry,
         reference=code,
-        test_program=pytest_program(test, entry),
         metadata=origin(row, "kodcode", "train")
         | {key: value for key, value in extra.items() if isinstance(value, str)},
+        **fields_of(read_module(unix(test), entry, apart)),
     )
+
+
+def _statements(tests: list[str], entry: str) -> dict[str, Any]:
+    return fields_of(read_statements(tests, entry, apart))
 
 
 def _entry_point(code: str, tests: list[str]) -> str:
@@ -221,27 +342,6 @@ _ULT_MODULES = (
 )  # fmt: skip
 
 
-def _evalplus(row: Row) -> Problem:
-    """HumanEval+ and MBPP+ in the layout of the EvalPlus releases."""
-    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
-    test, prompt = corrected(text_of(row, "test")), text_of(row, "prompt")
-    source, reference = "humaneval+", prompt + solution
-    if re.search(definition_of(entry), solution, re.MULTILINE):
-        entry = called_by(test, solution, entry)
-        imports = str(row.fields.get("imports") or "")
-        description = str(row.fields.get("description") or "") or prompt
-        prompt = prompt_of(signature_of(solution, entry), description, imports=imports)
-        source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
-    return Problem(
-        task_id=text_of(row, "task_id"),
-        prompt=prompt,
-        entry_point=entry,
-        reference=reference,
-        test_program=check_program(test, entry),
-        metadata=origin(row, source, "test"),
-    )
-
-
 def _bigcodebench(row: Row) -> Problem:
     """BigCodeBench: functions that use libraries, with a unittest class for each.
 
@@ -257,10 +357,10 @@ def _bigcodebench(row: Row) -> Problem:
         prompt=text_of(row, "instruct_prompt") if instruct else complete,
         entry_point=entry,
         reference=complete + text_of(row, "canonical_solution"),
-        test_program=unittest_program(text_of(row, "test"), entry),
+        # Its own evaluator runs test and program as one text.
+        test_module=f"from solution import *\n\n{unix(text_of(row, 'test'))}",
         metadata={
             **origin(row, f"bigcodebench{'-instruct' if instruct else ''}", "test"),
-            **ONE_PROCESS,
             **({"packages": " ".join(libraries)} if libraries else {}),
         },
         # As in BigCodeBench's own evaluation: imports and signature, with an empty body.
@@ -287,7 +387,12 @@ SCHEMAS = (
         "question_id question_content public_test_cases private_test_cases",
         livecodebench.convert,
     ),
-    Schema("evalplus", "prompt canonical_solution test entry_point", _evalplus),
+    Schema("evalplus", "prompt canonical_solution test entry_point", evalplus.convert),
+    Schema(
+        "evalplus release",
+        "prompt canonical_solution base_input plus_input entry_point",
+        evalplus.convert,
+    ),
     Schema("ult", "func_name code prompt test_list", _ult),
     Schema("mbpp+", "task_id code prompt test_list test", _mbpp_plus_hub),
     Schema("mbpp", "task_id text code test_list", _mbpp),

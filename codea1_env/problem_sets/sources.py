@@ -5,6 +5,7 @@ A broken row is yielded as the error that describes it, so that a check of a who
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import gzip
 import json
@@ -172,6 +173,8 @@ def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
                         f"{name}, line {number}",
                         f"Expect at most {MAX_LINE:,} bytes in a line. Write one JSON object a line.",
                     )
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
                 if number == 1 and line.lstrip().startswith(b"["):
                     yield from _json_array(line + stream.read(MAX_ARRAY), name)
                     return

@@ -11,17 +11,25 @@ that it returns for the literal calls in its tests are compared as well.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from codea1_env.compare import is_fault_of_checker
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
-from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.contracts import contract_fault
+from codea1_env.problem_sets.expected import NoValueError
+from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests
+from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
-from codea1_env.reading.calls import literal_calls
+from codea1_env.reading.calls import module_calls
 from codea1_env.sandbox import (
     AnalysisError,
     CallResult,
@@ -40,10 +48,11 @@ LIMITS = Limits(
 SLOW = Limits().call_cpu_time
 """Seconds after which a test would be stopped with the limits that are used elsewhere."""
 SLOW_PROGRAM = Limits().test_cpu_time
-"""The same for a whole test program."""
+"""The same for all cases of a problem together."""
 _BATCH = 32
-_PARAGRAPHS = "\n\n"
-"""Stands between the tests of a suite, and so in none that a tabular tester submits."""
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+_RUN = re.compile(r"^    run\((.*)\)$", re.MULTILINE)
+"""A statement in a test module that was made of statements."""
 
 
 def validate_problems(
@@ -94,22 +103,21 @@ def validate_problems(
                 message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
                 findings.append((index, _finding(FindingKind.NO_REFERENCE, item, message)))
         runs = [
-            [
-                submit_to_tests(
-                    each.problem, each.problem.reference, limits, sandbox, hash_seed=seed
-                )
-                for seed in (0, 1)
-            ]
-            for _, each in batch
+            [_submit(each.problem, limits, sandbox, seed) for seed in (0, 1)] for _, each in batch
         ]
         on_mutants: list[tuple[int, Located, Callable[[], str]]] = []
         for (index, item), (first, second) in zip(batch, runs, strict=True):
-            results = first.result(), second.result()
-            found = [*_judge(item.problem, *results, sandbox, limits)]
-            if not found:
-                said = submit_to_mutants(item.problem, results[0], sandbox)
-                on_mutants.append((index, item, said))
-            found += _refused_by_training(item.problem)
+            try:
+                results = first.result(), second.result()
+            except (NoValueError, TypeError) as error:
+                message = f"{error}. Correct the case or the reference."
+                found = [(FindingKind.REFERENCE_FAILS, message)]
+            else:
+                found = [*_judge(item.problem, *results, sandbox, limits)]
+                if not found:
+                    said = submit_to_mutants(item.problem, results[0], sandbox)
+                    on_mutants.append((index, item, said))
+            found += [*_refused_by_training(item.problem), *_read_otherwise(item)]
             findings += [(index, _finding(kind, item, message)) for kind, message in found]
         for index, item, said in on_mutants:
             if message := said():
@@ -119,8 +127,31 @@ def validate_problems(
     if split is None:
         findings += [(len(items), each) for each in _no_training_split(str(source), kept)]
     ordered = tuple(finding for _, finding in sorted(findings, key=lambda pair: pair[0]))
-    tests = sum(len(item.problem.all_tests) + len(item.problem.stdin_tests) for _, item in kept)
+    tests = sum(item.problem.number_of_tests for _, item in kept)
     return ValidationReport(str(source), len(kept), tests, ordered)
+
+
+def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Future[JobResult]:
+    try:
+        room = limits.with_room_for(len(problem.cases))
+        return submit_to_tests(problem, problem.reference, room, sandbox, hash_seed=seed)
+    except TypeError as error:  # a case that is no plain data
+        failed: Future[JobResult] = Future()
+        failed.set_exception(error)
+        return failed
+
+
+def _read_otherwise(item: Located) -> Iterator[tuple[FindingKind, str]]:
+    """Yield how the tests of a row were read, where that matters."""
+    if item.note:
+        yield FindingKind.OLD_LAYOUT, f"Expect cases, tests or test_module, actually {item.note}."
+    elif item.problem.test_module:
+        shown = _of_module(item.problem.test_module)
+        yield (
+            FindingKind.JUDGED_INSIDE,
+            "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
+            f"the program's process, which can forge their verdict ({shown}).",
+        )
 
 
 def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
@@ -135,10 +166,10 @@ def _refused_by_training(problem: Problem) -> Iterator[tuple[FindingKind, str]]:
             "Expect a function that can be called, to be played and trained on, actually its programs read standard "
             "input. Only `codea1 eval code` can use it.",
         )
-    elif problem.all_tests and all(_PARAGRAPHS in test for test in problem.all_tests):
+    elif problem.test_module and not problem.cases:
         yield (
             FindingKind.NOT_PLAYABLE,
-            "Expect tests that are one statement each, for tabular testers, actually there is none. Language models "
+            "Expect tests that are data, for tabular and golden testers, actually there is none. Language models "
             "can be trained on it.",
         )
 
@@ -176,9 +207,9 @@ def _judge(
     problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
 ) -> Iterator[tuple[FindingKind, str]]:
     """Yield what two runs of the reference show."""
-    shown = problem.all_tests or [repr(test.stdin) for test in problem.stdin_tests]
+    shown = _shown(problem)
     if not shown:
-        yield FindingKind.NO_TESTS, "Expect tests or a test_program, actually neither. Add some."
+        yield FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none. Add some."
     loads = first.load.outcome, second.load.outcome
     if loads != (Outcome.PASS, Outcome.PASS):
         if loads[0] is not loads[1]:
@@ -192,8 +223,7 @@ def _judge(
     differ = False
     # Some tests are not run after one that has failed.
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
-        test = _short(shown[number - 1])
-        slow = SLOW_PROGRAM if shown[number - 1] == problem.test_program else SLOW
+        test = _short(shown[min(number, len(shown)) - 1])
         if one.outcome is not two.outcome:
             differ = True
             yield (
@@ -202,20 +232,53 @@ def _judge(
                 f"{_both((one.outcome, two.outcome))} ({test}). Make the reference independent of "
                 "random numbers, time and the order of sets.",
             )
+        elif is_fault_of_checker(one):
+            yield (
+                FindingKind.CHECKER_FAILS,
+                f"Expect the checker to answer True or False on what the reference returns in test {number}, actually: "
+                f"{one.message:.200} ({test}). Correct the checker.",
+            )
         elif one.outcome is not Outcome.PASS:
             yield (
                 FindingKind.REFERENCE_FAILS,
                 f"Expect the reference to pass test {number}, actually: {one.outcome.value}, "
                 f"{one.message:.200} ({test}). Correct the test or the reference.",
             )
-        elif max(one.cpu_time, two.cpu_time) > slow:
-            yield (
-                FindingKind.SLOW_REFERENCE,
-                f"Expect test {number} to take less than {slow:g} s, actually: "
-                f"{max(one.cpu_time, two.cpu_time):.1f} s ({test}). Use smaller arguments, or raise the limits.",
-            )
+    yield from _slow(first, second, shown)
     if not differ:
         yield from _different_values(problem, sandbox, limits)
+
+
+def _shown(problem: Problem) -> list[str]:
+    """Return the tests as text: a test module comes last, as one."""
+    texts = [
+        call_of(problem.entry_point, case) or f"case {n}" for n, case in enumerate(problem.cases, 1)
+    ]
+    inside = [_of_module(problem.test_module)] if problem.test_module else []
+    return [*texts, *(repr(test.stdin) for test in problem.stdin_tests), *inside]
+
+
+def _slow(
+    first: JobResult, second: JobResult, shown: Sequence[str]
+) -> Iterator[tuple[FindingKind, str]]:
+    """Yield which tests take long; of cases, only what all of them take is measured."""
+    if not passes(first):
+        return
+    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
+        seconds = max(one.cpu_time, two.cpu_time)
+        if seconds > SLOW:
+            yield (
+                FindingKind.SLOW_REFERENCE,
+                f"Expect test {number} to take less than {SLOW:g} s, actually: {seconds:.1f} s "
+                f"({_short(shown[min(number, len(shown)) - 1])}). Use smaller arguments, or raise the limits.",
+            )
+    seconds = max(first.cpu_time, second.cpu_time)
+    if seconds > SLOW_PROGRAM:
+        yield (
+            FindingKind.SLOW_REFERENCE,
+            f"Expect all cases together to take less than {SLOW_PROGRAM:g} s, actually: {seconds:.1f} s. Use smaller "
+            "arguments, or fewer.",
+        )
 
 
 def _load_failure(
@@ -226,7 +289,9 @@ def _load_failure(
             FindingKind.UNPARSABLE_REFERENCE,
             f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
         )
-    alone = sandbox.submit(Job(problem.reference, limits=limits)).result()
+    alone = sandbox.submit(
+        Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)
+    ).result()
     if alone.load.outcome is Outcome.PASS:
         return (
             FindingKind.MISSING_ENTRY_POINT,
@@ -242,15 +307,20 @@ def _load_failure(
 def _different_values(
     problem: Problem, sandbox: Sandbox, limits: Limits
 ) -> Iterator[tuple[FindingKind, str]]:
-    """Compare what the calls in the tests return: a test may hold although the value varies."""
-    try:
-        calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
-    except AnalysisError:
-        return  # the tests passed; that they cannot be taken apart is no finding
+    """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
+    calls: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
+    if problem.test_module:
+        # Its tests passed; that they cannot be taken apart is no finding.
+        with contextlib.suppress(AnalysisError):
+            calls += sandbox.analyse(module_calls, problem.test_module, problem.entry_point)
+    if message := contract_fault(problem, calls, sandbox, limits.with_room_for(len(calls))):
+        yield FindingKind.BROKEN_CONTRACT, message
     if not calls:
         return
+    room = limits.with_room_for(len(calls))
+    code = f"{problem.preamble}\n\n{problem.reference}"
     one, two = (
-        sandbox.call(problem.reference, problem.entry_point, calls, limits=limits, hash_seed=seed)
+        sandbox.call(code, problem.entry_point, calls, limits=room, hash_seed=seed)
         for seed in (0, 1)
     )
     for (arguments, keywords), a, b in zip(calls, one, two, strict=True):
@@ -275,6 +345,12 @@ def _both(outcomes: tuple[Outcome, Outcome]) -> str:
     return f"{outcomes[0].value} and {outcomes[1].value}"
 
 
+def _of_module(module: str) -> str:
+    """Return what a test module is about: of one that was made of statements, the first."""
+    found = _RUN.search(module)
+    return f"{found[1]:.100}" if found else _short(module)
+
+
 def _short(test: str) -> str:
     first, _, rest = test.strip().partition("\n")
     return f"{first:.100}{' ...' if rest or len(first) > 100 else ''}"
@@ -293,6 +369,8 @@ class FindingKind(enum.Enum):
     """The reference does not define the function that is asked for."""
     REFERENCE_FAILS = "reference-fails"
     """The reference does not run, or fails one of its own tests."""
+    BROKEN_CONTRACT = "broken-contract"
+    """The contract does not run, or refuses a golden test."""
     NON_DETERMINISTIC = "non-deterministic"
     """Two runs of the reference differ."""
     NO_REFERENCE = "no-reference"
@@ -301,6 +379,12 @@ class FindingKind(enum.Enum):
     """There is nothing to judge a program by."""
     DUPLICATE_PROMPT = "duplicate-prompt"
     """Another row shows the coder the same text: the two cannot be told apart in play."""
+    CHECKER_FAILS = "checker-fails"
+    """The problem's checker raises, ends late or returns something else than True or False."""
+    OLD_LAYOUT = "old-layout"
+    """The row has a `test_program`, as earlier versions wrote it; how it was read is said."""
+    JUDGED_INSIDE = "judged-inside"
+    """Some tests are no data: they share a process with the program, which can forge their verdict."""
     SLOW_REFERENCE = "slow-reference"
     """A test of the reference takes longer than the usual limit of a test."""
     WEAK_TESTS = "weak-tests"
@@ -316,6 +400,8 @@ class FindingKind(enum.Enum):
             FindingKind.NO_TESTS,
             FindingKind.DUPLICATE_PROMPT,
             FindingKind.SLOW_REFERENCE,
+            FindingKind.OLD_LAYOUT,
+            FindingKind.JUDGED_INSIDE,
             FindingKind.WEAK_TESTS,
             FindingKind.NOT_PLAYABLE,
         )
@@ -384,23 +470,21 @@ def submit_to_mutants(
     Returns:
         What waits for them, and says what is wrong with the tests; empty text if more than half of the mutants fail.
     """
-    seconds = sum(test.cpu_time for test in reference.tests)
-    if problem.stdin_tests or problem.in_one_process or seconds > _SECONDS:
+    seconds = seconds_of(reference)
+    if problem.stdin_tests or problem.test_module or seconds > _SECONDS:
         return str
     try:
         mutants = generate_mutants(problem.reference, sandbox, limit=_MUTANTS)
     except AnalysisError:
         return str  # it runs; that it cannot be taken apart is no finding
     limits = limits_beside(reference)
-    runs = [(each, submit_to_tests(problem, each.code, limits, sandbox)) for each in mutants]
+    runs = [
+        (each, submit_to_tests(problem, each.code, limits, sandbox, stop=True)) for each in mutants
+    ]
 
     def said() -> str:
         results = [(mutant, run.result()) for mutant, run in runs]
-        alive = [
-            mutant
-            for mutant, result in results
-            if result.load.passed and all(test.passed for test in result.tests)
-        ]
+        alive = [mutant for mutant, result in results if passes(result)]
         if not alive or 2 * len(alive) < len(runs):
             return ""
         return (

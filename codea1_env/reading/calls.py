@@ -12,8 +12,6 @@ from codea1_env.sandbox.inside.analysis.literals import (
     LiteralMeter,
     NotLiteralError,
     read,
-    read_items,
-    write,
 )
 
 from .chunks import PARSE_ERRORS, parse
@@ -24,8 +22,6 @@ MAX_CHARS = 1 << 18
 """Of a test or prompt that is read."""
 MAX_CALLS = 200
 """Calls of one problem that are looked at."""
-MAX_LISTED_CHARS = 1000
-"""Of a test that is made of a list of inputs: what a player could write."""
 _MAX_CALL = 5_000
 _CANDIDATE = "candidate"
 """What HumanEval calls the function in its tests."""
@@ -44,33 +40,22 @@ def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], di
     return [(tuple(call[0]), call[1]) for call in found if call is not None]
 
 
-def listed_tests(program: str, name: str) -> list[str]:
-    r"""Return the tests of a test program in the style of EvalPlus, which has lists `inputs` and `results`.
-
-    Those that are no literals, or long, are passed over.
+def module_calls(module: str, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    r"""Return the calls with literal arguments in a test module, and in the texts that it runs.
 
     Example:
-        >>> listed_tests("def check(c):\n    inputs = [[1, 'a'], [g()]]\n    results = [[1], 2]", "f")
-        ["assert f(1, 'a') == [1]"]
+        >>> module_calls("def test_1():\n    run('assert f(1) > 2')", "f")
+        [((1,), {})]
     """
-    lists: dict[str, list[ast.expr]] = {}
-    for node in _nodes(program):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    lists.setdefault(target.id, node.value.elts)
-    tests = []
-    for given, returned in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
-        try:
-            texts = [write(each) for each in read_items(given)]
-            value = write(read(returned))
-        except NotLiteralError:
-            continue
-        if value is not None and None not in texts:
-            test = f"assert {name}({', '.join(map(str, texts))}) == {value}"
-            if len(test) <= MAX_LISTED_CHARS:
-                tests.append(test)
-    return tests
+    texts = [module]
+    for node in _nodes(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "run":
+            texts += [
+                each.value
+                for each in node.args
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            ]
+    return literal_calls(texts, name)
 
 
 def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
@@ -91,28 +76,15 @@ def _nodes(text: str) -> Iterator[ast.AST]:
 def _calls_in_test(test: str, name: str) -> Iterator[Call]:
     names = (name, _CANDIDATE) if _CANDIDATE in test else (name,)
     for node in _nodes(test):
-        if (
-            # HumanEval+ and MBPP+ have a table of arguments, and call with a star.
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.List)
-            and isinstance(node.targets[0], ast.Name)
-            and node.targets[0].id == "inputs"
-            and "(*" in test
-        ):
-            for row in node.value.elts[:MAX_CALLS]:
-                try:
-                    arguments = read(row)
-                except NotLiteralError:
-                    continue
-                if type(arguments) in (list, tuple):
-                    yield list(arguments), {}
-        elif (call := _literal_call(node, names)) is not None:
+        if (call := _literal_call(node, names)) is not None:
             yield call
 
 
 def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
     """Call in examples: what stands in brackets behind the name, where that is Python."""
-    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
+    owner, _, method = name.rpartition(".")
+    before = rf"(?:{re.escape(owner)}(?:\(\))?\.)?+" if owner else ""
+    for found in re.finditer(rf"(?<![\w.]){before}{re.escape(method)}\(", prompt):
         if prompt[: found.start()].endswith("def "):
             continue
         text = prompt[found.start() : found.start() + _MAX_CALL]
@@ -124,7 +96,7 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
                     node = ast.parse(text[: place + 1], mode="eval").body
                 except PARSE_ERRORS:
                     continue  # a bracket within a string
-                call = _literal_call(node, (name,))
+                call = _literal_call(node, (name, method))
                 if call is not None:
                     yield call
                 break
@@ -132,11 +104,23 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
                 break
 
 
+def _called(node: ast.expr) -> str:
+    """Return the name of a function, or "Solution.f" for `Solution().f`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if not isinstance(node, ast.Attribute):
+        return ""
+    base = node.value.func if isinstance(node.value, ast.Call) else node.value
+    return f"{base.id}.{node.attr}" if isinstance(base, ast.Name) else ""
+
+
 def _literal_call(node: ast.AST, names: tuple[str, ...]) -> Call | None:
     """Return the arguments of a call of one of some names; None if it is none, or they are no literals."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return None
-    if node.func.id not in names or any(each.arg is None for each in node.keywords):
+    if (
+        not isinstance(node, ast.Call)
+        or _called(node.func) not in names
+        or any(each.arg is None for each in node.keywords)
+    ):
         return None
     meter = LiteralMeter()
     try:

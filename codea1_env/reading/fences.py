@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import contextlib
 import json
 import re
@@ -13,7 +14,6 @@ from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 
 from .chunks import PARSE_ERRORS, parse
 
-# A tag of which somebody speaks in code stands within quotes.
 _REASONED = re.compile(
     r"(?<![\"'`])(?:</(?:think|thinking|thought|reasoning|reflection)>|\[/THINK\]|◁/think▷"
     r"|<\|channel\|>final<\|message\|>|<\|end_of_thought\|>|<\|begin_of_solution\|>)(?![\"'])",
@@ -25,14 +25,19 @@ _REASONING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _END = re.compile(
-    r"(?<![\"'])(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
+    r"(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
     r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
 )
 _BEGUN = re.compile(r"^\[BEGIN\][ \t]*+$", re.MULTILINE)
 _DONE = re.compile(r"^\[DONE\][ \t]*+$", re.MULTILINE)
 _BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
 _ANSWER = re.compile(
-    r"^[ \t]*+</?(?:answer|solution|code|output)>[ \t]*+|</answer>[ \t]*+$", re.MULTILINE
+    r"^[ \t]*+</?(?:answer|solution|code|output|python)>[ \t]*+|</(?:answer|solution|code|python)>[ \t]*+$",
+    re.MULTILINE,
+)
+_SAID = re.compile(
+    # Strings of one line, comments, and the marks of longer strings. What is escaped begins no string.
+    r"(?P<long>\"\"\"|''')|(?<!\S)#[ !][^\n]*+|(?:\b[rbfuRBFU]{1,2}|(?<!\w))(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+')|\\."
 )
 
 _WORDS = frozenset({
@@ -48,6 +53,10 @@ PYTHON = frozenset(
 _OPENING = re.compile(
     # Possessive quantifiers (*+) never go back, so that no text can make the search slow.
     r"[ \t>*+-]*+(?:[0-9]{1,3}[.)][ \t]++)?(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^`\n]*+)$"
+)
+_CODE = r"(?:def|class|import|from|async|assert|@)[ \w][^`\n]*+|\w++ ?= ?lambda\b[^`\n]*+"
+_WITH_CODE = re.compile(
+    rf"[ \t>*+-]*+(?P<fence>`{{3,}}+|~{{3,}}+)[ \t]*+(?:(?:python|py)3?[ \t]++)?(?P<code>{_CODE})(?P<end>`{{3,}}+)?[ \t]*+$"
 )
 _LATE_OPENING = re.compile(r"[^`]*+(?P<fence>`{3,}+)[ \t]*+(?P<info>[\w.+{}-]{0,40}+)[ \t]*+$")
 _LANGUAGE = re.compile(r"\{?\.?([^\s`{}:,=]{0,40})")
@@ -78,20 +87,47 @@ def answer_in(text: str) -> str:
         text = _DONE.split(_BEGUN.split(text)[-1])[0]
     if "<" not in text and "[/THINK]" not in text and "◁" not in text:
         return text
-    ends = [found.end() for found in _REASONED.finditer(text)]
+    in_line = _said(text, with_long=False) if _REASONED.search(text) else []
+    ends = [found.end() for found in _REASONED.finditer(text) if not _within(found, in_line)]
     if ends:
         text = text[ends[-1] :]
     begins = _REASONING.search(text)
-    if begins is not None:
+    if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]
     head = _BEGIN.match(text)
     if head is not None:
         text = text[head.end() :]
+    said = _said(text) if _END.search(text) or _ANSWER.search(text) else []
     for end in _END.finditer(text):
-        if text[: end.start()].strip():
+        if text[: end.start()].strip() and not _within(end, said):
             text = text[: end.start()]
             break
-    return _ANSWER.sub("\n", text)
+    return _ANSWER.sub(lambda found: found[0] if _within(found, said) else "\n", text)
+
+
+def _said(text: str, with_long: bool = True) -> list[tuple[int, int]]:
+    """Return where strings and comments are: a tag in there is one of which somebody speaks."""
+    spans: list[tuple[int, int]] = []
+    at = 0
+    while True:
+        found = _SAID.search(text, at)
+        if found is None:
+            return spans
+        at = found.end()
+        if found["long"] is None:
+            spans.append(found.span())
+        elif with_long:
+            end = text.find(found["long"], at)
+            if end < 0:  # no string: it would never end
+                with_long = False
+            else:
+                spans.append((found.start(), end))
+                at = end + 3
+
+
+def _within(found: re.Match[str], spans: list[tuple[int, int]]) -> bool:
+    place = bisect.bisect(spans, (found.start(),)) - 1
+    return place >= 0 and found.start() < spans[place][1]
 
 
 def blocks_in(text: str) -> list[Block]:
@@ -121,7 +157,14 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
     at = 0
     with_strings = True
     while at < len(lines):
+        with_code = _WITH_CODE.match(lines[at].rstrip()) if "```" in lines[at] else None
+        if with_code is not None and with_code["end"]:
+            yield Block(with_code["code"] + "\n", "python")
+            at += 1
+            continue
         opening = _opening(lines[at])
+        if with_code is not None:
+            opening = with_code["fence"], "python", 0
         if opening is None:
             at += 1
             continue
@@ -130,6 +173,8 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
         if not whole:  # a string that never ends: its quotes mean nothing, here or further on
             with_strings = False
             code, end, closed, _ = _body(lines, at + 1, fence, indentation, False)
+        if with_code is not None:
+            code = f"{with_code['code']}\n{code}"
         if code.strip() or closed:
             yield Block(code, language, closed)
         at = end

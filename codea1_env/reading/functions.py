@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -15,7 +15,8 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .predictions import Names, name_of
+from .chunks import PARSE_ERRORS
+from .predictions import SKIPPED, Names, name_of
 
 _MAX_ROWS = 1_000
 
@@ -28,23 +29,37 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
     return [each.arg for each in (*listed, *rest) if each.arg not in ("self", "cls")]
 
 
-def rows_of(node: ast.FunctionDef, names: Names, meter: LiteralMeter) -> Iterator[dict[str, Any]]:
-    """Yield what the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
+def rows_of(
+    node: ast.FunctionDef, names: Names, meter: LiteralMeter, outer: Sequence[ast.expr] = ()
+) -> Iterator[dict[str, Any]]:
+    """Yield what the parameters stand for, each time the function runs: defaults, and the rows of tables above it.
+
+    Args:
+        node: The function.
+        names: What names stand for.
+        meter: What reading may cost.
+        outer: Decorators of its class.
+    """
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     defaults = {each.arg: _cell(default, names, meter) for each, default in given}
     tables = []
-    for decorator in reversed(node.decorator_list):
-        if (
-            type(decorator) is ast.Call
-            and type(decorator.func) is ast.Attribute
-            and decorator.func.attr in ("parametrize", "expand")
-        ):
+    for decorator in reversed([*outer, *node.decorator_list]):
+        if is_table(decorator):
             tables.append(_table(decorator, node, names, meter))
     for rows in itertools.islice(itertools.product(*tables), _MAX_ROWS):
         row = dict(defaults)
         for part in rows:
             row.update(part)
         yield row
+
+
+def is_table(decorator: ast.expr) -> bool:
+    """Whether a decorator runs a test with several rows of arguments."""
+    return (
+        type(decorator) is ast.Call
+        and type(decorator.func) is ast.Attribute
+        and decorator.func.attr in ("parametrize", "expand")
+    )
 
 
 def arguments_of(
@@ -55,7 +70,8 @@ def arguments_of(
     value_of: Callable[[ast.expr], Any],
 ) -> dict[str, Any] | None:
     """Return what the parameters of a function stand for in a call of it; None if that is not known."""
-    places = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    listed = (*node.args.posonlyargs, *node.args.args)
+    places = [each.arg for each in listed if each.arg not in ("self", "cls")]
     meter.work(4 * (len(places) + len(node.args.kwonlyargs)))
     if node.args.vararg is not None or node.args.kwarg is not None:
         return None
@@ -75,11 +91,11 @@ def arguments_of(
 
 
 def _table(
-    decorator: ast.Call, node: ast.FunctionDef, names: Names, meter: LiteralMeter
+    decorator: Any, node: ast.FunctionDef, names: Names, meter: LiteralMeter
 ) -> list[dict[str, Any]]:
     given = {str(keyword.arg): keyword.value for keyword in decorator.keywords}
     parts = list(decorator.args)
-    if decorator.func.attr == "expand":  # type: ignore[attr-defined]
+    if decorator.func.attr == "expand":
         columns = parameters_of(node)
         values = parts[0] if parts else None
     else:
@@ -91,7 +107,8 @@ def _table(
         return unknown
     try:
         if type(values) in (ast.List, ast.Tuple):
-            rows = [_row(each, len(columns), names, meter) for each in values.elts]  # type: ignore[attr-defined]
+            run = [each for each in values.elts if not _is_out(each, names, meter)]
+            rows = [_row(each, len(columns), names, meter) for each in run]
         else:
             items = read_items(values, names, meter)
             rows = [[item] if len(columns) == 1 else list(item) for item in items]
@@ -109,6 +126,19 @@ def _columns(node: ast.expr, names: Names, meter: LiteralMeter) -> list[str]:
         meter.work(len(value))
         return [name.strip() for name in value.split(",") if name.strip()]
     return [str(name) for name in value] if type(value) in (list, tuple) else []
+
+
+def _is_out(node: ast.expr, names: Names, meter: LiteralMeter) -> bool:
+    """Whether a row is `pytest.param(..., marks=pytest.mark.skip)`."""
+    if type(node) is not ast.Call:
+        return False
+    marks = [each.value for each in node.keywords if each.arg == "marks"]
+    listed = [
+        mark
+        for each in marks
+        for mark in (each.elts if isinstance(each, (ast.List, ast.Tuple)) else [each])
+    ]
+    return are_skipped(listed, names, meter)
 
 
 def _row(node: ast.expr, columns: int, names: Names, meter: LiteralMeter) -> list[Any]:
@@ -138,8 +168,6 @@ _ENDS = frozenset({
     "sys.exit", "os._exit", "os.abort", "pytest.skip", "pytest.exit", "pytest.fail", "pytest.xfail", "self.skipTest",
     "self.fail", "exit", "quit",
 })  # fmt: skip
-_NEVER = frozenset({"skip", "xfail", "expectedFailure"})
-_CATCH = frozenset({"AssertionError", "Exception", "BaseException"})
 
 
 def called_or_named(node: ast.expr) -> str:
@@ -161,28 +189,64 @@ def ends(node: ast.stmt) -> bool:
     return False
 
 
-def is_skipped(node: ast.FunctionDef | ast.ClassDef) -> bool:
+def is_skipped(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, names: Names, meter: LiteralMeter
+) -> bool:
     """Whether a test is marked not to run, or to fail."""
-    return any(called_or_named(decorator) in _NEVER for decorator in node.decorator_list)
+    marks = [*node.decorator_list, *(marks_of(node.body) if type(node) is ast.ClassDef else ())]
+    return any(_excludes(mark, names, meter) for mark in marks)
 
 
-def swallows(node: ast.Try) -> bool:
-    """Whether an assertion that fails within `try` may go unnoticed."""
-    return any(_catches(handler.type) and not _is_loud(handler) for handler in node.handlers)
+def marks_of(body: list[ast.stmt]) -> list[ast.expr]:
+    """Return the marks that `pytestmark` gives to all tests of a module or class."""
+    for node in body:
+        if type(node) is ast.Assign and name_of(node.targets[0]) == "pytestmark":
+            several = type(node.value) in (ast.List, ast.Tuple)
+            return node.value.elts if several else [node.value]  # type: ignore[attr-defined]
+    return []
 
 
-def _catches(kind: ast.expr | None) -> bool:
-    if kind is None:
+def are_skipped(marks: list[ast.expr], names: Names, meter: LiteralMeter) -> bool:
+    """Whether one of some marks says that a test does not run, or is to fail."""
+    return any(_excludes(mark, names, meter) for mark in marks)
+
+
+def _excludes(mark: ast.expr, names: Names, meter: LiteralMeter) -> bool:
+    name = called_or_named(mark)
+    if type(mark) is ast.Name and names.get(name) is SKIPPED:
         return True
-    kinds = kind.elts if type(kind) is ast.Tuple else [kind]
-    return any(called_or_named(each) in _CATCH for each in kinds)
+    if name in ("skip", "expectedFailure"):
+        return True
+    if name not in ("skipif", "skipIf", "skipUnless", "xfail"):
+        return False
+    given: list[ast.expr] = []
+    if type(mark) is ast.Call:
+        given = [*mark.args, *(each.value for each in mark.keywords if each.arg == "condition")]
+    if not given:
+        return True
+    try:
+        value = read(given[0], names, meter)
+        if type(value) is str and name in ("skipif", "xfail"):  # pytest evaluates it
+            value = read(ast.parse(value, mode="eval").body, names, meter)
+    except (NotLiteralError, *PARSE_ERRORS):
+        return False  # what the machine decides
+    return bool(value) is not (name == "skipUnless")
 
 
-def _is_loud(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler ends the test as a failure."""
-    last = handler.body[-1]
-    is_false = type(last) is ast.Assert and type(last.test) is ast.Constant and not last.test.value
-    return (ends(last) and type(last) is not ast.Return) or is_false
+_FAILS = frozenset({"self.fail", "pytest.fail", "sys.exit", "exit", "quit"})
+
+
+def fails(body: list[ast.stmt]) -> bool:
+    """Whether a block ends the test as a failure."""
+    last = body[-1]
+    if type(last) is ast.Assert:
+        return type(last.test) is ast.Constant and not last.test.value
+    return type(last) is ast.Raise or (ends(last) and _called(last) in _FAILS)
+
+
+def _called(node: ast.stmt) -> str:
+    call = node.value if type(node) is ast.Expr else None
+    return ast.unparse(call.func) if type(call) is ast.Call else ""
 
 
 def is_main(node: ast.expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -12,18 +12,23 @@ from codea1_env.sandbox.inside.analysis.literals import (
     NotLiteralError,
     read,
     read_items,
+    rounds,
 )
 
 MAX_TOLERANCE = 0.01
-"""A larger tolerance says too little. Of values above 1 it is relative."""
+"""A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
 _NUMBERS = (int, float, complex)
-_CLOSE = {"isclose": 1e-9, "allclose": 1e-5, "is_close": 1e-9}
-_NUMPY_CLOSE = 1e-5
-_APPROX = 1e-6
-Names = Mapping[str, Any]
+Names = dict[str, Any]
 """What names stand for: plain data, or one of the marks below."""
-_LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
-_UNSAID = "does not say what a call returns"
+_CONVERTS: dict[str, type | None] = {
+    "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
+    "frozenset": frozenset, "dict": dict,
+}  # fmt: skip
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+_DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
+MAIN_CLASS = "Solution"
+"""The class whose method the function under test may be, if the entry point names none."""
+UNSAID = "does not say what a call returns"
 
 
 class UnreadableError(Exception):
@@ -34,6 +39,12 @@ ENTRY_POINT = object()
 """What a name is bound to that is another name of the function under test."""
 MODULE = object()
 """What a name is bound to that is a module which may hold the function under test."""
+INSTANCE = object()
+"""What a name is bound to that is an object of the class whose method is under test."""
+
+
+SKIPPED = object()
+"""What a name is bound to that is a mark of tests which never run."""
 
 
 class Call(NamedTuple):
@@ -47,10 +58,18 @@ class Call(NamedTuple):
 class Helper(NamedTuple):
     """What a name is bound to that is a function of the text with parameters."""
 
-    node: ast.FunctionDef
+    node: Any
+    """Its definition."""
     text: str
     is_about: bool
     """Whether it mentions the function under test."""
+
+
+class Tolerance(NamedTuple):
+    """How much numbers may differ from a value; where both are stated, the wider one counts."""
+
+    absolute: float | None = None
+    relative: float | None = None
 
 
 class Prediction(NamedTuple):
@@ -58,19 +77,24 @@ class Prediction(NamedTuple):
 
     call: Call
     value: Any
-    tolerance: float | None = None
+    tolerance: Tolerance | None = None
+    through: str = ""
+    """A type that the test converts what is returned to: "list" for `list(f(x)) == [1]`."""
 
 
 class Conditions:
     """Reads conditions of one text.
 
     Args:
-        entry_point: The function under test.
+        entry_point: The function under test: `f`, or `Solution.f` for a method of a new instance.
         meter: What the whole text may cost.
+        strict: Whether every assertion counts as one about the function.
     """
 
-    def __init__(self, entry_point: str, meter: LiteralMeter) -> None:
-        self.entry_point = entry_point
+    def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool = False) -> None:
+        self._strict = strict
+        owner, _, self.entry_point = entry_point.rpartition(".")
+        self.owner = owner or MAIN_CLASS
         self.meter = meter
 
     def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
@@ -86,15 +110,33 @@ class Conditions:
         if kind is ast.BoolOp and type(node.op) is ast.And:  # type: ignore[attr-defined]
             return [each for part in node.values for each in self.predictions(part, names)]  # type: ignore[attr-defined]
         if kind is ast.UnaryOp and type(node.op) is ast.Not:  # type: ignore[attr-defined]
-            call = self.call(node.operand, names)  # type: ignore[attr-defined]
-            if call is not None:
-                return [Prediction(call, False)]
+            return self.denials(node.operand, names)  # type: ignore[attr-defined]
         call = self.call(node, names)
         if call is not None:
             return [Prediction(call, True)]
         if kind is ast.Call:
             return self._close(node, names)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
+
+    def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
+        """Return what it says that a condition does not hold.
+
+        Raises:
+            UnreadableError, NotLiteralError: It says something else.
+        """
+        call = self.call(node, names)
+        if call is not None:
+            return [Prediction(call, False)]
+        if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
+            return self.predictions(node.operand, names)
+        if type(node) is ast.Compare and len(node.ops) == 1 and type(node.ops[0]) in _DENIED:
+            held = ast.Compare(node.left, [_DENIED[type(node.ops[0])]()], node.comparators)
+            return self.predictions(held, names)
+        if type(node) is ast.BoolOp and type(node.op) is ast.Or:
+            return [each for part in node.values for each in self.denials(part, names)]
+        if type(node) is ast.Call and name_of(node.func) == "any" and len(node.args) == 1:
+            return self._each(node.args[0], names, self.denials)
+        raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else.
@@ -109,6 +151,11 @@ class Conditions:
             if bound.error:
                 raise NotLiteralError(bound.error)
             return bound
+        if type(node) is ast.NamedExpr:
+            call = self.call(node.value, names)
+            if call is not None:
+                names[node.target.id] = call
+            return call
         if type(node) is not ast.Call or not self.is_function(node.func, names):
             return None
         self.meter.work(1 + len(node.args) + len(node.keywords))
@@ -137,11 +184,33 @@ class Conditions:
             if node.id in names:  # whatever it is named
                 return names[node.id] is ENTRY_POINT
             return node.id == self.entry_point
-        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+        if type(node) is not ast.Attribute:
+            return False
+        if type(node.value) is ast.Name:
             self.meter.work((len(node.value.id) + len(node.attr)) // 100)
             if f"{node.value.id}.{node.attr}" in names:
                 return names[f"{node.value.id}.{node.attr}"] is ENTRY_POINT
-            return node.attr == self.entry_point and names.get(node.value.id) is MODULE
+            if node.attr == self.entry_point and names.get(node.value.id) is MODULE:
+                return True
+        return node.attr == self.entry_point and (
+            self.is_instance(node.value, names) or self._is_owner(node.value, names)
+        )
+
+    def is_instance(self, node: ast.expr, names: Names) -> bool:
+        """Whether an expression is an object of the class under test: `Solution()`, or a name of one."""
+        if type(node) is ast.Name:
+            return names.get(node.id) is INSTANCE
+        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            self.meter.work((len(node.value.id) + len(node.attr)) // 100)
+            return names.get(f"{node.value.id}.{node.attr}") is INSTANCE
+        is_call = type(node) is ast.Call and not node.args and not node.keywords
+        return is_call and self._is_owner(node.func, names)  # type: ignore[attr-defined]
+
+    def _is_owner(self, node: ast.expr, names: Names) -> bool:
+        if type(node) is ast.Name:
+            return node.id == self.owner and node.id not in names
+        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            return node.attr == self.owner and names.get(node.value.id) is MODULE
         return False
 
     def walk(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -161,6 +230,8 @@ class Conditions:
             NotLiteralError: It takes too much work to say.
         """
         for each in self.walk(node):
+            if self._strict and _asserts(each):
+                return True
             if type(each) is ast.Name:
                 if each.id == self.entry_point:
                     return True
@@ -169,12 +240,13 @@ class Conditions:
                     return True
                 if type(bound) is Helper and bound.is_about:
                     return True
-            elif (
-                type(each) is ast.Attribute
-                and each.attr == self.entry_point
-                and not (type(each.value) is ast.Name and each.value.id == "self")
-            ):
-                return True
+            elif type(each) is ast.Attribute:
+                base = each.value.id if type(each.value) is ast.Name else ""
+                if each.attr == self.entry_point and base != "self":
+                    return True
+                helper = names.get(f"self.{each.attr}") if base == "self" else None
+                if type(helper) is Helper and helper.is_about:
+                    return True
         return False
 
     def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
@@ -185,20 +257,24 @@ class Conditions:
         elif self.call(right, names) is not None:
             raise UnreadableError("compares two calls, and predicts no value")
         if call is None:
-            return self._rounded(left, right, names)
+            return self._converted(left, right, names)
         tolerance = None
         if type(other) is ast.Call and name_of(other.func) == "approx":
             self.meter.work(len(other.args) + len(other.keywords))
             if not other.args:
                 raise UnreadableError("approx without a value")
-            tolerance = self.tolerance(other, 1, ("rel", "abs"), _APPROX, names)
+            stated = self.tolerance(other, 1, ("rel", "abs"), names)
+            only = stated.absolute is not None and stated.relative is None
+            tolerance = stated if only else _or_else(stated, Tolerance(1e-12, 1e-6))
             other = other.args[0]
         return prediction(call, read(other, names, self.meter), tolerance)
 
-    def almost(self, left: ast.expr, right: ast.expr, tolerance: float, names: Names) -> Prediction:
+    def almost(
+        self, left: ast.expr, right: ast.expr, tolerance: Tolerance, names: Names
+    ) -> Prediction:
         """Return what it says that two numbers differ by no more than the tolerance."""
         found = self.equal(left, right, names)
-        return prediction(found.call, found.value, max(tolerance, found.tolerance or 0.0))
+        return prediction(found.call, found.value, _wider(tolerance, found.tolerance))
 
     def number(self, node: ast.expr, names: Names) -> float:
         """Return a number that must be one."""
@@ -209,7 +285,7 @@ class Conditions:
 
     def _comparison(self, node: Any, names: Names) -> list[Prediction]:
         if len(node.ops) != 1:
-            raise UnreadableError("a chain of comparisons predicts no value")
+            return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
         if kind is ast.Eq or kind is ast.Is:
             for condition, constant in ((left, right), (right, left)):
@@ -219,6 +295,10 @@ class Conditions:
                     and type(condition) is ast.Compare
                 ):
                     return self._comparison(condition, names)
+            if type(left) in _LISTS or type(right) in _LISTS:
+                several = self._several(left, right, names) if kind is ast.Eq else None
+                if several is not None:
+                    return several
             found = self.equal(left, right, names)
             if kind is ast.Is and type(found.value) not in (bool, type(None)):
                 raise UnreadableError("compares identity")
@@ -229,7 +309,55 @@ class Conditions:
             return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
+
+    def _chain(self, node: ast.Compare, names: Names) -> list[Prediction]:
+        """`f(1) == f(2) == 3`: 3 of both."""
+        parts = [node.left, *node.comparators]
+        calls = [call for part in parts if (call := self.call(part, names)) is not None]
+        if any(type(kind) is not ast.Eq for kind in node.ops) or len(calls) != len(parts) - 1:
+            raise UnreadableError("a chain of comparisons predicts no value")
+        (other,) = (part for part in parts if self.call(part, names) is None)
+        return [Prediction(call, read(other, names, self.meter)) for call in calls]
+
+    def _several(self, left: ast.expr, right: ast.expr, names: Names) -> list[Prediction] | None:
+        """`[f(1), f(2)] == [3, 4]`, `[f(n) for n in (1, 2)] == [3, 4]`: each of them."""
+        for part, other in ((left, right), (right, left)):
+            kind = type(part)
+            if kind in (ast.List, ast.Tuple) and part.elts:  # type: ignore[attr-defined]
+                inner = part.elts[0]  # type: ignore[attr-defined]
+            elif kind is ast.ListComp:
+                inner = part.elt  # type: ignore[attr-defined]
+            else:
+                continue
+            if type(inner) is not ast.Call or not self.is_function(inner.func, names):
+                continue
+            found = self._each(part, names, self._as_calls)
+            values = read(other, names, self.meter)
+            if type(values) not in (list, tuple) or len(values) != len(found):
+                raise UnreadableError(UNSAID)
+            return [each._replace(value=value) for each, value in zip(found, values, strict=True)]
+        return None
+
+    def _as_calls(self, node: ast.expr, names: Names) -> list[Prediction]:
+        call = self.call(node, names)
+        if call is None:
+            raise UnreadableError(UNSAID)
+        return [Prediction(call, None)]
+
+    def _each(
+        self, node: ast.expr, names: Names, say: Callable[[ast.expr, Names], list[Prediction]]
+    ) -> list[Prediction]:
+        """Return what the items of a list or comprehension say, together."""
+        if type(node) in (ast.List, ast.Tuple):
+            return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
+        if type(node) not in (ast.GeneratorExp, ast.ListComp):
+            raise UnreadableError(UNSAID)
+        found: list[Prediction] = []
+        for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
+            found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
+            self.meter.work(1 + len(inner) // 8)
+        return found
 
     def _difference(
         self, left: ast.expr, right: ast.expr, names: Names, strict: bool
@@ -242,43 +370,71 @@ class Conditions:
                 tolerance = self.number(right, names)
                 if strict and not tolerance:
                     raise UnreadableError("no difference is less than 0")
-                return self.almost(one, other, tolerance, names)
-        raise UnreadableError(_UNSAID)
+                return self.almost(one, other, Tolerance(absolute=tolerance), names)
+        raise UnreadableError(UNSAID)
 
-    def _rounded(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
-        """`round(f(x), 2) == value`: the value, give or take half of the last place."""
+    def _converted(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
+        """`list(f(x)) == [1]`: the list; `round(f(x), 2) == value`: the value, give or take half of the last place."""
         for each, other in ((left, right), (right, left)):
-            if type(each) is ast.Call and name_of(each.func) == "round" and len(each.args) == 2:
-                call = self.call(each.args[0], names)
-                if call is not None:
-                    places = read(each.args[1], names, self.meter)
-                    if type(places) is not int or not 0 <= places <= 300:
-                        raise UnreadableError("rounded in a way that cannot be read")
-                    return prediction(call, read(other, names, self.meter), 0.5 * 10.0**-places)
-        raise UnreadableError(_UNSAID)
+            if type(each) is not ast.Call or not each.args or each.keywords:
+                continue
+            name = name_of(each.func)
+            call = (
+                self.call(each.args[0], names) if name in _CONVERTS and name not in names else None
+            )
+            if call is None:
+                continue
+            value = read(other, names, self.meter)
+            if name == "round" and len(each.args) == 2:
+                places = read(each.args[1], names, self.meter)
+                if type(places) is not int or not 0 <= places <= 300:
+                    raise UnreadableError("rounded in a way that cannot be read")
+                return prediction(call, value, Tolerance(absolute=0.5 * 10.0**-places))
+            if len(each.args) == 1 and type(value) is _CONVERTS[name]:
+                return Prediction(call, value, None, name)
+        raise UnreadableError(UNSAID)
 
     def _close(self, node: Any, names: Names) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
         name = name_of(node.func)
-        if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
-            return [each for part in node.args[0].elts for each in self.predictions(part, names)]
-        if name not in _CLOSE or len(node.args) < 2:
-            raise UnreadableError(_UNSAID)
+        if name == "all" and len(node.args) == 1:
+            return self._each(node.args[0], names, self.predictions)
+        if name not in ("isclose", "is_close", "allclose") or len(node.args) < 2:
+            raise UnreadableError(UNSAID)
         home = node.func.value if type(node.func) is ast.Attribute else node.func
-        is_numpy = home is not node.func and getattr(home, "id", "") in ("np", "numpy")
-        default = _NUMPY_CLOSE if is_numpy else _CLOSE[name]
-        tolerance = self.tolerance(node, 2, _LIMITS, default, names)
+        is_numpy = name == "allclose" or getattr(home, "id", "") in ("np", "numpy")
+        keys = ("rtol", "atol") if is_numpy else ("rel_tol", "abs_tol")
+        default = Tolerance(1e-8, 1e-5) if is_numpy else Tolerance(None, 1e-9)
+        tolerance = _or_else(self.tolerance(node, 2, keys, names), default)
         return [self.almost(node.args[0], node.args[1], tolerance, names)]
 
     def tolerance(
-        self, node: ast.Call, places: int, keys: Sequence[str], default: float, names: Names
-    ) -> float:
-        """Return the largest of the tolerances in a call, which stand behind so many arguments, or under keys."""
-        given = dict(zip(keys[-2:], node.args[places:], strict=False))
+        self, node: ast.Call, places: int, keys: tuple[str, str], names: Names
+    ) -> Tolerance:
+        """Return the tolerances in a call, which stand behind so many arguments, or under keys: relative, absolute."""
+        given = dict(zip(keys, node.args[places:], strict=False))
         given |= {str(keyword.arg): keyword.value for keyword in node.keywords}
-        return max(
-            (self.number(given[key], names) for key in keys if key in given), default=default
+        relative, absolute = (
+            self.number(given[key], names) if key in given else None for key in keys
         )
+        return Tolerance(absolute, relative)
+
+
+def _or_else(stated: Tolerance, default: Tolerance) -> Tolerance:
+    return Tolerance(*(b if a is None else a for a, b in zip(stated, default, strict=True)))
+
+
+def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
+    pairs = zip(one, other or Tolerance(), strict=True)
+    return Tolerance(*(max((x for x in pair if x is not None), default=None) for pair in pairs))
+
+
+def _asserts(node: ast.AST) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return node.name.startswith("test")
+    if isinstance(node, ast.Call):
+        return name_of(node.func).lower().startswith(("assert", "raises"))
+    return isinstance(node, ast.Assert)
 
 
 def name_of(node: ast.expr) -> str:
@@ -288,7 +444,7 @@ def name_of(node: ast.expr) -> str:
     return node.attr if type(node) is ast.Attribute else ""
 
 
-def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
+def prediction(call: Call, value: Any, tolerance: Tolerance | None) -> Prediction:
     """Return a prediction, if its tolerance can be one.
 
     Raises:
@@ -298,8 +454,9 @@ def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
         size = _size(value)
         if size is None:
             raise UnreadableError("a tolerance of something else than numbers")
-        if tolerance > MAX_TOLERANCE * max(1.0, size):
-            raise UnreadableError(f"a tolerance of {tolerance:g} says too little")
+        absolute, relative = tolerance.absolute or 0.0, tolerance.relative or 0.0
+        if absolute > MAX_TOLERANCE * max(1.0, size) or relative > MAX_TOLERANCE:
+            raise UnreadableError(f"a tolerance of {max(absolute, relative):g} says too little")
     return Prediction(call, value, tolerance)
 
 
@@ -315,64 +472,3 @@ def _size(value: Any) -> float | None:
         known = [size for size in sizes if size is not None]
         return min(known) if len(known) == len(sizes) else None
     return None
-
-
-_EQUAL = frozenset({
-    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
-    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
-})  # fmt: skip
-
-
-def said_by(
-    conditions: Conditions, call: ast.Call, name: str, names: Names
-) -> Iterator[Prediction]:
-    """Yield what a call such as `self.assertEqual(f(1), 2)` says.
-
-    Args:
-        conditions: Reads what stands in it.
-        call: The call.
-        name: What is called, in lower case and without underscores.
-        names: What names stand for.
-
-    Raises:
-        UnreadableError: It says something else.
-        NotLiteralError: Something in it is no literal.
-    """
-    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    parts = list(call.args)
-    parts += [
-        given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
-    ]
-    if name in _EQUAL and len(parts) >= 2:
-        yield conditions.equal(parts[0], parts[1], names)
-    elif name in ("asserttrue", "assert") and parts:
-        yield from conditions.predictions(parts[0], names)
-    elif name == "assertfalse" and parts and (found := conditions.call(parts[0], names)):
-        yield Prediction(found, False)
-    elif name == "assertisnone" and parts:
-        yield conditions.equal(parts[0], ast.Constant(None), names)
-    elif name == "assertis" and len(parts) >= 2:
-        yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
-    elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
-        yield _almost(conditions, parts, given, name, names)
-    else:
-        raise UnreadableError(_UNSAID)
-
-
-def _almost(
-    conditions: Conditions,
-    parts: list[ast.expr],
-    given: dict[str, ast.expr],
-    name: str,
-    names: Names,
-) -> Prediction:
-    if name == "assertallclose":
-        limits = [conditions.number(given[key], names) for key in ("rtol", "atol") if key in given]
-        tolerance = max(limits, default=1e-7)
-    elif "delta" in given:
-        tolerance = conditions.number(given["delta"], names)
-    else:
-        places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
-        digits = 7.0 if places is None else conditions.number(places, names)
-        tolerance = 0.5 * 10.0 ** -min(digits, 300.0)
-    return conditions.almost(parts[0], parts[1], tolerance, names)

@@ -4,49 +4,54 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import re
 import symtable
 from collections.abc import Iterator
 
-from .chunks import PARSE_ERRORS, chunks, parse
+from .chunks import PARSE_ERRORS, chunks
+from .definitions import code_in, completion, defines, is_word, parsed
+from .disguises import undisguised, without_commands
 from .fences import Block, answer_in, python_in, unfenced
 
 _BUILTINS = frozenset(dir(builtins))
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-_BLOCKS = (ast.If, ast.Try, ast.With, ast.For, ast.While)
 _MOST_BLOCKS = 50
 """Other blocks in which helpers are looked for."""
+_MOST_READINGS = 10
+"""Of an answer in which no code stands openly."""
 
 
-def read_programs(answers: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+def read_programs(answers: list[tuple[str, str | None, str]]) -> list[tuple[str, str | None]]:
     r"""Return the programs in answers.
 
     It is the last block that defines the entry point, with what it needs of other blocks (imports, functions,
-    constants) in front; a block that is cut off counts only if no other one defines it. Without such a block it is
-    the code between the prose. A last statement that is cut off is left out if the rest is a program. What is
-    found is otherwise taken as it is: whether it is Python shows when it runs.
+    constants) in front. A bare header, a stub and a use of the function define nothing; a block that is cut off counts
+    only if no other one does. Without such a block it is the code between the prose, the body of the function that the
+    prompt begins, or what `disguises` finds. A last statement that is cut off is left out if the rest is a program.
+    What is found is otherwise taken as it is: whether it is Python shows when it runs.
 
     Args:
-        answers: Pairs of the text and the name that the program must define, if it is known.
+        answers: The text, the name that the program must define, if it is known, and the prompt, or "".
 
     Returns:
         For each, the program and why there is none (None if there may be one).
 
     Example:
-        >>> read_programs([("Sure:\n```python\ndef f():\n    return 1\n```\nDone.", "f"), (" ", "f")])
+        >>> read_programs([("Sure:\n```python\ndef f():\n    return 1\n```\nDone.", "f", ""), (" ", "f", "")])
         [('def f():\n    return 1\n', None), ('', 'the answer is empty')]
     """
-    return [_read(text, entry_point) for text, entry_point in answers]
+    return [_read(*answer) for answer in answers]
 
 
-def _read(text: str, entry_point: str | None) -> tuple[str, str | None]:
+def _read(text: str, entry_point: str | None, prompt: str) -> tuple[str, str | None]:
     if not text.strip():
         return "", "the answer is empty"
     answer = answer_in(text)
     if not answer.strip():
         return "", "the answer is nothing but reasoning"
-    code = _program(answer, entry_point)
+    code = _program(answer, entry_point, prompt)
     if not code.strip():
         return code, "the code block is empty"
     if "\0" in code:
@@ -59,24 +64,48 @@ def _read(text: str, entry_point: str | None) -> tuple[str, str | None]:
     return code, None
 
 
-def _program(answer: str, entry_point: str | None) -> str:
-    blocks = python_in(answer)
+def _program(answer: str, entry_point: str | None, prompt: str) -> str:
+    blocks = _blocks(answer)
     if entry_point is not None:
-        name = re.escape(entry_point)
-        defining = _holding(
-            blocks, rf"(?:async\s+)?(?:def|class)\s+{name}\b|{name}\s*(?::[^=\n]*)?=(?!=)"
-        )
-        if defining:
-            place = next((i for i in reversed(defining) if blocks[i].closed), defining[-1])
-            code = _without_cut_end(blocks[place].code, entry_point)
-            return _with_helpers(code, blocks[:place], blocks[place + 1 :])
-        found = _between_prose(unfenced(answer), entry_point)
-        if found is not None:
-            return found
+        name = entry_point.partition(".")[0]
+        stub, code = _defining(blocks, answer, name)
+        if code is None:
+            code = completion(answer, [block.code for block in blocks], prompt, name)
+        readings = undisguised(answer, name) if code is None else ()
+        for text in itertools.islice(readings, _MOST_READINGS):
+            code = _defining(_blocks(text), text, name)[1]
+            if code is not None:
+                break
+        if code is not None or stub is not None:
+            return code or stub or ""
     if not blocks:
         return answer
     functions = _holding(blocks, r"(?:async\s+)?(?:def|class)\s+(?!test)\w")
     return blocks[functions[-1] if functions else -1].code
+
+
+def _blocks(text: str) -> list[Block]:
+    return [block._replace(code=without_commands(block.code)) for block in python_in(text)]
+
+
+def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, str | None]:
+    """Return what only names the function, and what defines it."""
+    word = re.escape(name)
+    naming = _holding(
+        blocks, rf"(?:async\s+)?(?:def|class)\s+{word}\b|{word}\s*(?::[^=\n]*)?=(?!=)"
+    )
+    real = [place for place in naming if defines(blocks[place].code, name)]
+    code = None
+    if places := real or naming:
+        place = next((i for i in reversed(places) if blocks[i].closed), places[-1])
+        code = _without_cut_end(blocks[place].code, name)
+        code = _with_helpers(code, blocks[:place], blocks[place + 1 :])
+    if real:
+        return None, code
+    found = _between_prose(unfenced(text), name) if name in text else None
+    if found is not None and (defines(found, name) or not naming):
+        return (code, found) if defines(found, name) else (found, None)
+    return code, None
 
 
 def _holding(blocks: list[Block], pattern: str) -> list[int]:
@@ -85,15 +114,8 @@ def _holding(blocks: list[Block], pattern: str) -> list[int]:
     return [place for place, block in enumerate(blocks) if beginning.search(block.code)]
 
 
-def _parsed(code: str) -> list[ast.stmt] | None:
-    try:
-        return parse(code)
-    except PARSE_ERRORS:
-        return None
-
-
 def _without_cut_end(code: str, entry_point: str) -> str:
-    if _parsed(code) is not None:
+    if parsed(code) is not None:
         return code
     parts = [chunk for chunk in chunks(code) if chunk.text.strip()]
     if not parts or not (parts[-1].error or parts[-1].removed):
@@ -108,33 +130,20 @@ def _without_cut_end(code: str, entry_point: str) -> str:
 
 def _between_prose(text: str, entry_point: str) -> str | None:
     """Return the code of a text without fences, if it defines the entry point."""
-    body = _parsed(text)
-    if body is not None:
+    body = parsed(text)
+    if body is not None and not any(map(is_word, body)):
         return text if _defines(body, entry_point) else None
-    parts = [
-        chunk
-        for chunk in chunks(text)
-        if chunk.body and not chunk.removed and all(map(_is_code, chunk.body))
-    ]
+    parts = code_in(text)
     if not _defines([node for chunk in parts for node in chunk.body], entry_point):
         return None
     return "\n".join(chunk.text for chunk in parts) + "\n"
-
-
-def _is_code(node: ast.stmt) -> bool:
-    """Whether a statement is meant as code: words of prose are Python expressions, too."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-    if isinstance(node, ast.AnnAssign):
-        return node.value is not None
-    return isinstance(node, (*_DEFINITIONS, *_IMPORTS, *_BLOCKS, ast.Assign, ast.AugAssign))
 
 
 def _defines(body: list[ast.stmt], name: str) -> bool:
     return any(name in _bound(node) for node in body)
 
 
-def _bound(node: ast.stmt) -> Iterator[str]:
+def _bound(node: ast.stmt | ast.ExceptHandler) -> Iterator[str]:
     """Yield the names that a statement binds at the top level."""
     if isinstance(node, _DEFINITIONS):
         yield node.name
@@ -146,9 +155,9 @@ def _bound(node: ast.stmt) -> Iterator[str]:
             for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
                 if isinstance(each, ast.Name):
                     yield each.id
-    elif isinstance(node, (ast.If, ast.Try, ast.With)):
+    elif isinstance(node, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
         for inner in ast.iter_child_nodes(node):
-            if isinstance(inner, ast.stmt):
+            if isinstance(inner, (ast.stmt, ast.ExceptHandler)):
                 yield from _bound(inner)
 
 
@@ -164,9 +173,11 @@ def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
     # Of several definitions, the last one before the program counts.
     for block in [*behind[:_MOST_BLOCKS][::-1], *before[-_MOST_BLOCKS:]]:
         lines = block.code.split("\n")
-        for node in _parsed(block.code) or ():
+        for node in parsed(block.code) or ():
             number += 1
-            if isinstance(node, (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign)):
+            if isinstance(
+                node, (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign, ast.Try, ast.If)
+            ):
                 first = min(
                     [node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]
                 )

@@ -7,6 +7,7 @@ says: the same arguments are the same call, however they were written.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import re
@@ -18,6 +19,7 @@ from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralEr
 from .calls import MAX_CHARS, Call, seen_calls
 from .chunks import PARSE_ERRORS, parse
 from .domains import Check, annotated, checker, described, shape
+from .predictions import name_of
 
 _MAX_SHOWN = 80
 TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
@@ -48,18 +50,29 @@ def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) 
         if function is None:
             return json.dumps({"parameters": None})
         calls = seen_calls(prompt[:MAX_CHARS], entry_point, tests)
-        return json.dumps({"parameters": _parameters(function, asked, calls)})
+        has_named = any(map(_is_named, (*function.args.defaults, *function.args.kw_defaults)))
+        names = _constants(reference[:MAX_CHARS]) if has_named else {}
+        return json.dumps({"parameters": _parameters(function, asked, calls, names)})
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
         return json.dumps({"parameters": None})
 
 
 def _definition(code: str, name: str) -> Function | None:
-    """Return the function that a program defines under a name, if the last thing that binds it is a definition."""
-    found = None
+    """Return the function or method that a program defines under a name, if a definition is the last thing that binds it."""
     try:
         body = parse(code)
     except PARSE_ERRORS:
         return None
+    owner, _, method = name.rpartition(".")
+    if owner:
+        classes = [each for each in body if isinstance(each, ast.ClassDef) and each.name == owner]
+        function = _bound_to(classes[-1].body, method) if classes else None
+        return function and _without_self(function)
+    return _bound_to(body, method)
+
+
+def _bound_to(body: list[ast.stmt], name: str) -> Function | None:
+    found = None
     for node in body:
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             if node.name == name:
@@ -71,10 +84,25 @@ def _definition(code: str, name: str) -> Function | None:
     return found
 
 
+def _without_self(function: Function) -> Function:
+    """Return a method as it is called on an object."""
+    decorators = {name_of(each) for each in function.decorator_list}
+    first = function.args.posonlyargs or function.args.args
+    if "staticmethod" not in decorators and first:
+        del first[0]
+    return function
+
+
 def _definition_in_prompt(prompt: str, name: str) -> Function | None:
     """Return the same of a prompt, which may hold prose, or a function without a body."""
-    found = (_definition(text, name) for text in _attempts(prompt, name))
-    return next((each for each in found if each is not None), None)
+    owner, _, method = name.rpartition(".")
+    for text in _attempts(prompt, method):
+        found = _definition(text, name)
+        if found is None and owner and (alone := _definition(text, method)):
+            found = _without_self(alone)
+        if found is not None:
+            return found
+    return None
 
 
 def _attempts(prompt: str, name: str) -> Iterator[str]:
@@ -91,8 +119,19 @@ def _attempts(prompt: str, name: str) -> Iterator[str]:
             yield text.rstrip() + end
 
 
+def _constants(code: str) -> dict[str, Any]:
+    """Return the names that a program binds to literals at its top level."""
+    found: dict[str, Any] = {}
+    with contextlib.suppress(*PARSE_ERRORS):
+        for node in parse(code):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                with contextlib.suppress(NotLiteralError):
+                    found[node.targets[0].id] = read(node.value)
+    return found
+
+
 def _parameters(
-    function: Function, asked: Function | None, calls: list[Call]
+    function: Function, asked: Function | None, calls: list[Call], names: dict[str, Any]
 ) -> list[tuple[str, str, str | None, Any]]:
     """Name, kind, default and domain of each parameter.
 
@@ -109,7 +148,7 @@ def _parameters(
                     annotations.setdefault(name, node)
     seen = _seen(listed, calls)
     return [
-        (name, kind, _text(default), annotated(annotations.get(name), seen[name]))
+        (name, kind, _text(default, names), annotated(annotations.get(name), seen[name]))
         for name, kind, default, _ in listed
     ]
 
@@ -134,11 +173,15 @@ def _listed(function: Function) -> Listed:
     return listed
 
 
-def _text(default: ast.expr | None) -> str | None:
+def _is_named(default: ast.expr | None) -> bool:
+    return isinstance(default, ast.Name)
+
+
+def _text(default: ast.expr | None, names: dict[str, Any]) -> str | None:
     if default is None:
         return None
     try:
-        return write(read(default)) or ""
+        return write(read(default, names)) or ""
     except NotLiteralError:
         return ""
 
@@ -189,6 +232,10 @@ class Signature:
         self._named = {row[0]: row for row in rows if row[1] == "k"}
         self._rest = next((row[0] for row in rows if row[1] == "*"), None)
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
+        texts = [row[2] for row in rows]
+        self._equal_defaults = {text: text and same_text(_value_of(text)) for text in texts}
+        self._default_of = {row[0]: row[2] for row in rows}
+        self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
         self._domains = {row[0]: row[3] for row in rows}
@@ -252,7 +299,12 @@ class Signature:
         return placed, self._in_order(others)
 
     def _in_order(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        ordered = {name: keywords.pop(name) for name in self._places if name in keywords}
+        ordered: dict[str, Any] = {}
+        for name, place in self._places.items():
+            if name in keywords:
+                value = keywords.pop(name)
+                if self._defaults[place] != write(value):
+                    ordered[name] = value
         for name, row in self._named.items():
             if name in keywords:
                 value = keywords.pop(name)
@@ -261,6 +313,29 @@ class Signature:
             elif row[2] is None:
                 raise BindingError(f"{name} is missing")
         return ordered | {name: keywords[name] for name in sorted(keywords)}
+
+    def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
+        """Return the same text for the same call: with 1 for 1.0, or a default said again. As a source would be.
+
+        Args:
+            arguments: As `bound` gives them.
+            keywords: As `bound` gives them.
+            source: Their text.
+        """
+        if not self._has_odd_default and not _MAY_EQUAL_OTHERS.search(source):
+            return source
+        texts = [same_text(each) for each in arguments]
+        if len(texts) <= len(self._rows):
+            equal = self._equal_defaults
+            while (
+                len(texts) > self._required and equal[self._defaults[len(texts) - 1]] == texts[-1]
+            ):
+                texts.pop()
+        for name, value in keywords.items():
+            text = same_text(value)
+            if self._equal_defaults.get(self._default_of.get(name)) != text:
+                texts.append(f"{name}={text}")
+        return ", ".join(texts)
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
@@ -284,6 +359,26 @@ class Signature:
             return f"{name} is {given}, not {wanted}"
         article = "" if given == "None" else "an " if given[0] in "aeiou" else "a "
         return f"{name} is {article}{given}, not {wanted}"
+
+
+def same_text(value: Any) -> str:
+    """Return the same text for values that are equal: 1, 1.0 and True; a dict in another order."""
+    return write(_plain(value)) or ""
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is bool or (kind is float and value.is_integer()):
+        return int(value)
+    if kind in (list, tuple, set, frozenset):
+        return kind([_plain(each) for each in value])
+    if kind is dict:
+        items = [(_plain(key), _plain(each)) for key, each in value.items()]
+        return dict(sorted(items, key=lambda item: write(item[0]) or ""))
+    return value
+
+
+_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|True|False|\{")
 
 
 def _check(row: list[Any]) -> Check | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
     UNKNOWN,
@@ -16,39 +15,37 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read,
     read_items,
 )
+from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
+from .bindings import PURE, Bindings, forget_object
 from .functions import (
-    PURE_METHODS,
+    are_skipped,
     arguments_of,
     called_or_named,
     ends,
+    fails,
     is_main,
     is_skipped,
+    is_table,
+    marks_of,
     parameters_of,
     rows_of,
-    swallows,
 )
+from .methods import said_by
 from .predictions import (
     ENTRY_POINT,
     MODULE,
-    Call,
-    Conditions,
     Helper,
+    Names,
     Prediction,
     UnreadableError,
-    said_by,
 )
 
-MAX_TESTS = 64
-"""Tests that are taken from one answer."""
 MAX_DROPPED = 256
-_MAX_STEPS = 5_000
-"""Statements that are followed, those in loops as often as they run."""
 _MAX_NAME = 80
 _MAX_DEPTH = 4
 _FIXTURES = frozenset({list, tuple, dict, set, int, float, str, bool})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 _SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
 _RAISES = frozenset({
     "raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "warns", "assertWarns", "deprecated_call",
@@ -56,37 +53,58 @@ _RAISES = frozenset({
 })  # fmt: skip
 _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 
-Names = dict[str, Any]
+
+class Bounds(NamedTuple):
+    """What reading one text may cost."""
+
+    items: int
+    """See `LiteralMeter`."""
+    work: int
+    tests: int
+    steps: int
+    """Statements that are followed, those in loops as often as they run."""
+
+
+ANSWER = Bounds(items=60_000, work=MAX_WORK, tests=64, steps=5_000)
+"""Of a model's answer."""
 
 
 class Enough(Exception):  # noqa: N818 - no error: what was read stays
     """A bound is reached."""
 
 
-class Statements:
+class Statements(Bindings):
     """Follows statements, and reports predictions.
 
     Args:
-        entry_point: The function under test.
-        meter: What reading literals may cost.
+        entry_point: The function under test: `f`, or `Solution.f` for a method of a new instance.
         add: Called with each prediction. It may raise `NotLiteralError`.
         drop: Called with fault, reason, text, and whether it counts as invalid.
+        bounds: What reading may cost.
+        strict: Whether to report each assertion that is not read, also those that do not mention the function.
     """
 
     def __init__(
         self,
         entry_point: str,
-        meter: LiteralMeter,
         add: Callable[[Prediction], None],
         drop: Callable[[str, str, str, bool], None],
+        bounds: Bounds = ANSWER,
+        strict: bool = False,
     ) -> None:
-        self._entry_point = entry_point
-        self._meter = meter
-        self._conditions = Conditions(entry_point, meter)
+        super().__init__(
+            entry_point, LiteralMeter(bounds.items, work=bounds.work, loops=True), strict
+        )
+        self._bounds = bounds
+        self._entry_point = self._conditions.entry_point
+        self._owner = self._conditions.owner
+        self._fixtures: set[str] = set()
         self._add = add
         self._drop = drop
+        self._strict = strict
         self._steps = self._tests = 0
-        self._caught = 0  # how many `try` around it catch an assertion that fails
+        self._told = 0  # assertions about the function, read or not
+        self._outer: list[ast.expr] = []  # tables above the class that is followed
         self._names: Names = {}
         self._text = ""
         self._lines: list[str] = []
@@ -101,7 +119,8 @@ class Statements:
             Enough, NotLiteralError: A bound is reached.
         """
         self._text, self._lines, self._reported = text, [], set()
-        self._body(body, self._names)
+        if not are_skipped(marks_of(body), self._names, self._meter):
+            self._body(body, self._names)
 
     def finish(self) -> None:
         """Follow the functions with parameters that nothing called, when all texts were.
@@ -113,11 +132,12 @@ class Statements:
             self._text, self._lines = helper.text, []
             self._enter(helper.node, names)
 
-    def _body(self, body: list[ast.stmt], names: Names) -> None:
+    def _body(self, body: list[ast.stmt], names: Names) -> bool:
+        """Follow a block, and return whether what stands behind it does not run either."""
         for node in body:
             self._steps += 1
-            if self._steps > _MAX_STEPS:
-                raise Enough(f"more than {_MAX_STEPS} statements")
+            if self._steps > self._bounds.steps:
+                raise Enough(f"more than {self._bounds.steps} statements")
             self._meter.work(
                 1 + sum([len(part) for part in vars(node).values() if type(part) is list])
             )
@@ -126,10 +146,11 @@ class Statements:
                 self._assertion(node, node.test, names, say)
                 continue
             if ends(node):
-                return
+                return True
             follow = _FOLLOW.get(type(node))
-            if follow is not None:
-                follow(self, node, names)
+            if follow is not None and follow(self, node, names):
+                return True
+        return False
 
     # Conditions
 
@@ -137,20 +158,19 @@ class Statements:
         self, node: ast.stmt, part: ast.expr, names: Names, say: Callable[[], Iterable[Prediction]]
     ) -> None:
         try:
-            if self._caught:
-                raise UnreadableError("whether it fails is caught")
             found = list(say())
         except (UnreadableError, NotLiteralError) as error:
-            self._unreadable(node, part, names, str(error))
+            self._unreadable(node, node if self._strict else part, names, str(error))
             self._forget(part, names)  # one that was read calls nothing that changes a value
             return
         self._report(node, found)
 
     def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
+            self._told += 1
             self._tests += 1
-            if self._tests > MAX_TESTS:
-                raise Enough(f"more than {MAX_TESTS} tests")
+            if self._tests > self._bounds.tests:
+                raise Enough(f"more than {self._bounds.tests} tests")
             try:
                 self._add(each)
             except NotLiteralError as error:
@@ -158,6 +178,7 @@ class Statements:
 
     def _unreadable(self, node: ast.stmt, part: ast.AST, names: Names, reason: str) -> None:
         if id(node) not in self._reported and self._conditions.mentions(part, names):
+            self._told += 1
             self._say(node, reason)
 
     def _say(self, node: ast.stmt, reason: str) -> None:
@@ -169,105 +190,6 @@ class Statements:
             lines = self._lines[node.lineno - 1 : node.end_lineno]
             self._drop("unreadable", reason, "\n".join(lines)[:1000], True)
 
-    # Names
-
-    def _assign(self, node: Any, names: Names) -> None:
-        if node.value is None:
-            return
-        targets = node.targets if type(node) is ast.Assign else [node.target]
-        value = self._value(node.value, names)
-        for target in targets:
-            self._bind(target, value, names)
-
-    def _value(self, node: ast.expr, names: Names) -> Any:
-        if self._conditions.is_function(node, names):
-            return ENTRY_POINT
-        if type(node) is ast.Name:  # the same object under another name
-            return names.get(node.id, UNKNOWN)
-        try:
-            call = self._conditions.call(node, names)
-            if call is not None:
-                return call
-        except NotLiteralError as error:
-            self._forget(node, names)
-            return Call([], {}, str(error))
-        try:
-            return read(node, names, self._meter)
-        except NotLiteralError:
-            if type(node) is ast.Tuple:  # a, b = f(1), 2
-                return tuple([self._value(each, names) for each in node.elts])
-            self._forget(node, names)
-            return UNKNOWN
-
-    def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
-        if type(target) is ast.Name:
-            names[target.id] = value
-        elif type(target) in (ast.Tuple, ast.List):
-            parts = target.elts  # type: ignore[attr-defined]
-            self._meter.work(len(parts))
-            fits = type(value) in (list, tuple, str) and len(value) == len(parts)
-            fits = fits and not any(type(part) is ast.Starred for part in parts)
-            items = list(value) if fits else [UNKNOWN] * len(parts)
-            for part, item in zip(parts, items, strict=True):
-                self._bind(part, item, names)
-        elif type(target) is ast.Attribute and type(target.value) is ast.Name:
-            names[f"{target.value.id}.{target.attr}"] = value
-        else:
-            self._forget(target, names)
-
-    def _augmented(self, node: Any, names: Names) -> None:
-        target = node.target
-        if type(target) is not ast.Name or target.id not in names:
-            self._forget(target, names)
-            return
-        total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
-        try:
-            value = read(total, names, self._meter)
-        except NotLiteralError:
-            value = UNKNOWN
-        self._meter.work(self._size(names))
-        _forget_object(names[target.id], names)
-        names[target.id] = value
-
-    def _forget(self, node: ast.AST, names: Names) -> None:
-        """Names that a piece of code may change have no known value any more."""
-        for each in self._conditions.walk(node):
-            if type(each) is ast.Call:
-                self._forget_call(each, names)
-            elif isinstance(getattr(each, "ctx", None), (ast.Store, ast.Del)):
-                if type(each) is ast.Name:
-                    names[each.id] = UNKNOWN
-                elif type(each) in (ast.Attribute, ast.Subscript):
-                    self._forget_base(each.value, names)  # type: ignore[attr-defined]
-
-    def _forget_call(self, node: Any, names: Names) -> None:
-        if self._conditions.is_function(node.func, names):
-            return
-        if type(node.func) is ast.Attribute:
-            if node.func.attr in PURE_METHODS:
-                return
-            self._forget_base(node.func.value, names)
-            if node.func.attr.lower().startswith("assert"):
-                return
-        elif type(node.func) is ast.Name and node.func.id in _PURE:
-            return
-        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            self._forget_base(argument, names)
-
-    def _forget_base(self, node: ast.AST, names: Names) -> None:
-        key = ""
-        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                key = f"{node.value.id}.{node.attr}"
-                if key in names:
-                    break
-            node = node.value
-        else:
-            key = node.id if isinstance(node, ast.Name) else ""
-        if key in names:
-            self._meter.work(self._size(names))
-            _forget_object(names[key], names)
-
     # Statements
 
     def _expression(self, node: Any, names: Names) -> None:
@@ -275,8 +197,9 @@ class Statements:
         if type(call) is not ast.Call:
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        if type(call.func) is ast.Name and type(names.get(call.func.id)) is Helper:
-            self._called_helper(call, names[call.func.id], names)
+        helper = names.get(self._key(call.func))
+        if type(helper) is Helper:
+            self._called_helper(call, helper, names)
             return
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
@@ -310,33 +233,36 @@ class Statements:
         self._forget(node, names)
         self._unreadable(node, node, names, "in a loop whose end cannot be read")
 
-    def _if(self, node: Any, names: Names) -> None:
+    def _if(self, node: Any, names: Names) -> bool:
         if is_main(node.test):
             self._body(node.body, names)
-            return
+            return False
         try:
             branch = node.body if read(node.test, names, self._meter) else node.orelse
         except NotLiteralError:
+            if fails(node.body):
+                say = functools.partial(self._conditions.denials, node.test, names)
+                self._assertion(node, node.test, names, say)
+                return self._body(node.orelse, names)
             self._forget(node, names)
             self._unreadable(node, node, names, "under a condition that cannot be read")
-        else:
-            self._body(branch, names)
+            return False
+        return self._body(branch, names)
 
-    def _with(self, node: Any, names: Names) -> None:
+    def _with(self, node: Any, names: Names) -> bool:
         for item in node.items:
             call = item.context_expr
             if type(call) is ast.Call and called_or_named(call) in _RAISES:
                 self._unreadable(node, node, names, "says that a call raises")
-                return
+                return False
             if item.optional_vars is not None:
                 self._forget(item.optional_vars, names)
-        self._body(node.body, names)
+        return self._body(node.body, names)
 
     def _try(self, node: Any, names: Names) -> None:
-        caught = swallows(node)
-        self._caught += caught
-        self._body(node.body, names)
-        self._caught -= caught
+        self._body(
+            node.body, names
+        )  # whoever catches what an assertion raises has said it all the same
         for handler in node.handlers:
             self._forget(handler, names)
         self._body([*node.orelse, *node.finalbody], names)
@@ -351,9 +277,11 @@ class Statements:
                 names[name] = UNKNOWN if is_library else MODULE
             elif alias.name == self._entry_point:
                 names[name] = ENTRY_POINT
+            elif alias.name == self._owner and name == self._owner:
+                names.pop(name, None)
             elif node.module == "math" and alias.name in _MATHS:
                 names[name] = _MATHS[alias.name]
-            elif alias.name not in _PURE:
+            elif alias.name not in PURE:
                 names[name] = UNKNOWN
 
     def _function(self, node: Any, names: Names) -> None:
@@ -365,17 +293,24 @@ class Statements:
         for decorator in node.decorator_list:
             if called_or_named(decorator) == "fixture":
                 names[node.name] = self._returned(node, names)
+                self._fixtures.add(node.name)
                 return
         # As HumanEval writes its tests: `check` is called with the function.
         is_check = node.name == "check" and "candidate" in parameters_of(node)
         is_about = self._conditions.mentions(node, names)
-        given = all(type(names.get(each)) in _FIXTURES for each in parameters_of(node))
-        if not given and not (is_check or node.name in _SETUP or node.decorator_list):
+        if self._is_helper(node, names) and not is_check:
             helper = names[node.name] = Helper(node, self._text, is_about)
             if is_about:
                 self._helpers[id(node)] = helper, names
         elif is_check or node.name in _SETUP or is_about:
             self._enter(node, names)
+
+    def _key(self, node: ast.expr) -> str:
+        """Return the name under which a name or a method is kept."""
+        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            self._meter.work((len(node.value.id) + len(node.attr)) // 100)
+            return f"{node.value.id}.{node.attr}"
+        return node.id if type(node) is ast.Name else ""
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
         """Follow a function of the text as it is called."""
@@ -396,7 +331,11 @@ class Statements:
         self._text, self._lines = before
         for name, value in given.items():
             if inner[name] is not value:  # it may have been changed
-                _forget_object(value, names)
+                forget_object(value, names)
+
+    def _is_given(self, name: str, names: Names) -> bool:
+        """Whether a parameter of a test stands for what a fixture of its name returns."""
+        return type(names.get(name)) in _FIXTURES or name in self._fixtures
 
     def _returned(self, node: Any, names: Names) -> Any:
         last = node.body[-1]
@@ -406,23 +345,26 @@ class Statements:
 
     def _enter(self, node: Any, names: Names) -> None:
         """Follow a function, with each row of its tables."""
-        if is_skipped(node):
+        if is_skipped(node, names, self._meter):
             return
-        for row in rows_of(node, names, self._meter):
+        before = self._told
+        for row in rows_of(node, names, self._meter, self._outer):
             self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
             inner = dict(names)
             for name in parameters_of(node):
                 if name == "candidate" and node.name == "check":
                     inner[name] = ENTRY_POINT
-                elif type(names.get(name)) not in _FIXTURES:
+                elif not self._is_given(name, names):
                     inner[name] = UNKNOWN
             inner.update(row)
             self._body(node.body, inner)
+        if self._strict and self._told == before and node.name.startswith("test"):
+            self._say(node, "asserts nothing")
 
     def _class(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point and names is self._names:
-            return
-        is_other = node.name == self._entry_point or is_skipped(node)
+        if node.name in (self._entry_point, self._owner) and names is self._names:
+            return  # the program is repeated
+        is_other = node.name == self._entry_point or is_skipped(node, names, self._meter)
         if is_other or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
             return
@@ -441,28 +383,33 @@ class Statements:
                 self._meter.work(self._size(inner))
                 for name in [each for each in inner if each.startswith("cls.")]:
                     inner.setdefault(f"self.{name[4:]}", inner[name])
-        for method in methods:
-            if method.name not in _SETUP and method.name != self._entry_point:
+        tests = [
+            each for each in methods if each.name not in _SETUP and each.name != self._entry_point
+        ]
+        before_class, self._outer = self._outer, list(filter(is_table, node.decorator_list))
+        for method in tests:
+            if self._is_helper(method, inner):
+                helper = Helper(method, self._text, self._conditions.mentions(method, inner))
+                inner.update(dict.fromkeys((f"self.{method.name}", f"cls.{method.name}"), helper))
+                if helper.is_about:
+                    self._helpers[id(method)] = helper, inner
+        for method in tests:
+            if not self._is_helper(method, inner):
                 self._enter(method, inner)
+        self._outer = before_class
 
-    @staticmethod
-    def _size(names: Names) -> int:
-        """Return what it costs to copy or search names; much less than following code does."""
-        return 1 + len(names) // 8
+    def _is_helper(self, node: Any, names: Names) -> bool:
+        """Whether a function is no test, but one that tests call with arguments."""
+        given = all(self._is_given(each, names) for each in parameters_of(node))
+        is_table = bool(node.decorator_list or (self._outer and node.name.startswith("test")))
+        return not (given or node.name in _SETUP or is_table)
 
     def _other(self, node: ast.stmt, names: Names) -> None:
         self._forget(node, names)
         self._unreadable(node, node, names, "in a statement that cannot be read")
 
 
-def _forget_object(value: Any, names: Names) -> None:
-    """Every name of an object that may have changed."""
-    if type(value) in (list, dict, set):
-        for name in [each for each, bound in names.items() if bound is value]:
-            names[name] = UNKNOWN
-
-
-_FOLLOW: dict[type, Callable[[Statements, Any, Names], None]] = {
+_FOLLOW: dict[type, Callable[[Statements, Any, Names], bool | None]] = {
     ast.Assign: Statements._assign, ast.AnnAssign: Statements._assign, ast.AugAssign: Statements._augmented,
     ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._while,
     ast.If: Statements._if, ast.With: Statements._with, ast.AsyncWith: Statements._with, ast.Try: Statements._try,

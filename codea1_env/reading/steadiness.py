@@ -27,7 +27,9 @@ _OF_SETS = _TO_SETS | {
     "add", "clear", "difference_update", "discard", "intersection_update", "isdisjoint", "issubset", "issuperset",
     "remove", "symmetric_difference_update", "update",
 }  # fmt: skip
-_ORDERLESS = frozenset({"all", "any", "bool", "isinstance", "len", "max", "min", "sorted", "sum"}) | _MAKERS
+_ORDERLESS = (
+    frozenset({"all", "any", "bool", "isinstance", "len", "max", "min", "sorted", "sum"}) | _MAKERS
+)
 _ORDERLESS_OF_ITEMS = frozenset({"max", "min", "sorted"}) | _MAKERS
 """Of what is made from the items of a set: each item is made, and none comes first."""
 _READERS = frozenset({
@@ -69,13 +71,13 @@ class _Bare(ast.NodeTransformer):
         node.annotation = None
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
         if node.value is None:
             return ast.Pass()
         return ast.Assign([node.target], node.value)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         return self.generic_visit(node)
 
@@ -116,7 +118,11 @@ class _Look:
         if isinstance(node, ast.Attribute):
             stored = not isinstance(node.ctx, ast.Load)
             own = isinstance(node.value, ast.Name) and node.value.id == "self"
-            return node.attr not in _UNSTEADY and not node.attr.startswith("__") and (own or not stored)
+            return (
+                node.attr not in _UNSTEADY
+                and not node.attr.startswith("__")
+                and (own or not stored)
+            )
         if isinstance(node, ast.Import):
             return all(alias.name in MODULES for alias in node.names)
         if isinstance(node, ast.ImportFrom):
@@ -234,7 +240,9 @@ class _Look:
         if isinstance(parent, ast.Assign):
             return all(isinstance(target, ast.Name) for target in parent.targets)
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-            return self._is_set(parent.func.value)  # another set, and not an argument of something else
+            return self._is_set(
+                parent.func.value
+            )  # another set, and not an argument of something else
         if isinstance(parent, ast.Attribute):
             return parent.attr in _OF_SETS and isinstance(self.parents[parent], ast.Call)
         if isinstance(parent, ast.comprehension):

@@ -8,6 +8,7 @@ over literals are unrolled, functions and methods are entered once each, with th
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import marshal
 import re
@@ -16,12 +17,13 @@ from typing import Any
 from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import (
     MAX_SOURCE,
-    LiteralMeter,
     NotLiteralError,
+    read,
     write,
 )
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
+from .disguises import undisguised, without_commands
 from .examples import asserted
 from .fences import answer_in, listed_statements, python_in, unfenced
 from .predictions import Prediction
@@ -31,12 +33,17 @@ from .statements import MAX_DROPPED, Enough, Statements
 MAX_CHARS = 65_536
 """Of an answer; also of the tests in it, all together."""
 MAX_SHOWN = 200
-_ITEMS = 60_000
 _ASSERTION = re.compile(
     r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
 )
 _INLINE = re.compile(r"`(assert [^`\n]++)`")
 _BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
+_REASON = re.compile(
+    r"(?<!\s)\s++(?:(?:[-\u2013\u2014\u2192]{1,2}+>?|//|=>|because|since|as|for)(?=\s)|\((?=[a-zA-Z]))|[,;:.](?=\s|$)"
+)
+_MOST_CUTS = 8
+_MOST_READINGS = 3
+"""Of an answer that shows no test openly."""
 _KEY = "assert_statements"
 
 Row = list[Any]
@@ -50,7 +57,7 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
     Returns:
         JSON: for each answer, in order, its tests and what was dropped. A test is
-        ``[call, predicted, arguments, same_as, value, tolerance, fault, reason]``: marshalled arguments and an encoded
+        ``[call, predicted, arguments, same_as, value, absolute, relative, fault, reason]``: marshalled arguments and an encoded
         value as hex, the source of the arguments in their one form, a text that is the same for equal arguments, the
         source of the value, and what is wrong with a test that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
     """
@@ -77,22 +84,67 @@ def _texts_in(body: list[ast.stmt]) -> list[str]:
     return [text for text in found if isinstance(text, str)]
 
 
+def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
+    """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`.
+
+    Raises:
+        PARSE_ERRORS: It is no Python.
+    """
+    error: BaseException = ValueError("no statement")
+    whole: list[ast.stmt] = []
+    try:
+        whole = parse(line)
+        if not _goes_on(whole):
+            return whole, line
+    except PARSE_ERRORS as raised:
+        error = raised
+    for found in itertools.islice(_REASON.finditer(line), _MOST_CUTS):
+        text = line[: found.start()]
+        try:
+            body = parse(text)
+        except PARSE_ERRORS:
+            continue
+        if body and type(body[0]) is ast.Assert and type(body[0].test) is ast.Compare:
+            return body, text
+    if whole:
+        return whole, line
+    raise error
+
+
+def _goes_on(body: list[ast.stmt]) -> bool:
+    """Whether an assertion's value is followed by a word: `True - because` is Python."""
+    test = body[0].test if body and type(body[0]) is ast.Assert else None
+    value = test.comparators[-1] if type(test) is ast.Compare else None
+    if type(value) is ast.Call and not isinstance(value.func, (ast.Name, ast.Attribute)):
+        return True  # 4 (two squared)
+    if type(value) is not ast.BinOp:
+        return False
+    try:
+        read(value)
+    except NotLiteralError:
+        return True
+    return False
+
+
 class _Suite:
     """The tests of one answer."""
 
     def __init__(self, entry_point: str, signature: Signature) -> None:
         self.tests: list[Row] = []
         self.dropped: list[Row] = []
-        self._entry_point = entry_point
+        self._entry_point = entry_point.rpartition(".")[2]
         self._signature = signature
         self._chars = MAX_CHARS
-        self._statements = Statements(entry_point, LiteralMeter(_ITEMS), self._add, self._drop)
+        self._statements = Statements(entry_point, self._add, self._drop)
 
     def read(self, text: str) -> None:
         """Find the tests of an answer."""
         try:
             self._answer(text)
             self._statements.finish()
+            if not self.tests and "assert" in text and self._entry_point in text:
+                self._disguised(answer_in(text))
+                self._statements.finish()
         except (Enough, NotLiteralError) as error:
             self._drop("", f"{error}: the others are left out", "", False)
         except RecursionError:
@@ -101,6 +153,8 @@ class _Suite:
             self._drop("", "the answer holds no test", text[:MAX_SHOWN], False)
 
     def _answer(self, text: str) -> None:
+        if text.startswith("assert ") and self._assertions(text):
+            return None
         answer = answer_in(text)
         if not answer.strip():
             return self._drop("", "the answer is nothing but reasoning", text[:MAX_SHOWN], False)
@@ -115,6 +169,28 @@ class _Suite:
         if not self.tests and not any(row[3] for row in self.dropped):
             self._code(unfenced(answer))
         return None
+
+    def _assertions(self, text: str) -> bool:
+        """Read a text that is nothing but assertions, as tests of the book are: it is no answer that holds some."""
+        try:
+            body = parse(text)
+        except PARSE_ERRORS:
+            return False
+        if any(type(node) is not ast.Assert for node in body):
+            return False
+        self._statements.run(body, text)
+        return True
+
+    def _disguised(self, answer: str) -> None:
+        """Look for tests in an answer that shows none openly."""
+        before, self.dropped = self.dropped, []
+        for text in itertools.islice(undisguised(answer, self._entry_point, True), _MOST_READINGS):
+            blocks = python_in(text)
+            self._together([block.code for block in blocks] or [text])
+            if self.tests:
+                return
+            self.dropped = []
+        self.dropped = before
 
     def _together(self, codes: list[str]) -> None:
         """Several pieces as one text; one by one if that is no Python."""
@@ -131,6 +207,7 @@ class _Suite:
             self._statements.run(body, whole)
 
     def _code(self, code: str) -> None:
+        code = without_commands(code)
         try:
             body = parse(code)
         except PARSE_ERRORS:
@@ -151,7 +228,7 @@ class _Suite:
         inline = self._lines(chunk.text)
         for line in inline:
             try:
-                self._statements.run(parse(line), line)
+                self._statements.run(*_without_reason(line))
             except PARSE_ERRORS as error:
                 self._drop("unparsable", message_of(error), line, self._is_meant(line))
         if not inline:
@@ -165,7 +242,7 @@ class _Suite:
         lines = text.strip().split("\n")
         if _BULLET.match(text):
             return [_BULLET.sub("", line) for line in lines]
-        if len(lines) > 1 and _ASSERTION.match(text):
+        if _ASSERTION.match(text):
             return [line.strip() for line in lines if line.strip()]
         return []
 
@@ -209,29 +286,7 @@ class _Suite:
             predicted = codec.encode(found.value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        same_as = _identity(arguments, keywords) if _MAY_EQUAL_OTHERS.search(source) else source
-        self.tests.append(
-            [call.hex(), predicted.hex(), source, same_as, value, found.tolerance, fault, reason]
-        )
-
-
-def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
-    """Return the same text for arguments that are equal: 1, 1.0 and True; a dict in another order. As a source would be."""
-    texts = [write(_plain(each)) or "" for each in arguments]
-    texts += [f"{name}={write(_plain(each)) or ''}" for name, each in keywords.items()]
-    return ", ".join(texts)
-
-
-def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind is bool or (kind is float and value.is_integer()):
-        return int(value)
-    if kind in (list, tuple, set, frozenset):
-        return kind([_plain(each) for each in value])
-    if kind is dict:
-        items = [(_plain(key), _plain(each)) for key, each in value.items()]
-        return dict(sorted(items, key=lambda item: write(item[0]) or ""))
-    return value
-
-
-_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|True|False|\{")
+        same_as = self._signature.same_as(arguments, keywords, source)
+        absolute, relative = found.tolerance or (None, None)
+        about = [absolute, relative, fault, reason]
+        self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])

@@ -10,7 +10,7 @@ import ast
 
 _VIEWS = ("keys", "items")
 _OPERATORS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
-_BEFORE = '''
+_BEFORE = """
 import builtins as _builtins
 
 def _backwards(base):
@@ -53,7 +53,7 @@ def _with_sets(value, one, other):
 
 def _turned(value):
     return _with_sets(value, set, frozenset)
-'''
+"""
 _AFTER = """
 def _called(function):
     def called(*arguments, **keywords):
@@ -68,15 +68,15 @@ def _called(function):
 class _Turn(ast.NodeTransformer):
     """Has every set made by a call of `set`, which is another one there."""
 
-    def visit_Set(self, node: ast.Set) -> ast.AST:  # noqa: N802
+    def visit_Set(self, node: ast.Set) -> ast.AST:
         self.generic_visit(node)
         return _call("set", ast.List(node.elts, ast.Load()))
 
-    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:  # noqa: N802
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
         self.generic_visit(node)
         return _call("set", ast.GeneratorExp(node.elt, node.generators))
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         sides = (node.left, node.right)
         is_set = isinstance(node.op, _OPERATORS) and any(map(_is_view, sides))

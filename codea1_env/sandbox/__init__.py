@@ -11,7 +11,7 @@ It knows nothing of games, rewards or models, and can be used alone:
 from .calls import Answers, encoded_arguments
 from .cases import UNKNOWN, Case, EncodedCases, encoded_cases, expected_frame
 from .compare import Comparison, Rule, equal
-from .inside.run.running import RETURNED
+from .inside.run.running import DIGEST, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
@@ -31,6 +31,7 @@ from .results import (
 from .test_modules import CoverageData, Reach, TestModuleResult
 
 __all__ = [
+    "DIGEST",
     "MAX_INPUT",
     "RETURNED",
     "UNKNOWN",

@@ -34,7 +34,7 @@ class BookFileError(OSError):
     """The file of a Mistake Book cannot be written, as on a full disk."""
 
 
-class Entry(NamedTuple):
+class PageEntry(NamedTuple):
     """What a book knows of a test."""
 
     frequency: int
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     """Steps in a row in which it failed every program while others waited."""
 
 
-Page = dict[str, Entry]
+Page = dict[str, PageEntry]
 """The tests of one problem, in the order in which they entered."""
 
 Stamp = tuple[str, int, int, int]
@@ -125,7 +125,7 @@ def read_page(connection: sqlite3.Connection, problem: str) -> Page:
         "SELECT test, frequency, stuck FROM tests WHERE problem = ? ORDER BY position",
         (encode(problem),),
     )
-    return {decode(test): Entry(*numbers) for test, *numbers in rows}
+    return {decode(test): PageEntry(*numbers) for test, *numbers in rows}
 
 
 def write_page(connection: sqlite3.Connection, problem: str, page: Page) -> None:
@@ -144,7 +144,7 @@ def read_pages(connection: sqlite3.Connection) -> Iterator[tuple[str, Page]]:
         "SELECT problem, test, frequency, stuck FROM tests ORDER BY problem, position"
     )
     for problem, group in groupby(rows, key=lambda row: row[0]):
-        yield decode(problem), {decode(test): Entry(*numbers) for _, test, *numbers in group}
+        yield decode(problem), {decode(test): PageEntry(*numbers) for _, test, *numbers in group}
 
 
 def create(path: Path, pages: Iterable[tuple[str, Page]]) -> None:
@@ -174,9 +174,7 @@ def read(path: Path) -> Iterator[tuple[str, Page]]:
         yield from read_pages(connection)
 
 
-def _write_pages(
-    connection: sqlite3.Connection, pages: Iterable[tuple[str, Page]]
-) -> None:
+def _write_pages(connection: sqlite3.Connection, pages: Iterable[tuple[str, Page]]) -> None:
     with closing(connection):  # rolls back what was not committed
         connection.execute("BEGIN IMMEDIATE")
         for problem, page in pages:

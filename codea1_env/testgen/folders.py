@@ -11,7 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from codea1_env.evaluation.test_programs.facts import facts
+from codea1_env.evaluation.suites.pieces import pieces_of
+from codea1_env.problem_sets import schemas
 from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
 from codea1_env.testgen.earlier import read_earlier
@@ -179,8 +180,7 @@ class Exported:
         """The line of a problem file."""
         if self.problem is None:
             raise ValueError("Expect a problem, actually there is none")
-        row = {name: value for name, value in asdict(self.problem).items() if value}
-        return json.dumps(row, ensure_ascii=False) + "\n"
+        return json.dumps(schemas.row_of(self.problem), ensure_ascii=False) + "\n"
 
 
 def export_place(
@@ -241,8 +241,8 @@ def _exported(
     mutants = len(suite.kills.mutants)
     if not suite.tests:
         return Exported(label, None, why_nothing(suite), mutants)
-    looked = sandbox.analyse(facts, [(test.text, name) for test in suite.tests])
-    plain = [number for number, fact in enumerate(looked) if fact["call"] is not None]
+    read = sandbox.analyse(pieces_of, [(test.text, name, 0) for test in suite.tests])
+    plain = [number for number, ([(*_, cases, _)], *_) in enumerate(read) if len(cases) == 1]
     if not plain:
         reason = "no test of it is a call with plain data that returns plain data"
         return Exported(label, None, reason, mutants)
@@ -255,7 +255,7 @@ def _exported(
         prompt=found["prompt"],
         entry_point=name,
         reference=found["program"],
-        tests=[suite.tests[number].text for number in plain],  # type: ignore[arg-type]
+        tests=[suite.tests[number].text for number in plain],
         metadata={"source": label, "split": "train", **about, "tests_by": "codea1 testgen"},
     )
     return Exported(label, problem, "", mutants, killed)

@@ -18,18 +18,19 @@ from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_prob
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.evaluation.statistics import percent
-from codea1_env.evaluation.suites.judging import REFERENCE_SHARE, reference_fault
-from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
+from codea1_env.evaluation.suites.ruling import REFERENCE_SHARE, reference_fault
+from codea1_env.evaluation.suites.samples import SuiteSample, texts_of
 from codea1_env.evaluation.task import ProblemFault, Stored
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
+from codea1_env.oracle import Oracle, Subject
+from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problems import Problem
+from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.choosing import reduce_and_check
+from codea1_env.testgen.stated import is_right
 
 PROBLEMS = "problems.jsonl"
-_MAX_TESTS = 256
-"""Tests of one answer that are looked at."""
 _NUMBERS = ("written", "right", "corrected", "distinct", "mutants", "killed_before", "killed")
 _COLUMNS = ("written", "right", "corrected", "kept", "mutants", "killed")
 _SHOWN = 20
@@ -100,12 +101,12 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     def begin(self, sandbox: Sandbox) -> None:
         """Make what rules tests."""
         super().begin(sandbox)
-        self._reference = Reference(sandbox, REFERENCE_SHARE)
+        self._oracle = Oracle(sandbox, sandbox.limits.times(REFERENCE_SHARE))
 
     def check(self, problem: Problem) -> ProblemFault:
         """Find out whether a problem can have a suite."""
         fault = reference_fault(
-            problem, self._reference, lambda: generate_mutants(problem.reference, self.sandbox, 1)
+            problem, self.sandbox, lambda: generate_mutants(problem.reference, self.sandbox, 1)
         )
         return ProblemFault(problem.task_id, fault)
 
@@ -133,36 +134,34 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
 
     def judge(self, problem: Problem, sample: ProblemAnswers) -> ProblemSuite:
         """Make the suite of a problem."""
-        subject = RuledProblem.of(problem)
-        texts: list[str] = []
-        unread = 0
-        for each in sample.samples:
-            suite = read_suite(each, problem.entry_point, _MAX_TESTS, self.sandbox)
-            texts += [test.text for test in suite.tests if test.fault is None]
-            unread += len(suite.dropped) + sum(test.fault is not None for test in suite.tests)
-            unread += suite.late
-        rulings = self._reference.rule(subject, texts)
-        valid = [rulings[text].text for text in texts if rulings[text].status != "invalid"]
-        # What only seems to hold gives itself away when it is asked again.
-        self._reference.rule(subject, valid)
-        if self._reference.confirm(subject, valid):
-            rulings |= self._reference.rule(subject, texts)
-        right = [rulings[text] for text in texts if rulings[text].status != "invalid"]
-        distinct = {ruling.key: ruling.text for ruling in reversed(right)}
-        tests = list(reversed(distinct.values()))
+        texts = [text for each in sample.samples for text in texts_of(each)]
+        suites = parse_suites([(text, problem) for text in texts], self.sandbox)
+        tests = [test for suite in suites for test in suite.tests]
+        dropped = sum(each.invalid for suite in suites for each in suite.dropped)
+        asked = [test for test in tests if test.fault is None]
+        subject = Subject.of(problem)
+        # A suite each: what one costs is not taken from another.
+        truths = self._oracle.ask({subject: [[test] for test in asked]})[subject] if asked else {}
+        usable = [test for test in asked if truths[test.call_text].source is not None]
+        right = sum(is_right(test, truths[test.call_text]) for test in usable)
+        distinct = {
+            test.same_as: f"assert {test.call_text} == {truths[test.call_text].source}"
+            for test in reversed(usable)
+        }
+        kept = list(reversed(distinct.values()))
         mutants = generate_mutants(problem.reference, self.sandbox)
         reduction = reduce_and_check(
-            problem.reference, problem.entry_point, tests, mutants, self.sandbox
+            problem.reference, problem.entry_point, kept, mutants, self.sandbox
         )
         return ProblemSuite(
-            written=len(texts) + unread,
-            right=sum(ruling.status == "kept" for ruling in right),
-            corrected=sum(ruling.status == "corrected" for ruling in right),
-            distinct=len(tests),
+            written=len(tests) + dropped,
+            right=right,
+            corrected=len(usable) - right,
+            distinct=len(kept),
             mutants=len(mutants),
             killed_before=len(reduction.before.killed),
             killed=len(reduction.after.killed),
-            tests=tuple(tests[number] for number in reduction.chosen),
+            tests=tuple(kept[number] for number in reduction.chosen),
         )
 
     @property
@@ -241,17 +240,19 @@ def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str,
 
     Example:
         >>> problem = Problem("a/1", "def f():", "f", "def f(): return 1", ["assert f() == 1"])
-        >>> row = with_suite(problem, ["assert f() < 2"], "boundary")
+        >>> row = with_suite(problem, ["assert f() == 1"], "boundary")
         >>> row["tests"], row["metadata"]
-        (['assert f() < 2'], {'tests_by': 'boundary'})
+        (['assert f() == 1'], {'tests_by': 'boundary'})
     """
-    metadata = {key: value for key, value in problem.metadata.items() if key != "judging"}
-    row = {
-        "task_id": problem.task_id,
-        "prompt": problem.prompt,
-        "entry_point": problem.entry_point,
-        "reference": problem.reference,
-        "tests": list(tests),
-        "metadata": metadata | {"tests_by": source},
-    }
-    return row | ({"preamble": problem.preamble} if problem.preamble else {})
+    suite = dataclasses.replace(
+        problem,
+        tests=list(tests),
+        metadata={**problem.metadata, "tests_by": source},
+        cases=(),
+        compare="equal",
+        atol=0.0,
+        checker="",
+        test_module="",
+        base=0,
+    )
+    return row_of(suite)

@@ -6,17 +6,17 @@ import inspect
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.evaluation.test_programs.facts import facts
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
-from codea1_env.evaluation.test_programs.splitting import read_test_programs
-from codea1_env.oracle import gather
+from codea1_env.judging.comparison import Returned, read_reply
+from codea1_env.oracle import Oracle, Subject, Truth, gather
 from codea1_env.problem_sets.fuzz import Call
 from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.sandbox import AnalysisError, Job, Limits, Outcome, Sandbox
+from codea1_env.responses import Test, parse_suites
+from codea1_env.sandbox import RETURNED, AnalysisError, Job, Limits, Outcome, Sandbox, equal
+from codea1_env.sandbox.compare import FLOAT_ATOL, FLOAT_RTOL
 from codea1_env.testgen import doctests
 from codea1_env.testgen.docstrings import wrong_defaults
 from codea1_env.testgen.findings import Finding, short, what_it_did
@@ -150,14 +150,10 @@ def _test_of(example: Mapping[str, Any]) -> GeneratedTest:
     return stated_test(*parts)
 
 
-_DISAGREES = (
-    InvalidReason.WRONG_VALUE, InvalidReason.RAISES, InvalidReason.TIMEOUT, InvalidReason.LIMIT,
-)  # fmt: skip
-_OWN_MISTAKES = (
-    "NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "UnboundLocalError",
-)  # fmt: skip
+_DISAGREES = (None, InvalidReason.RAISES, InvalidReason.TIMEOUT, InvalidReason.LIMIT)
+"""Where a test and the program differ: in the value, or since the program gives none."""
 _NOT_ALONE = "an example of the docstring that does not hold on its own"
-_UNSAFE = "uses more than the function and plain values, and would run outside the sandbox"
+_WRONG = "the program does something else"
 
 
 @dataclass(frozen=True)
@@ -205,42 +201,52 @@ def judge(
 def _with_answers(
     judged: Judged, target: Target, answers: Sequence[str], sandbox: Sandbox, doubts: int | None
 ) -> Judged:
-    suites = read_test_programs([(answer, target.name) for answer in answers], sandbox)
-    useless = [(rest.text, rest.reason) for suite in suites for rest in suite.rest]
-    texts = [test for suite in suites for test in suite.tests]
-    rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
-    alike: dict[str, list[str]] = {}
-    for text in texts:
-        alike.setdefault(rulings[text].key, []).append(text)
+    suites = parse_suites([(answer, target.problem) for answer in answers], sandbox)
+    tests = [test for suite in suites for test in suite.tests]
+    useless = [(rest.text, rest.reason) for suite in suites for rest in suite.dropped]
+    useless += [(test.text, test.reason) for test in tests if test.fault is not None]
+    subject = Subject.of(target.problem)._replace(code=target.program)
+    tests = [test for test in tests if test.fault is None]
+    # A suite each: what one costs is not taken from another.
+    oracle = Oracle(sandbox, sandbox.limits)
+    truths = oracle.ask({subject: [[test] for test in tests]})[subject] if tests else {}
+    right = [is_right(test, truths[test.call_text]) for test in tests]
+    disagree = [
+        truths[test.call_text].fault in _DISAGREES and not yes
+        for test, yes in zip(tests, right, strict=True)
+    ]
+    alike: dict[str, list[tuple[Test, bool, bool]]] = {}
+    for each in zip(tests, right, disagree, strict=True):
+        alike.setdefault(each[0].same_as, []).append(each)
     kept, wrong = [], []
     for some in alike.values():
+        test = some[0][0]
+        truth = truths[test.call_text]
         # Who predicts something else elsewhere is not sure of it: one that is right is enough.
-        text = next((each for each in some if rulings[each].status == "kept"), some[0])
-        if not rulings[text].stable:
-            useless.append((text, _UNSAFE))
-        elif rulings[text].status == "kept":
+        if any(yes for _, yes, _ in some):
+            text = f"assert {test.call_text} == {truth.source}"
             kept.append(GeneratedTest(text, text, "tester"))
-        elif rulings[text].fault in _DISAGREES:
-            wrong.append(max(some, key=some.count))
+        elif any(no for *_, no in some):
+            predicted = [each.text for each, *_ in some]
+            wrong.append(
+                max((each for each, *_ in some), key=lambda each: predicted.count(each.text))
+            )
         else:
-            useless.append((text, _said(rulings[text])))
-    wrong.sort(key=lambda text: -texts.count(text))
+            useless.append((test.text, _said(truth.reason)))
+    texts = [test.text for test in tests]
+    wrong.sort(key=lambda test: -texts.count(test.text))
     found: dict[str, Finding] = {}
-    for text in wrong:
-        if doubts is None or len(found) < doubts:
-            finding = _finding(GeneratedTest(text, text, "tester"), target, sandbox)
-            found |= {} if finding is None else {text: finding}
+    for test in wrong if doubts is None else wrong[:doubts]:
+        found[test.text] = _finding(test, target, sandbox)
     doubtful = calls_in([*found], target.name, sandbox) if doubts is None else []
     calls = calls_in(texts, target.name, sandbox)
     findings = [*judged.findings, *found.values()]
-    disagree = [rulings[text].fault in _DISAGREES for text in texts]
-    right = [rulings[text].status == "kept" for text in texts]
     return Judged(
         (*judged.kept, *kept),
         tuple({each.source: each for each in findings[::-1]}.values())[::-1],
         (
             *judged.dropped,
-            *((text, _said(rulings[text])) for text in wrong if text not in found),
+            *((test.text, _WRONG) for test in wrong if test.text not in found),
             *useless,
         ),
         tuple(call for call in calls if call not in doubtful),
@@ -248,15 +254,24 @@ def _with_answers(
             len(answers),
             len(texts),
             sum(right),
-            sum(no and not yes for no, yes in zip(disagree, right, strict=True)),
+            sum(disagree),
             len(useless),
             next((reason for _, reason in useless), ""),
         ),
     )
 
 
-def _said(ruling: TestValidity) -> str:
-    return ruling.reason.replace("the reference", "the program")
+def is_right(test: Test, truth: Truth) -> bool:
+    """Whether a prediction is the value, and the value can be written down."""
+    found, said = truth.read if not truth.reason else None, read_reply(RETURNED + test.predicted)
+    if not isinstance(found, Returned) or not isinstance(said, Returned) or truth.source is None:
+        return False
+    atol, rtol = test.absolute or FLOAT_ATOL, test.relative or FLOAT_RTOL
+    return equal(found.value, said.value, atol, rtol)
+
+
+def _said(reason: str) -> str:
+    return reason.replace("the reference", "the program")
 
 
 def that_pass(
@@ -277,24 +292,11 @@ def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:
     return None if any(test.uses for test in tests) else target.name
 
 
-def _finding(test: GeneratedTest, target: Target, sandbox: Sandbox) -> Finding | None:
-    """Return what the program does where a tester expects something else; None if the test itself is at fault."""
-    text = test.text
-    call: Any = sandbox.analyse(facts, [(text, target.name)])[0]["call"]
-    if call is not None and not target.is_class:
-        trial = Trial(tuple(call["args"]), dict(call["kwargs"]))
-        observer = Observer(target.name, (), sandbox)
-        [(seen, _)] = observer.twice(target.program, [trial])
-        expected = f"the tester expected {call['predicted']}"
-        return Finding(call["source"], what_it_did(seen), expected, test=test)
-    # A test has the time of one call, as where it was ruled on: what never ends would cost 15 times that.
-    limits = replace(sandbox.limits, calls_per_test=1)
-    [result] = sandbox.run_tests(target.program, [text], entry_point=target.name, limits=limits)
-    if result.outcome is Outcome.FAIL:
-        did = f"does not hold ({result.message})" if result.message else "does not hold"
-    elif result.outcome is Outcome.ERROR and result.error not in _OWN_MISTAKES:
-        did = f"raises {result.message}"
-    else:
-        return None
-    source = "; ".join(text.splitlines())
-    return Finding(source, did, "the tester expected it to pass", test=test)
+def _finding(test: Test, target: Target, sandbox: Sandbox) -> Finding:
+    """Return what the program does where a tester expects something else."""
+    [(args, kwargs)] = calls_in([test.text], target.name, sandbox)
+    observer = Observer(target.name, (), sandbox)
+    [(seen, _)] = observer.twice(target.program, [Trial(tuple(args), dict(kwargs))])
+    expected = f"the tester expected {test.value}"
+    shown = GeneratedTest(test.text, test.text, "tester")
+    return Finding(test.call_text, what_it_did(seen), expected, test=shown)

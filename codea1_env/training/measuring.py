@@ -211,7 +211,7 @@ class Unseen:
         self._samples = config.eval_samples
         # Nothing of these is shown in training: all golden tests measure.
         split = [
-            replace(each, tests=_tests_of(each.problem))
+            replace(each, cases=each.problem.cases)
             for each in hold_out(problems, referee.sandbox, config.seed)
         ]
         self._held_out, self._copied = with_control(split, referee, self._samples)
@@ -244,9 +244,3 @@ class Unseen:
             "unseen/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
             "unseen/new_kill_rate": mean(chain.from_iterable(new)),
         }, rows
-
-
-def _tests_of(problem: Problem) -> tuple[str, ...]:
-    """Its golden tests, or the program that has them."""
-    program = () if problem.test_program is None else (problem.test_program,)
-    return tuple(problem.tests) or program

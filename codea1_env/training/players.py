@@ -13,10 +13,10 @@ from codea1_env import agents
 from codea1_env.agents import Agent, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Message
-from codea1_env.evaluation import HeldOut, train_tests
+from codea1_env.evaluation import HeldOut, train_cases
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Case, Sandbox
 from codea1_env.training.algorithms import algorithm_of
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Models, Role
@@ -174,7 +174,7 @@ class _Makers:
             return agents.CopierTester(config.num_tests)
         # Tests that are held back measure the coder: no tester may know them.
         known = [
-            dataclasses.replace(each, tests=train_tests(each, config.seed)[: config.golden_tests])
+            dataclasses.replace(each, cases=self._known(each), base=0, test_module="")
             for each in self.problems
         ]
         if config.tester.player == "golden":
@@ -185,6 +185,9 @@ class _Makers:
         return agents.TabularAgent(
             self.tests(), self.algorithm("tester"), rng, draws=config.num_tests
         )
+
+    def _known(self, problem: Problem) -> tuple[Case, ...]:
+        return train_cases(problem, self.config.seed)[: self.config.golden_tests]
 
     def one_model(self) -> agents.TabularSelfPlayer:
         """Return a table of programs and one of calls."""

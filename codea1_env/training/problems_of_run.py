@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from codea1_env.problem_sets.expected import NoValueError
+from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.responses import whole_program
 from codea1_env.rollout import Experience, Rollouts
-from codea1_env.sandbox import Job, Limits, Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import update_shape
@@ -61,16 +63,24 @@ def failing_references(
     problems: Sequence[Problem], sandbox: Sandbox, limits: Limits
 ) -> list[Problem]:
     """Return the problems whose reference does not pass all golden tests that can be played, under the limits of the run."""
-    jobs = [
-        Job(whole_program(each, each.reference), each.tests, each.entry_point, limits)
+    runs = [
+        submit_to_tests(
+            replace(each, preamble="", test_module=""),
+            whole_program(each, each.reference),
+            limits.with_room_for(len(each.cases)),
+            sandbox,
+            stop=True,
+        )
         for each in problems
+        if each.cases
     ]
-    results = sandbox.run_many(jobs)
-    return [
-        problem
-        for problem, tests in zip(problems, results, strict=True)
-        if not all(test.passed for test in tests)
-    ]
+    results = {}
+    for problem, run in zip([each for each in problems if each.cases], runs, strict=True):
+        try:
+            results[problem.task_id] = passes(run.result())
+        except (NoValueError, TypeError):  # a case without a value, or that is no plain data
+            results[problem.task_id] = False
+    return [each for each in problems if not results.get(each.task_id, True)]
 
 
 def warning_of(failing: Sequence[Problem]) -> str:

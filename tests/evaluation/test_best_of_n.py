@@ -92,13 +92,12 @@ def test_matrix_and_figures(sandbox, tmp_path):
         own.run_agent(Writer(), EvaluationPlan(2, 3, 0), tally.add, white_box=False)
         rows = folder.rows("verdicts.jsonl")
         answers = folder.rows("samples.jsonl")
-    # Tests of step, in the order in which they were written: step(1) == 2 (twice), step(-1) == 0, step(0) == 0, and
-    # one of another function.
+    # Tests of step, in the order in which they were written: step(1) == 2 (twice), step(-1) == 0, step(0) == 0.
     assert rows == [
-        {"task_id": "demo/next", "sample": 0, "passed": "1100"},
-        {"task_id": "demo/next", "sample": 1, "passed": "1000"},
-        {"task_id": "demo/next", "sample": 2, "passed": "1010"},
-        {"task_id": "demo/next", "sample": 3, "passed": "1100"},
+        {"task_id": "demo/next", "sample": 0, "passed": "110"},
+        {"task_id": "demo/next", "sample": 1, "passed": "100"},
+        {"task_id": "demo/next", "sample": 2, "passed": "101"},
+        {"task_id": "demo/next", "sample": 3, "passed": "110"},
         {"task_id": "demo/sign", "sample": 0, "passed": "10"},
         {"task_id": "demo/sign", "sample": 1, "passed": "00"},
     ]
@@ -107,13 +106,13 @@ def test_matrix_and_figures(sandbox, tmp_path):
     assert report["results"]["demo/next"] == {
         "programs": 4,
         "right": 2,
-        "tests": 5,
+        "tests": 4,
         "random": 0.5,
         "codet": 1.0,  # 2 programs x 3 tests, against 1 x 2 and 1 x 3
         "codet_released": 1.0,
         "most_tests": pytest.approx(
             2 / 3
-        ),  # three programs pass 3 of the 5 tests, counted as written
+        ),  # three programs pass 3 of the 4 tests, counted as written
         "best": 1.0,
         "digest": digest(NEXT),
     }
@@ -124,8 +123,8 @@ def test_matrix_and_figures(sandbox, tmp_path):
     assert report["gains"]["codet"]["value"] == 0.25
     assert (report["gains"]["codet"]["low"], report["gains"]["codet"]["high"]) == (0.0, 0.5)
     assert list(report["gains"]) == ["codet", "codet_released", "most_tests", "best"]
-    assert (report["tests"], report["distinct_tests"], report["undecided"]) == (8, 6, 1)
-    assert report["unusable_tests"] == 1  # one that is no Python
+    assert (report["tests"], report["distinct_tests"], report["undecided"]) == (7, 5, 1)
+    assert report["unusable_tests"] == 2  # one that is no Python, one of another function
 
 
 def test_a_file_gives_the_same_as_an_agent(sandbox, tmp_path):

@@ -14,7 +14,6 @@ from sandbox_speed import endurance, processes, verdicts
 from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, BareFork, judge_in_new_process
 from sandbox_speed.command import measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
-from sandbox_speed.inputs import first_inputs
 from sandbox_speed.jobs import check_program, questions, subjects
 
 from codea1_env.cli.app import run
@@ -50,12 +49,6 @@ def test_figure_compares_the_ratio_or_else_the_value(
 ) -> None:
     assert figure.ratio == ratio
     assert figure.met is met
-
-
-def test_inputs_of_a_test_program() -> None:
-    program = "def check(f):\n    inputs = [[[1], 'a'], [g()], [2], [3]]\n    results = [[9]]\n"
-    assert first_inputs(program, 2) == [(([1], "a"), {}), ((2,), {})]
-    assert first_inputs("inputs = make()", 2) == []
 
 
 def test_bare_fork_makes_calls_and_runs_test_programs() -> None:
@@ -111,7 +104,7 @@ def test_fresh_python_says_what_went_wrong() -> None:
 
 def test_subjects_have_five_calls_and_a_test_program(sandbox: Sandbox) -> None:
     few = Problem("demo/few", "def f(x):", "f", "def f(x): return x", tests=["assert f(1) == 1"])
-    (subject,) = subjects([few, DOUBLE], sandbox)
+    (subject,) = subjects([few, DOUBLE])
     assert subject.calls == tuple(((n,), {}) for n in range(5))
     with BareFork() as bare:
         assert bare.check(subject.code, subject.check).passed

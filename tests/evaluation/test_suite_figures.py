@@ -9,7 +9,8 @@ from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.suites.coverage import Coverage
 from codea1_env.evaluation.suites.evaluation import check_ks
 from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
-from codea1_env.evaluation.suites.judging import JudgedTest, PoolRuns, SuiteScore
+from codea1_env.evaluation.suites.judging import PoolRuns, SuiteScore
+from codea1_env.evaluation.suites.ruling import JudgedTest
 
 RIGHT, WRONG = JudgedTest("a", "", ""), JudgedTest("b", "wrong value", "why")
 EMPTY = JudgedTest("c", "never calls", "why")

@@ -72,6 +72,37 @@ def test_kills_and_coverage_of_the_first_tests(sandbox):
     )
 
 
+def test_what_is_no_data_runs_inside_and_says_so(sandbox):
+    tests = [
+        "import pytest\nassert clamp(-1) == 0",
+        "assert sorted([clamp(10), clamp(-1)]) == [0, 9]",
+        "def test_small():\n    for n in range(10, 12):\n        assert clamp(n) < 10",
+        "def test_a():\n    try:\n        clamp(3)\n    except BaseException:\n        pass",
+        "assert len([clamp]) == 1",
+    ]
+    score = judge(tests, sandbox)
+    assert [test.judged for test in score.tests] == ["outside", *["inside"] * 4]
+    assert [test.fault for test in score.tests] == ["", "", "", "tests nothing", "tests nothing"]
+    assert score.killed == (1, 2, 0, 0, 0)
+    assert [each.lines_hit for each in score.coverage] == [3, 5, 5, 5, 5]
+
+
+def test_stated_tolerances_and_floats(sandbox):
+    half = Problem("demo/half", "def half(n):", "half", "def half(n):\n    return n / 3\n")
+    tests = [
+        "assert half(1) == 0.3333333",
+        "assert half(1) == 0.333",
+        "assert abs(half(1) - 0.333) < 0.001",
+        "assert half(1) == 1/3",
+    ]
+    own = SuiteJudge(
+        sandbox, 5, lambda source: [Mutant("def half(n): return n / 3 + 5e-4", "", 1, "")]
+    )
+    score = own.judge(half, own.check(half), SuiteSample("demo/half", 0, {"tests": tests}))
+    assert [test.fault for test in score.tests] == ["", "wrong value", "", ""]
+    assert score.killed == (1, 0, 0, 0, 0)
+
+
 def test_without_a_right_test_nothing_is_killed_or_covered(sandbox):
     score = judge(["assert clamp(-1) == 1"], sandbox)
     assert score.killed == (0,) * 5

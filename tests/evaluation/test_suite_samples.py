@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_each_text_of_a_list_is_one_test(sandbox):
     read = read_suite(suite(tests=texts), "f", 7, sandbox)
     assert [test.text for test in read.tests] == [
         "assert f(1) == 1",
-        "def test_f():\n    assert f(2) == 2\n    assert f(3) == 3\ntest_f()",
+        "def test_f():\n    assert f(2) == 2\n    assert f(3) == 3",
         "assert f(4) == 4\nassert f(5) == 5",
         "assert f(6) == 6",
         "assert f(7) == 7\nassert f(",
@@ -157,12 +158,88 @@ def test_the_tests_of_an_answer(sandbox):
 def test_an_answer_without_tests(sandbox):
     for answer, why in (
         ("", "the answer is empty"),
-        ("I cannot do that.", "cannot be parsed: invalid syntax"),
+        ("I cannot do that.", "the answer holds no test"),
         ("x" * 100_000, "the answer is too long: 100000 characters, of at most 65536"),
-        ("def f(n): return n", "defines f itself; the tests get the program's"),
+        ("def f(n): return n", "the answer holds no test"),
     ):
         read = read_suite(suite(answer=answer), "f", 2, sandbox)
         assert (read.tests, read.empty) == ((), why)
+
+
+ANSWER = """\
+Here:
+```python
+import pytest
+from solution import f
+K = 3
+def helper(x, y):
+    assert f(x) == y
+def test_a():
+    assert f(1) == 2
+    assert f(K) == 4
+def test_b():
+    with pytest.raises(ValueError):
+        f(-1)
+helper(1, 2)
+for x in (1, 2):
+    assert f(x) == x + 1
+result = f(7)
+assert result == 8, "why"
+def check(candidate):
+    assert candidate(1) == 2
+x = [1]
+f(x)
+assert x == [1, 2]
+assert list(f(3)) == [1]
+print(f(3))
+if __name__ == "__main__":
+    assert abs(f(2.5) - 3.5) < 0.01
+    pytest.main()
+```
+"""
+
+
+def test_what_is_one_test_of_an_answer(sandbox):
+    read = read_suite(suite(answer=ANSWER), "f", 20, sandbox)
+    assert [(test.judged, test.same_as) for test in read.tests] == [
+        ("outside", "f(1) == 2; f(3) == 4"),
+        ("inside", "import pytest\n\ndef test_b():\n    with pytest.raises(ValueError):\n        f(-1)"),
+        ("outside", "f(1) == 2"),
+        ("outside", "f(1) == 2; f(2) == 3"),
+        ("outside", "f(7) == 8"),
+        ("outside", "f(1) == 2"),
+        ("inside", "x = [1]\nf(x)\nassert x == [1, 2]"),
+        ("inside", "assert list(f(3)) == [1]"),
+        ("outside", "f(2.5) == 3.5"),
+    ]  # fmt: skip
+    assert read.tests[-1].cases[0].absolute == 0.01
+    assert read.dropped == ()
+
+
+def test_a_method_is_called_on_a_new_instance(sandbox):
+    texts = ["assert Solution().f(1) == 2", "s = Solution()\nassert s.f(n=[2]) == 3"]
+    read = read_suite(suite(tests=texts), "Solution.f", 5, sandbox)
+    calls = [case.call.call_text for test in read.tests for case in test.cases]
+    assert calls == ["Solution().f(1)", "Solution().f(n=[2])"]
+
+
+@pytest.mark.parametrize("bad", ["'\0'", "'\ud800'", "(" * 100_000, "exit()", "-" * 30_000 + "1"])
+def test_hostile_parts_harm_only_themselves(sandbox, bad):
+    text = f"assert f(1) == 2\nassert f({bad[:30_000]}) == 1\nassert f(2) == 3\n"
+    read = read_suite(suite(answer=text), "f", 9, sandbox)
+    keys = [test.same_as for test in read.tests]
+    assert (keys[0], keys[-1]) == ("f(1) == 2", "f(2) == 3")
+    assert len(read.tests) + len(read.dropped) == 3
+
+
+def test_random_texts_never_raise(sandbox):
+    rng = random.Random(0)
+    parts = ["```", "~~~", "python", "\n", "assert f(1) == 1", "def f():", "\0", "\ud800", " ", "(", '"""', "\r"]  # fmt: skip
+    texts = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(300)]
+    lists = read_suite(suite(tests=texts), "f", 300, sandbox)
+    assert {test.fault for test in lists.tests} >= {None, InvalidReason.UNPARSABLE}
+    for text in texts[:20]:
+        read_suite(suite(answer=text), "f", 3, sandbox)
 
 
 def test_equal_suites_have_equal_keys():

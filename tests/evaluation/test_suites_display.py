@@ -18,6 +18,7 @@ REPORT: dict[str, Any] = {
     "mutants": 40,
     "not_installed": {"pandas": 2},
     "without_tests": {"the answer is empty": 4, "a": 1, "b": 1, "c": 1},
+    "judged_inside": 2,
     "repeated": 0,
     "repeated_suites": 1,
     "late": 0,
@@ -51,6 +52,8 @@ def test_what_was_wrong_is_said():
         line.startswith("7 answers have no test, most often: the answer is empty (4)")
         for line in lines
     )
+    inside = "2 tests are no data, and ran in the process of the programs (judged inside)"
+    assert inside in " ".join(lines)
     assert "1 suites repeat another of their problem; they count" in lines
     assert not any("right tests repeat" in line for line in lines)
     assert "On 9 wrong programs of 2 problems: no test ran on them" in lines

@@ -11,6 +11,7 @@ import pytest
 from codea1_env.problems import load_problems
 from codea1_env.reading.domains import checker, described, merged, shape
 from codea1_env.reading.signatures import Signature, read_signatures
+from codea1_env.reading.suites import read_suites
 
 NAN, INF = float("nan"), float("inf")
 
@@ -223,3 +224,33 @@ def test_nan_is_named_when_it_is_outside() -> None:
     assert found.outside([1.5, 2.5], {}) == ""
     found = signature("def f(x: list[float]):\n")
     assert found.outside([[1.5, INF]], {}) == "x is [1.5, float('inf')], not list[float]"
+
+
+SAME = {
+    "def f(x, factor=2.0): pass": ["f(1.0)", "f(1.0, 2.0)", "f(1, 2)", "f(x=1, factor=1 + 1)"],
+    "def f(x, *, factor=2.0): pass": ["f(1)", "f(1, factor=2)", "f(True, factor=2.0)"],
+    "def f(x, sep=' ', n=0): pass": ["f(1)", "f(1, ' ')", "f(1, n=0)", "f(1, ' ', False)"],
+    "K = 3\ndef f(x, k=K, n=0): pass": ["f(1)", "f(1, 3)", "f(1, k=3, n=0)"],
+    "def f(x, k=g(), n=0): pass": ["f(1)", "f(1, n=0)", "f(1, n=0.0)"],
+    "def f(x, a=None, b=[], c=float('inf')): pass": ["f(1)", "f(1, None, [])", "f(1, c=float('inf'))"],
+    "def f(n): pass": ["f(2)", "f(n=2)", "f(1 + 1)", "f(*[2])", "f(**{'n': 2})"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reference", "calls"), SAME.items(), ids=SAME.keys())
+def test_a_default_said_again_is_no_other_call(reference: str, calls: list[str]) -> None:
+    text = read_signatures([("", "f", reference, [])])[0]
+    answer = "\n".join(f"assert {call} == 0" for call in calls)
+    ((tests, _),) = json.loads(read_suites([("f", text, [answer])]))
+    assert len(tests) == len(calls)
+    assert len({test[3] for test in tests}) == 1
+
+
+@pytest.mark.parametrize("decorator", ["", "@staticmethod"])
+def test_a_method_is_bound_without_self(decorator: str) -> None:
+    first = "" if decorator else "self, "
+    reference = f"class Solution:\n  {decorator}\n  def f({first}n: int, k: int = 1): pass"
+    for problem in ((reference, ""), ("Solve it.", reference), (f"{reference[:-5]}\n", reference)):
+        bound = Signature(read_signatures([(problem[0], "Solution.f", problem[1], [])])[0])
+        assert bound.bound([], {"n": 2, "k": 1}) == ([2], {}, ["2"])
+        assert bound.outside(["a"], {}) == "n is a str, not int"

@@ -247,13 +247,10 @@ def test_tests_of_a_tester(tmp_path, sandbox):
     assert found == [
         "median([]) raises EmptyError: no numbers; the tester expected 0",
         "median([1, 2]) returns 1.5; the tester expected 7",
-        "assert len(str(median([1]))) == 2 does not hold (the assertion is false); the tester expected it to pass",
     ]
     reasons = " ".join(reason for _, reason in suite.dropped)
-    assert "NameError: name 'undefined' is not defined" in reasons
-    assert (
-        "would run outside the sandbox" in reasons
-    )  # what does harm there must not get into the file
+    assert "does not say what a call returns" in reasons
+    # What does harm there must not get into the file: it has nothing but calls with plain values.
     assert not any("os." in test.shown for test in suite.tests)
 
 

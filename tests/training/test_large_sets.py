@@ -75,19 +75,18 @@ def test_tests_for_training_are_those_of_the_split(sandbox: Sandbox) -> None:
         assert train_tests(split.problem, 5) == split.train_tests
 
 
-def test_a_test_program_measures_where_there_are_no_other_tests(sandbox: Sandbox) -> None:
-    program = "def check(candidate):\n    assert candidate(1) == 2\n\ncheck(inc)\n"
-    reference = "def inc(n):\n    return n + 1"
-    problem = Problem("inc", "def inc(n):", "inc", reference, test_program=program)
+def test_a_test_module_measures_nothing(sandbox: Sandbox) -> None:
+    """Programs can forge its verdicts."""
+    reference, module = (
+        "def inc(n):\n    return n + 1",
+        "from solution import *\ndef test_it(): pass\n",
+    )
+    problem = Problem("inc", "def inc(n):", "inc", reference, test_module=module)
     held_out = hold_out([problem], sandbox)
-    assert held_out[0].train_tests == ()
+    assert (held_out[0].train_cases, held_out[0].cases) == ((), ())
 
     class Writes:
-        def __init__(self, text: str) -> None:
-            self.text = text
-
         def act(self, observations: object) -> list[str]:
-            return [self.text] * len(observations)  # type: ignore[arg-type]
+            return [reference] * len(observations)  # type: ignore[arg-type]
 
-    assert pass_rate(Writes(reference), held_out, sandbox, 1) == 1.0
-    assert pass_rate(Writes("def inc(n):\n    return n"), held_out, sandbox, 1) == 0.0
+    assert pass_rate(Writes(), held_out, sandbox, 1) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -90,14 +91,9 @@ def test_a_copier_gets_nothing_beyond_itself(sandbox: Sandbox) -> None:
     assert row["unseen/pass_rate"] is None  # no language model
 
 
-def test_a_set_with_test_programs_has_a_pass_rate(sandbox: Sandbox) -> None:
-    problem = load_problems("starter")[0]
-    program = "def check(candidate):\n    assert candidate(1, 2) == 3\n\ncheck(add_numbers)\n"
-    only = [
-        type(problem)(
-            "p", problem.prompt, problem.entry_point, problem.reference, test_program=program
-        )
-    ]
+def test_all_golden_tests_measure_on_what_is_not_trained_on(sandbox: Sandbox) -> None:
+    first = load_problems("starter")[0]
+    only = [dataclasses.replace(first, task_id="p", cases=first.cases[:1])]
     unseen = Unseen(only, Referee(sandbox), config())
     row, _ = unseen.measure(players(StandIn(ReferenceCoder(only)), StandIn(CopierTester(None))))
     assert row["unseen/pass_rate"] == 1.0

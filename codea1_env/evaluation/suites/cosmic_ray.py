@@ -9,14 +9,20 @@ such mutants are killed by any test, as in the tool itself.
 
 from __future__ import annotations
 
+import atexit
+import functools
+import importlib.util
 import os
 from importlib import metadata
 
-from codea1_env.evaluation.suites.packaged import packaged_sandbox as _sandbox
 from codea1_env.mutation import Mutant
-from codea1_env.sandbox import AnalysisError, Limits, Outcome
+from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
 
 _PACKAGE = "cosmic_ray"
+_EXTRA = (
+    "expect the package cosmic-ray to be installed, actually: it is not. "
+    "Run: pip install 'codea1-env[evaluation]'"
+)
 _LIMITS = Limits(call_cpu_time=20, call_wall_time=100, run_cpu_time=25, run_wall_time=130)
 """Functions of a page take a tenth of a second."""
 _BRIEF = 60
@@ -103,7 +109,7 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
         NumberReplacer return a + 1 -> return a + 0
     """
     source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    (result,) = _sandbox(_PACKAGE, level, os.getpid()).call(
+    (result,) = _sandbox(level, os.getpid()).call(
         _PROGRAM, "mutants", [((source,), {})], limits=_LIMITS
     )
     if result.outcome is not Outcome.PASS:
@@ -128,10 +134,22 @@ def version_of_cosmic_ray() -> str:
     try:
         return metadata.version("cosmic-ray")
     except metadata.PackageNotFoundError as error:
-        raise ImportError(
-            "expect the package cosmic-ray to be installed, actually: it is not. "
-            "Run: pip install 'codea1-env[evaluation]'"
-        ) from error
+        raise ImportError(_EXTRA) from error
+
+
+@functools.cache
+def _sandbox(level: str | None, pid: int) -> Sandbox:
+    """Return a sandbox that allows cosmic-ray, for this process; a fork may not use its parent's."""
+    if importlib.util.find_spec(_PACKAGE) is None:
+        raise ImportError(_EXTRA)
+    sandbox = Sandbox(level=level, packages=(_PACKAGE,))
+    atexit.register(_close_in, pid, sandbox)
+    return sandbox
+
+
+def _close_in(pid: int, sandbox: Sandbox) -> None:
+    if os.getpid() == pid:
+        sandbox.close()
 
 
 def _description(source: str, start: int, end: int, new: str) -> str:

@@ -24,10 +24,9 @@ from codea1_env.evaluation.suites.figures import estimate, names, values_of
 from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
 from codea1_env.evaluation.task import Question
-from codea1_env.evaluation.test_programs.splitting import python_blocks
 from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
 from codea1_env.problems import Problem
-from codea1_env.reading.fences import answer_in
+from codea1_env.reading.fences import answer_in, python_in
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
@@ -36,6 +35,7 @@ DEFAULT_K = (1, 2, 5)
 _REASONS = 3
 """Reasons that are shown of many."""
 _ODD = {
+    "judged_inside": "tests are no data, and ran in the process of the programs (judged inside)",
     "repeated": "right tests repeat an earlier one of their suite; they count",
     "repeated_suites": "suites repeat another of their problem; they count",
     "late": "tests come after those that were asked for, and do not count",
@@ -186,6 +186,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return super().summary() | {
             "tests": dict(sorted((+kinds).items())),
             "not_installed": dict(sorted(packages.items())),
+            "judged_inside": sum(test.judged == "inside" for test in tests),
             "repeated": sum(test.repeats for test in tests),
             "repeated_suites": sum(
                 len(each) - len({tuple(test.text for test in score.tests) for score in each})
@@ -241,7 +242,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 def _code(answer: str) -> str:
     """Return the code in an answer, as the next question shows it."""
     answer = answer_in(answer)
-    return "\n".join(python_blocks(answer) or [answer]).strip()
+    return "\n".join([block.code for block in python_in(answer)] or [answer]).strip()
 
 
 def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:

@@ -9,34 +9,16 @@ from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
-from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
+from codea1_env.evaluation.suites.ruling import JudgedTest, TestRuler, reference_fault
+from codea1_env.evaluation.suites.running import first_failures, run_on_each, run_once
+from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
-from codea1_env.mutation.kills import (
-    MIN_SECONDS,
-    first_failures,
-    limits_beside,
-    passes,
-)
+from codea1_env.mutation.kills import MIN_SECONDS, limits_beside
 from codea1_env.oracle import gather
-from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problems import Problem
-from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Sandbox
-
-_FAILS = frozenset(
-    {
-        InvalidReason.UNPARSABLE,
-        InvalidReason.WRONG_VALUE,
-        InvalidReason.RAISES,
-        InvalidReason.NOT_INSTALLED,
-        InvalidReason.TIMEOUT,
-        InvalidReason.LIMIT,
-        InvalidReason.UNENCODABLE,
-    }
-)
-"""Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
+from codea1_env.sandbox import AnalysisError, Limits, Sandbox
 
 
 @dataclass(frozen=True)
@@ -46,25 +28,6 @@ class ProblemCheck(ProblemFault):
     wrong: tuple[int, ...] | None = None
     """Numbers of the wrong programs among the candidates: those that fail golden tests. None where the problem has
     no golden tests that could say it."""
-
-
-@dataclass(frozen=True)
-class JudgedTest:
-    """One test of a suite."""
-
-    text: str
-    fault: str
-    """Value of a `InvalidReason`; empty if the test is right."""
-    reason: str
-    repeats: bool = False
-    """Whether it says the same as an earlier right test of the suite. It counts all the same."""
-    missing_module: str | None = None
-    """The module that it imports and that is not there; rows have it of such tests only."""
-
-    @property
-    def fails(self) -> bool:
-        """Whether the reference does not pass it. Of tests that are not right, the others say nothing."""
-        return bool(self.fault) and InvalidReason(self.fault) in _FAILS
 
 
 @dataclass(frozen=True)
@@ -103,17 +66,6 @@ class SuiteScore(Stored):
         """Right tests among the first k."""
         return sum(not test.fault for test in self.tests[:k])
 
-    def row(self) -> dict[str, Any]:
-        """As a row of a file."""
-        if self.excluded:
-            return {"excluded": self.excluded}
-        row = super().row()
-        del row["excluded"]
-        for test in row["tests"]:
-            if test["missing_module"] is None:
-                del test["missing_module"]
-        return row
-
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Return what `row` made."""
@@ -125,36 +77,11 @@ class SuiteScore(Stored):
 
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
-REFERENCE_SHARE = 0.25
-"""A right test takes at most this share of a program's time on the reference."""
 _PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
 _REMEMBERED = 32
 Mutator = Callable[[str], Sequence[Mutant]]
 """Program text -> its mutants, always the same."""
-
-
-def reference_fault(problem: Problem, reference: Reference, look: Callable[[], object]) -> str:
-    """Why tests of a problem cannot be judged by its reference; "" if they can.
-
-    Args:
-        problem: The problem.
-        reference: Runs it.
-        look: Raises an `AnalysisError` if the reference cannot be parsed.
-
-    Raises:
-        InfraError: The sandbox failed.
-    """
-    if not problem.playable:
-        return "it has no reference whose function tests can call"
-    failure = reference.load_failure(RuledProblem.of(problem))
-    if failure is not None:
-        return f"its reference does not run: {failure.outcome.value}, {failure.message}"
-    try:
-        look()
-    except AnalysisError as error:
-        return f"its reference cannot be parsed: {error}"
-    return ""
 
 
 class SuiteJudge:
@@ -179,7 +106,7 @@ class SuiteJudge:
         self._mutator = mutator or (lambda source: generate_mutants(source, sandbox))
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
-        self._reference = Reference(sandbox, REFERENCE_SHARE)
+        self._ruler = TestRuler(sandbox)
         self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
@@ -189,23 +116,20 @@ class SuiteJudge:
         Raises:
             InfraError: The sandbox failed.
         """
-
-        def look() -> None:
-            """Find what will be asked of the reference later."""
-            self._candidates(problem)
-            measure_coverage(problem, [], self._sandbox)
-
-        if fault := reference_fault(problem, self._reference, look):
+        fault = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
+        if fault:
             return ProblemCheck(problem.task_id, fault)
+        if not (problem.cases or problem.test_module):
+            return ProblemCheck(problem.task_id, "")
         golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
-        if not problem.all_tests or not _passes(golden):
+        if not passes(golden):
             return ProblemCheck(problem.task_id, "")
         limits = limits_beside(golden, self._min_seconds)
         jobs = [
-            submit_to_tests(problem, each, limits, self._sandbox)
+            submit_to_tests(problem, each, limits, self._sandbox, stop=True)
             for each in self._candidates(problem)
         ]
-        wrong = tuple(i for i, result in enumerate(gather(jobs)) if not _passes(result))
+        wrong = tuple(i for i, result in enumerate(gather(jobs)) if not passes(result))
         return ProblemCheck(problem.task_id, "", wrong)
 
     def judge(self, problem: Problem, check: ProblemCheck, sample: SuiteSample) -> SuiteScore:
@@ -221,17 +145,12 @@ class SuiteJudge:
         except AnalysisError as error:
             return SuiteScore(f"its reference has no mutants: {error}")
         suite = read_suite(sample, problem.entry_point, self._num_tests, self._sandbox)
-        while True:
-            tests = self._rule(problem, suite.tests)
-            right = [test.text for test in tests if not test.fault]
-            limits = self._limits(problem, right)
-            firsts = first_failures(mutants, right, problem.entry_point, limits, self._sandbox)
-            killers = {right[first] for first in firsts if first is not None}
-            # A test that decides by something else than the function's values gives itself away here.
-            if not self._reference.confirm(RuledProblem.of(problem), killers):
-                break
-        killed = [0] * self._num_tests
+        tests = self._ruler.rule(problem, suite.tests)
         places = [place for place, test in enumerate(tests) if not test.fault]
+        right = [suite.tests[place] for place in places]
+        limits = self._limits(problem, right)
+        firsts = first_failures(mutants, right, problem.entry_point, limits, self._sandbox)
+        killed = [0] * self._num_tests
         for first in firsts:
             if first is not None:
                 killed[places[first]] += 1
@@ -243,67 +162,53 @@ class SuiteJudge:
             suite.empty,
             len(mutants),
             tuple(killed),
-            self._cover(problem, tests),
-            self._run_pool(problem, check, tests, limits),
+            self._cover(problem, suite.tests, places),
+            self._run_pool(problem, check, list(zip(suite.tests, tests, strict=True)), limits),
         )
 
-    def _rule(self, problem: Problem, tests: Sequence[ReadTest]) -> tuple[JudgedTest, ...]:
-        asked = [test.text for test in tests if test.fault is None]
-        rulings = self._reference.rule(RuledProblem.of(problem), asked)
-        judged = []
-        keys: set[str] = set()
-        for test in tests:
-            if test.fault is not None:
-                judged.append(JudgedTest(test.text, test.fault.value, test.reason))
-                continue
-            ruling = rulings[test.text]
-            fault, module = ruling.fault, ruling.missing_module
-            if fault is None:
-                judged.append(JudgedTest(test.text, "", "", ruling.key in keys))
-                keys.add(ruling.key)
-            else:
-                scored = JudgedTest(test.text, fault.value, ruling.reason, missing_module=module)
-                judged.append(scored)
-        return tuple(judged)
-
-    def _limits(self, problem: Problem, right: Sequence[str]) -> Limits:
+    def _limits(self, problem: Problem, right: Sequence[SuiteTest]) -> Limits:
         limits = self._sandbox.limits.with_room_for(tests=len(right))
-        job = Job(problem.reference, tuple(right), problem.entry_point, limits)
-        [result] = self._sandbox.run_jobs([job])
-        return limits_beside(result)
-
-    def _cover(self, problem: Problem, tests: Sequence[JudgedTest]) -> tuple[Coverage, ...]:
-        places = range(1, self._num_tests + 1)
-        suites = [tuple(test.text for test in tests[:place] if not test.fault) for place in places]
-        covered = measure_coverage(problem, suites, self._sandbox)
-        # What runs when the program is loaded is no merit of tests that are not there.
-        return tuple(
-            each if suite else replace(each, lines_hit=0, branches_hit=0)
-            for suite, each in zip(suites, covered, strict=True)
+        return limits_beside(
+            run_once(problem.reference, right, problem.entry_point, limits, self._sandbox)
         )
+
+    def _cover(
+        self, problem: Problem, tests: Sequence[SuiteTest], right: Sequence[int]
+    ) -> tuple[Coverage, ...]:
+        """For each place, what the right tests up to there cover."""
+        none, *covered = measure_coverage(problem, [tests[place] for place in right], self._sandbox)
+        # What runs when the program is loaded is no merit of tests that are not there.
+        found = [replace(none, lines_hit=0, branches_hit=0), *covered]
+        numbers = [sum(each <= place for each in right) for place in range(self._num_tests)]
+        return tuple(found[number] for number in numbers)
 
     def _run_pool(
         self,
         problem: Problem,
         check: ProblemCheck,
-        tests: Sequence[JudgedTest],
+        tests: Sequence[tuple[SuiteTest, JudgedTest]],
         limits: Limits,
     ) -> PoolRuns:
         """Run right tests, and those that the reference fails, on wrong programs."""
         programs = self._wrong_programs(problem, check)
-        used = [test for test in tests if not test.fault or test.fails]
         # A text that is no Python passes on nothing, and need not be tried.
-        texts = [test.text for test in used if test.fault != InvalidReason.UNPARSABLE.value]
-        table = passes(programs, texts, problem.entry_point, limits, self._sandbox)
-        passed = {text: sum(row[i] for row in table) for i, text in enumerate(texts)}
-        right = [test.text for test in used if not test.fault]
-        wrong = [test.text for test in used if test.fault]
+        tried = [
+            each for each in tests if each[0].fault is None and (each[1].fails or not each[1].fault)
+        ]
+        texts = [test for test, _ in tried]
+        rows = run_on_each(programs, texts, problem.entry_point, limits, self._sandbox)
+        passed = [
+            sum(each is not None and each.passed for each in column)
+            for column in zip(*rows, strict=True)
+        ] or [0] * len(tried)
+        right = [not judged.fault for _, judged in tried]
+        wrong = sum(judged.fails for _, judged in tests)
         return PoolRuns(
             len(programs),
-            len(programs) * len(right),
-            sum(passed[text] for text in right),
-            len(programs) * len(wrong),
-            sum(passed.get(text, 0) for text in wrong),
+            len(programs) * sum(right),
+            sum(number for number, is_right in zip(passed, right, strict=True) if is_right),
+            len(programs) * wrong,
+            sum(number for number, is_right in zip(passed, right, strict=True) if not is_right),
         )
 
     def _wrong_programs(self, problem: Problem, check: ProblemCheck) -> list[str]:
@@ -322,7 +227,3 @@ class SuiteJudge:
             return [code for code in given if unusable_text(code) is None]
         mutants = generate_mutants(problem.reference, self._sandbox, MAX_POOL)
         return [mutant.code for mutant in mutants]
-
-
-def _passes(result: JobResult) -> bool:
-    return result.load.passed and all(test.passed for test in result.tests)

@@ -4,14 +4,14 @@
     {"task_id": "ULT/10", "answer": "Here are some tests: ..."}
 
 Each of the `tests` is one test, whatever it consists of. An answer is a model's text, out of which the tests are
-taken (`codea1_env.evaluation.test_programs`). The files of UnLeakedTestBench can be read as they are: `test_list`
-is another name for `tests`, and a task may be called by the last part of its name. Other fields are kept and
-ignored.
+taken (`pieces_of`). The files of UnLeakedTestBench can be read as they are: `test_list` is another name for `tests`,
+and a task may be called by the last part of its name. Other fields are kept and ignored.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,15 @@ from codea1_env.evaluation.samples import (
     evalplus_id,
     read_file,
 )
-from codea1_env.evaluation.test_programs.splitting import TestProgramSuite, read_test_programs
+from codea1_env.evaluation.suites.pieces import Piece, pieces_of
 from codea1_env.problems import Problem
+from codea1_env.reading.golden import GoldenCase
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.sandbox import Sandbox
+from codea1_env.responses import MAX_ACTION_CHARS, Test, text_problem
+from codea1_env.sandbox import Sandbox, encoded_arguments
+from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.results import Judged
+from codea1_env.support.texts import in_batches
 
 _FIELDS = ("tests", "test_list", "answer")
 
@@ -45,19 +50,50 @@ class SuiteSample:
     """What stands in the file."""
 
 
-class ReadTest(NamedTuple):
-    """A test as it is run, or why it cannot be run."""
+class SuiteTest(NamedTuple):
+    """One test as it runs: a call and the value that it predicts, several of these, or any other Python text."""
 
     text: str
+    same_as: str
+    """The same for tests that say the same in other words."""
+    cases: tuple[StatedCase, ...] = ()
+    """What it says, where all of it is data; programs are compared with that outside. Otherwise the text runs."""
     fault: InvalidReason | None = None
+    """Why it cannot be run; None if it can."""
     reason: str = ""
+
+    @property
+    def judged(self) -> Judged:
+        """Where programs are judged by it."""
+        return "outside" if self.cases or self.fault else "inside"
+
+
+class StatedCase(NamedTuple):
+    """A call, and what a test says that it returns."""
+
+    call: Test
+    """The call and the predicted value."""
+    value: Any
+    absolute: float
+    """Absolute tolerance of numbers; 0 for that of all comparisons."""
+
+    @classmethod
+    def of(cls, entry_point: str, case: GoldenCase) -> StatedCase:
+        """Return what was read."""
+        args, kwargs, value, absolute, relative, _ = case
+        given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
+        owner, _, name = entry_point.rpartition(".")
+        text = f"{owner}().{name}({given})" if owner else f"{name}({given})"
+        call = Test(encoded_arguments(args, kwargs), codec.encode(value), text, text, repr(value))
+        size = abs(value) if isinstance(value, (int, float)) else 0.0
+        return cls(call, value, max(absolute or 0.0, (relative or 0.0) * size))
 
 
 @dataclass(frozen=True)
 class ReadSuite:
     """The tests of a suite."""
 
-    tests: tuple[ReadTest, ...]
+    tests: tuple[SuiteTest, ...]
     """The first ones, as many as count."""
     late: int
     """How many there are after those."""
@@ -102,17 +138,13 @@ def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandb
     """
     content = _content(sample.row)
     if isinstance(content, str):
-        [suite] = read_test_programs([(content, entry_point)], sandbox)
-        dropped = tuple(item.reason for item in suite.rest if item.invalid)
-        tests = tuple(map(ReadTest, suite.tests[:limit]))
-        empty = "" if tests else next((item.reason for item in suite.rest), "")
-        return ReadSuite(tests, len(suite.tests) - len(tests), dropped, empty)
-    suites = read_test_programs([(text, entry_point) for text in content[:limit]], sandbox)
-    read = tuple(
-        _one_test(text, suite, entry_point)
-        for text, suite in zip(content[:limit], suites, strict=True)
-    )
-    return ReadSuite(read, max(0, len(content) - limit))
+        [(pieces, late, dropped)] = _read([(content, entry_point, limit)], sandbox)
+        tests = tuple(_test(each, entry_point) for each in pieces)
+        empty = text_problem(content) or (*dropped, "the answer holds no test")[0]
+        return ReadSuite(tests, late, tuple(dropped), "" if tests else empty)
+    read = _read([(text, entry_point, 0) for text in content[:limit]], sandbox)
+    tests = tuple(_test(piece, entry_point) for [piece], *_ in read)
+    return ReadSuite(tests, max(0, len(content) - limit))
 
 
 def suite_digest(problem: Problem) -> str:
@@ -121,17 +153,44 @@ def suite_digest(problem: Problem) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _one_test(text: str, suite: TestProgramSuite, entry_point: str) -> ReadTest:
-    """All that a text checks, as one test."""
-    broken = [item.reason for item in suite.rest if item.invalid]
-    if broken:
-        return ReadTest(text, InvalidReason.UNPARSABLE, broken[0])
-    if not suite.tests:
-        reasons = [item.reason for item in suite.rest]
-        return ReadTest(
-            text, InvalidReason.NEVER_CALLS, reasons[0] if reasons else f"never calls {entry_point}"
+def _read(
+    asked: Sequence[tuple[str, str, int]], sandbox: Sandbox
+) -> list[tuple[list[Piece], int, list[str]]]:
+    def nothing(each: tuple[str, str, int], reason: str) -> Any:
+        return ([], 0, [reason]) if each[2] else ([(each[0], each[0], [], reason)], 0, [])
+
+    short = [each for each in asked if len(each[0]) <= MAX_ACTION_CHARS]
+    read = iter(
+        in_batches(
+            short,
+            lambda each: len(each[0]),
+            lambda batch: sandbox.analyse(pieces_of, batch),
+            lambda each, error: nothing(each, f"cannot be parsed: {error}"),
         )
-    return ReadTest("\n".join(suite.tests))
+    )
+    return [
+        next(read)
+        if len(each[0]) <= MAX_ACTION_CHARS
+        else nothing(each, str(text_problem(each[0])))
+        for each in asked
+    ]
+
+
+def _test(piece: Piece, entry_point: str) -> SuiteTest:
+    text, same_as, cases, broken = piece
+    fault, reason = (InvalidReason.UNPARSABLE, broken) if broken else (None, "")
+    name = entry_point.rpartition(".")[2]
+    if not (cases or broken) and not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+        fault, reason = InvalidReason.NEVER_CALLS, f"never calls {entry_point}"
+    return SuiteTest(
+        text, same_as, tuple(StatedCase.of(entry_point, each) for each in cases), fault, reason
+    )
+
+
+def texts_of(sample: SuiteSample) -> Sequence[str]:
+    """Return the texts of a suite: one answer, or one test each."""
+    content = _content(sample.row)
+    return [content] if isinstance(content, str) else content
 
 
 def _content(row: Mapping[str, Any]) -> str | Sequence[str]:

@@ -1,22 +1,22 @@
 """Literals: expressions that are plain data. The one place where they are read and written.
 
 What is read is what people write in tests: constants, containers, signs, arithmetic (`[0] * 3`, `10**6`,
-`"a" + "b"`), comparisons, `set()`, `float("inf")`, `math.inf`, `list(range(5))`, items of literals (`case["n"]`),
-and names that are bound to such values. Nothing is run, and everything is bounded before it is computed.
+`"a" + "b"`), comparisons, `set()`, `float("inf")`, `math.inf`, `list(range(5))`, comprehensions, items of literals
+(`case["n"]`, `case.get("n")`, `"a b".split()`), and names that are bound to such values. Nothing is run, and everything is bounded before it is computed.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import plain
 from .plain import MAX_SOURCE, UNKNOWN, LiteralMeter, NotLiteralError, write
 
 __all__ = [
-    "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "write",
+    "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
 ]  # fmt: skip
 
 _MODULES = frozenset({"cmath", "math", "np", "numpy"})
@@ -67,6 +67,18 @@ def read_items(
         return _Reader(names or {}, meter or LiteralMeter()).items(node, _always)
     except RecursionError:
         raise NotLiteralError("nested too deep") from None
+
+
+def rounds(
+    generators: list[ast.comprehension], names: Mapping[str, Any], meter: LiteralMeter
+) -> Iterator[Mapping[str, Any]]:
+    """Yield what names stand for in each round of a comprehension; the mapping is the same one, changed.
+
+    Raises:
+        NotLiteralError: Something of it is no literal, or it is too large.
+    """
+    for reader in _Reader(names, meter).rounds(generators):
+        yield reader.names
 
 
 def _never(values: Any) -> bool:
@@ -233,9 +245,56 @@ class _Reader:
                 break
         return value
 
+    # Comprehensions
+
+    def rounds(self, generators: list[ast.comprehension]) -> Iterator[_Reader]:
+        if not self.meter.loops:
+            raise NotLiteralError("a comprehension is no literal")
+        first, *rest = generators
+        self.meter.work(1 + len(self.names) // 8)
+        inner = _Reader({**self.names}, self.meter)
+        for item in self.items(first.iter):
+            self.meter.work(1)
+            _bind(first.target, item, inner.names)
+            if all(inner.value(test) for test in first.ifs):
+                if rest:
+                    yield from inner.rounds(rest)
+                else:
+                    yield inner
+
+    def comprehension(self, node: Any) -> list[Any]:
+        values = []
+        for inner in self.rounds(node.generators):
+            self.meter.spend(1)
+            values.append(inner.value(node.elt))
+        return values
+
+    def dict_comprehension(self, node: Any) -> dict[Any, Any]:
+        pairs = []
+        for inner in self.rounds(node.generators):
+            self.meter.spend(1)
+            pairs.append((inner.value(node.key), inner.value(node.value)))
+        return _dict_of(pairs)
+
     # Calls of builtins
 
+    def method(self, node: Any) -> Any:
+        """Return what a method of plain data returns, such as `case.get("n")`; it changes nothing."""
+        name = node.func.attr
+        if name not in _METHODS or node.keywords or self.meter.exact:
+            raise NotLiteralError(f"{_shown(node)} is a call")
+        base, arguments = self.value(node.func.value), [self.value(each) for each in node.args]
+        if type(base) not in _METHODS[name]:
+            raise NotLiteralError(f"{_shown(node)} is a call")
+        self.meter.work(plain.weight(base) + plain.weight(arguments))
+        try:
+            return plain.copied(getattr(base, name)(*arguments), self.meter)
+        except (LookupError, TypeError, ValueError):
+            raise NotLiteralError(f"{_shown(node)} fails") from None
+
     def call(self, node: Any) -> Any:
+        if type(node.func) is ast.Attribute:
+            return self.method(node)
         name = node.func.id if type(node.func) is ast.Name else None
         if name is None or name not in _CALLS or name in self.names:
             raise NotLiteralError(f"{_shown(node)} is a call")
@@ -295,6 +354,8 @@ class _Reader:
 
     def items(self, node: ast.expr, unordered: Callable[[Any], bool] = _never) -> list[Any]:
         """Return the items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
+        if type(node) is ast.GeneratorExp:
+            return self.comprehension(node)
         found = self.called_items(node) if isinstance(node, ast.Call) else None
         if found is not None:
             return found
@@ -363,6 +424,17 @@ def _shown(node: ast.expr) -> str:
     return f"an expression ({type(node).__name__})"
 
 
+def _bind(target: ast.expr, item: Any, names: Any) -> None:
+    if type(target) is ast.Name:
+        names[target.id] = item
+        return
+    parts = target.elts if type(target) in (ast.Tuple, ast.List) else []  # type: ignore[attr-defined]
+    if not parts or type(item) not in plain.SEQUENCES or len(parts) != len(item):
+        raise NotLiteralError("a round that cannot be read")
+    for part, each in zip(parts, item, strict=True):
+        _bind(part, each, names)
+
+
 def _dict_of(pairs: list[Any]) -> dict[Any, Any]:
     plain.hashable([key for key, _ in pairs])
     return dict(pairs)
@@ -391,9 +463,18 @@ _AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "len": len, "max": max, "min": min, "sorted": sorted, "sum": sum,
 }  # fmt: skip
 _CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
+_METHODS: dict[str, tuple[type, ...]] = {
+    "get": (dict,), "copy": (list, dict, set), **dict.fromkeys(("count", "index"), (list, tuple, str)),
+    **dict.fromkeys(
+        ("capitalize", "endswith", "find", "isdigit", "lower", "lstrip", "rstrip", "split", "splitlines", "startswith",
+         "strip", "title", "upper"), (str,)
+    ),
+}  # fmt: skip
 _READERS: dict[type, Callable[[_Reader, Any], Any]] = {
     ast.List: lambda reader, node: reader.elements(node.elts),
     ast.Tuple: lambda reader, node: tuple(reader.elements(node.elts)),
+    ast.ListComp: _Reader.comprehension, ast.DictComp: _Reader.dict_comprehension,
+    ast.SetComp: lambda reader, node: set(plain.hashable(reader.comprehension(node))),
     ast.Set: lambda reader, node: set(plain.hashable(reader.elements(node.elts))),
     ast.IfExp: lambda reader, node: reader.value(node.body if reader.value(node.test) else node.orelse),
     ast.Name: lambda reader, node: reader.named(node.id),

@@ -48,18 +48,26 @@ class LiteralMeter:
         exact: Whether to refuse what is not in every respect what Python would make: containers that stand in
             several places of one value (`[[0]] * 3`), and names of modules.
         work: Nodes that may be looked at, and characters and items that may be compared, however often.
+        loops: Whether comprehensions are read.
 
     Attributes:
         left: Items that may still be made.
         work_left: What may still be looked at; below 0 when it was too much.
     """
 
-    __slots__ = ("exact", "left", "work_left")
+    __slots__ = ("exact", "left", "loops", "work_left")
 
-    def __init__(self, items: int = MAX_ITEMS, exact: bool = False, work: int = MAX_WORK) -> None:
+    def __init__(
+        self,
+        items: int = MAX_ITEMS,
+        exact: bool = False,
+        work: int = MAX_WORK,
+        loops: bool = False,
+    ) -> None:
         self.left = items
         self.work_left = work
         self.exact = exact
+        self.loops = loops
 
     def spend(self, items: int) -> None:
         """Pay for items before they are made.

@@ -122,8 +122,8 @@ class _ValuePlan:
             before = len(self.calls)
             operands = [self.expression(argument) for argument in node.args]
             if name in _ITERATING and operands[0] == ("call", before):
-                called, arguments, keywords = self.calls[before]
-                self.calls[before] = (f"{ITERATED}{called}", arguments, keywords)
+                called, given, keywords = self.calls[before]
+                self.calls[before] = (f"{ITERATED}{called}", given, keywords)
             return (name, *operands)
         if name in _BUILTINS and name != self.entry_point:
             raise NotLiteralError

@@ -106,7 +106,7 @@ class Driver:
         if self._has_folder:
             arguments.append(f"--basetemp={os.path.join(folder, 'pytest-tmp')}")
         plugins = [self] if self._has_folder else [self, _WithoutFolder()]
-        status = pytest.main(arguments, plugins=plugins)
+        status = pytest.ExitCode(pytest.main(arguments, plugins=plugins))
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
             self._send(("failed", Finding("error", f"pytest itself has failed: {status!r}"), None))
 

@@ -12,6 +12,7 @@ takes longer than a call.
 
 from __future__ import annotations
 
+import hashlib
 import marshal
 import os
 import sys
@@ -132,11 +133,35 @@ class Caller:
         try:
             return RETURNED + encode(value, numpy=_numpy, limit=self.limit)
         except SizeError as error:
-            return encode(("too large", str(error)))
+            return encode(("too large", f"{error}{_digest(value)}"))
         except EncodeError as error:
             return encode(("unencodable", str(error)))
         except MemoryError as error:
             return encode(describe_error(error))
+
+
+def _digest(value: Any) -> str:
+    """Return a digest of a value that is too large to be sent: two that are the same have the same.
+
+    Who knows it of the right value can compare. It is made by `marshal`, which knows exact types of plain data only and
+    runs nothing of theirs.
+    """
+    whole = hashlib.sha256()
+    try:
+        if type(value) is list or type(value) is tuple:
+            whole.update(f"{type(value).__name__} {len(value)}".encode())
+            for start in range(0, len(value), _TOGETHER):
+                whole.update(marshal.dumps(value[start : start + _TOGETHER], 2))
+        else:
+            whole.update(marshal.dumps(value, 2))
+    except (ValueError, MemoryError, RecursionError):  # something else than plain data
+        return ""
+    return f"; {DIGEST} {whole.hexdigest()}"
+
+
+DIGEST = "its digest is"
+"""In the answer to a call whose value is too large to be sent, before what stands for it."""
+_TOGETHER = 1000  # items: a copy of all would take as much memory again
 
 
 def know_numpy() -> None:

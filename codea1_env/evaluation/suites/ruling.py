@@ -1,0 +1,167 @@
+"""What a reference says of tests: which are right, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from codea1_env.evaluation.suites.running import run_once
+from codea1_env.evaluation.suites.samples import StatedCase, SuiteTest
+from codea1_env.judging.comparison import Returned
+from codea1_env.oracle import NON_DETERMINISTIC, Oracle, Subject, Truth, explained
+from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.sandbox import AnalysisError, Sandbox, TestResult, equal
+from codea1_env.sandbox.compare import FLOAT_ATOL, short
+from codea1_env.sandbox.results import Judged
+
+_FAILS = frozenset(
+    {
+        InvalidReason.UNPARSABLE,
+        InvalidReason.WRONG_VALUE,
+        InvalidReason.RAISES,
+        InvalidReason.NOT_INSTALLED,
+        InvalidReason.TIMEOUT,
+        InvalidReason.LIMIT,
+        InvalidReason.UNENCODABLE,
+    }
+)
+"""Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
+REFERENCE_SHARE = 0.25
+"""A right test takes at most this share of a program's time on the reference."""
+# Programs that do nothing of what was asked; a test that passes on both tests nothing.
+_RAISES = (
+    "{}\n\nclass _Null(Exception): pass\n\ndef _null(*args, **kwargs): raise _Null\n\n{} = _null\n"
+)
+_RETURNS = "{}\n\ndef _null(*args, **kwargs): return object()\n\n{} = _null\n"
+
+
+@dataclass(frozen=True)
+class JudgedTest:
+    """One test of a suite."""
+
+    text: str
+    fault: str = ""
+    """Value of a `InvalidReason`; empty if the test is right."""
+    reason: str = ""
+    repeats: bool = False
+    """Whether it says the same as an earlier right test of the suite. It counts all the same."""
+    missing_module: str | None = None
+    """The module that it imports and that is not there."""
+    judged: Judged = "outside"
+    """"inside" if it ran in the process of the programs, where a hostile test or program can forge what comes of it."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the reference does not pass it. Of tests that are not right, the others say nothing."""
+        return bool(self.fault) and InvalidReason(self.fault) in _FAILS
+
+
+_Found = tuple[InvalidReason | None, str, str | None]
+"""What the reference says of a test: the fault and its reason, and a module that it misses."""
+_RIGHT: _Found = (None, "", None)
+
+
+class TestRuler:
+    """Rules on tests by asking the references of their problems. Safe to use from several threads.
+
+    Args:
+        sandbox: Where references run.
+    """
+
+    __test__ = False  # pytest would collect a class of this name
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._limits = replace(sandbox.limits.times(REFERENCE_SHARE), calls_per_test=1)
+        self._oracle = Oracle(sandbox, self._limits)
+
+    def rule(self, problem: Problem, tests: Sequence[SuiteTest]) -> tuple[JudgedTest, ...]:
+        """Rule on the tests of a suite.
+
+        Raises:
+            codea1_env.oracle.BrokenReferenceError: The reference does not run.
+            InfraError: The sandbox failed.
+        """
+        subject = Subject.of(problem)._replace(code=problem.reference)
+        # A suite each: what one costs is not taken from another.
+        asked = [[case.call] for test in tests for case in test.cases]
+        truths = self._oracle.ask({subject: asked})[subject] if asked else {}
+        inside = iter(self._run(problem, [test for test in tests if test.judged == "inside"]))
+        judged: list[JudgedTest] = []
+        right: set[str] = set()
+        for test in tests:
+            found: _Found = (test.fault, test.reason, None)
+            if test.judged == "inside":
+                found = next(inside)
+            elif test.cases:
+                said = (_ruled(case, truths[case.call.call_text]) for case in test.cases)
+                found = next((each for each in said if each[0]), _RIGHT)
+            fault, reason, module = found
+            repeats = fault is None and test.same_as in right
+            right |= {test.same_as} if fault is None else set()
+            name = "" if fault is None else fault.value
+            judged.append(JudgedTest(test.text, name, reason, repeats, module, test.judged))
+        return tuple(judged)
+
+    def _run(self, problem: Problem, tests: Sequence[SuiteTest]) -> list[_Found]:
+        """Run texts on the reference twice, and on programs that do nothing."""
+        name, code = problem.entry_point, problem.reference
+        first, second = (self._trial(code, tests, name) for _ in range(2))
+        found: list[_Found] = []
+        for one, other in zip(first, second, strict=True):
+            if one.vacuous:
+                found.append((InvalidReason.NEVER_CALLS, f"never calls {name}", None))
+            elif not one.passed:
+                reason, fault = explained(one, f"ends with {one.outcome.value} on the reference")
+                found.append((fault, reason, one.missing_module))
+            elif not other.passed:
+                found.append((InvalidReason.NON_DETERMINISTIC, NON_DETERMINISTIC, None))
+            else:
+                found.append(_RIGHT)
+        left = [number for number, each in enumerate(found) if each is _RIGHT]
+        for program in (_RAISES, _RETURNS):
+            null = program.format(code, name)
+            results = self._trial(null, [tests[number] for number in left], name)
+            left = [number for number, each in zip(left, results, strict=True) if each.passed]
+        for number in left:
+            found[number] = (InvalidReason.TESTS_NOTHING, f"passes whatever {name} does", None)
+        return found
+
+    def _trial(self, code: str, tests: Sequence[SuiteTest], name: str) -> Sequence[TestResult]:
+        limits = self._limits.with_room_for(tests=len(tests))
+        return run_once(code, tests, name, limits, self._sandbox).tests
+
+
+def _ruled(case: StatedCase, truth: Truth) -> _Found:
+    if truth.reason:
+        return truth.fault, truth.reason, None
+    value = truth.read
+    assert isinstance(value, Returned)
+    if equal(value.value, case.value, case.absolute or FLOAT_ATOL):
+        return _RIGHT
+    reason = f"predicts {short(case.value)}, the reference returns {short(value.value)}"
+    return InvalidReason.WRONG_VALUE, reason, None
+
+
+def reference_fault(problem: Problem, sandbox: Sandbox, parse: Callable[[], object]) -> str:
+    """Why tests of a problem cannot be judged by its reference; "" if they can.
+
+    Args:
+        problem: The problem.
+        sandbox: Where the reference runs.
+        parse: Raises an `AnalysisError` if the reference cannot be parsed.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    if not problem.playable:
+        return "it has no reference whose function tests can call"
+    load = sandbox.submit_encoded(problem.reference, problem.entry_point, []).result().load
+    if not load.passed:
+        return f"its reference does not run: {load.outcome.value}, {load.message}"
+    try:
+        parse()
+    except AnalysisError as error:
+        return f"its reference cannot be parsed: {error}"
+    return ""

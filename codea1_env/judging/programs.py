@@ -1,0 +1,145 @@
+"""Runs the programs of players on the calls that attack them, and remembers what came of it.
+
+What a program returned is kept from one batch to the next where its text says that a call depends on nothing but its
+arguments (`codea1_env.reading.steadiness`): not on state, time, chance or identity. Another program may remember earlier
+calls, and is run again. Players that choose among the same programs, as tabular ones do, have them judged once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from codea1_env.judging.comparison import judge_reply, without_addresses
+from codea1_env.judging.repeats import are_free
+from codea1_env.judging.verdicts import Counters
+from codea1_env.oracle import Attack, Subject, Truth, make_calls
+from codea1_env.responses import Test
+from codea1_env.sandbox import Answers, Limits, Outcome, Sandbox, TestResult
+from codea1_env.support.texts import LRUCache
+
+_COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
+_RESULT_CHARS = 150  # what a remembered result costs, about
+
+
+class ProgramResults(NamedTuple):
+    """How a program ran: loading it, and its verdict on each call that was made, by the call's text."""
+
+    load: TestResult
+    calls: Mapping[str, TestResult]
+
+
+class _Kept(NamedTuple):
+    """What is remembered of a program."""
+
+    load: TestResult
+    calls: dict[str, TestResult]
+    is_free: bool | None = None
+    """Whether that may be used again; None before anybody has asked."""
+
+
+class ProgramRuns:
+    """Makes the calls of suites on programs.
+
+    Args:
+        sandbox: Where programs run.
+        limits: What a call may use.
+        tolerance: Relative and absolute, where a float is expected; 0 for exact.
+    """
+
+    def __init__(self, sandbox: Sandbox, limits: Limits, tolerance: float) -> None:
+        self._sandbox = sandbox
+        self._limits = limits
+        self._tolerance = tolerance
+        self._kept = LRUCache[Attack, _Kept]()
+
+    def run(
+        self,
+        suites: Mapping[Attack, Sequence[Sequence[Test]]],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+        count: Callable[[Counters], None],
+    ) -> dict[Attack, ProgramResults]:
+        """Run each program once, on the calls of all suites.
+
+        Args:
+            suites: Of each program, the tests that attack it.
+            truths: What the reference says of the calls.
+            count: Is told what was done.
+        """
+        kept = self._usable(suites)
+        loads = {attack: each.load for attack, each in kept.items()}
+        known = {attack: dict(kept[attack].calls) if attack in kept else {} for attack in suites}
+
+        def enter(attack: Attack, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
+            [answer] = answers
+            load = loads.get(attack)
+            spent = answer.cpu_time + (load.cpu_time if load else 0.0)
+            load = loads[attack] = replace(_repeatable(load or answer.load), cpu_time=spent)
+            results, right = known[attack], truths[attack.subject]
+            # Fewer replies than calls: one reached a time limit.
+            for test, reply in zip(tests, answer.replies, strict=False):
+                call = test.call_text
+                if isinstance(reply, TestResult):
+                    results[call] = _repeatable(reply)
+                else:
+                    results[call] = judge_reply(reply, right[call].reply, self._tolerance)
+            return load.passed
+
+        running = {
+            attack: some
+            for attack, some in suites.items()
+            if attack not in kept or loads[attack].passed
+        }
+        new = suites.keys() - kept.keys()
+        made = make_calls(self._sandbox, self._limits, running, known, _is_late, enter, new)
+        found = {}
+        for attack in suites:
+            load = loads[attack]
+            results = made[attack] if load.passed else known[attack]
+            count(Counters.of((each.outcome for each in results.values()), load.cpu_time))
+            found[attack] = ProgramResults(load, results if load.passed else {})
+            self._keep(attack, load, known[attack], kept.get(attack))
+        return found
+
+    def _usable(self, attacks: Mapping[Attack, object]) -> dict[Attack, _Kept]:
+        """Return what is remembered of programs and may be used again."""
+        kept = {attack: each for attack in attacks if (each := self._kept.get(attack)) is not None}
+        unread = [attack for attack, each in kept.items() if each.is_free is None]
+        free = are_free(
+            [(attack.code, attack.subject.entry_point) for attack in unread], self._sandbox
+        )
+        for attack, is_free in zip(unread, free, strict=True):
+            kept[attack] = kept[attack]._replace(is_free=is_free)
+            self._put(attack, kept[attack])
+        return {attack: each for attack, each in kept.items() if each.is_free}
+
+    def _keep(
+        self, attack: Attack, load: TestResult, calls: dict[str, TestResult], used: _Kept | None
+    ) -> None:
+        if load.outcome is Outcome.UNJUDGED:
+            return
+        calls = {text: each for text, each in calls.items() if each.outcome is not Outcome.UNJUDGED}
+        if used is not None:
+            if len(calls) > len(used.calls):
+                self._put(attack, used._replace(calls=calls))
+            return
+        known = self._kept.get(attack)
+        if known is None:
+            self._put(attack, _Kept(replace(load, cpu_time=0.0), calls))
+
+    def _put(self, attack: Attack, kept: _Kept) -> None:
+        if kept.is_free is False:
+            kept = kept._replace(calls={})
+        self._kept.put(attack, kept, len(attack.code) + _RESULT_CHARS * len(kept.calls))
+
+
+def _repeatable(result: TestResult) -> TestResult:
+    """With a message that is the same in every run."""
+    message = without_addresses(result.message)
+    return result if message is result.message else replace(result, message=message)
+
+
+def _is_late(result: TestResult) -> bool:
+    """Whether a call cost a process, and so more than other calls."""
+    return result.outcome in _COSTLY and result.error != "SystemExit"

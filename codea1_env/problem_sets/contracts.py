@@ -1,0 +1,167 @@
+"""Contracts: the calls that a problem speaks of, as asserts over the parameters of its function.
+
+A contract runs in the process of the reference, before the reference, on a copy of the arguments. It has the names of
+the parameters and Python's builtins, and nothing of the reference. A false assert refuses the call. Everything else
+that it raises is an error of the data: the call is no test, and `codea1 problems validate` names the contract.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from codea1_env.problem_sets.problem import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox, TestResult
+
+Call = tuple[Sequence[Any], dict[str, Any]]
+
+_ANY: Call = ((), {})
+"""Shows whether a contract is Python at all, where there are no golden tests."""
+
+CALLED = "_codea1_contracted"
+"""The one name that a program gets: the function that is called in the place of its own."""
+_OUTSIDE = "CodeA1OutsideContract"
+_BROKEN = "CodeA1BrokenContract"
+_WRAPPER = """
+import copy
+import inspect
+
+
+class CodeA1OutsideContract(Exception):
+    pass
+
+
+class CodeA1BrokenContract(Exception):
+    pass
+
+
+compiled = signature = None
+
+
+def function():
+    value = program[names[0]]
+    for name in names[1:]:  # a method, of a new instance
+        value = getattr(value(), name)
+    return value
+
+
+def fails(error):
+    raise CodeA1BrokenContract(f"{type(error).__name__}: {error}") from None
+
+
+def check(arguments):
+    try:
+        exec(compiled, copy.deepcopy(arguments))
+        return
+    except AssertionError as error:
+        said, trace = str(error), error.__traceback__
+        while trace is not None and not said:
+            if trace.tb_next is None and trace.tb_frame.f_code.co_filename == "<contract>":
+                said = text.split("\\n")[trace.tb_lineno - 1].strip().removeprefix("assert ")
+            trace = trace.tb_next
+    except BaseException as error:
+        fails(error)
+    raise CodeA1OutsideContract(said)
+
+
+def contracted(*arguments, **keywords):
+    global compiled, signature
+    called = function()
+    try:
+        compiled = compiled or compile(text, "<contract>", "exec", dont_inherit=True, optimize=0)
+        signature = signature or inspect.signature(called)
+    except Exception as error:
+        fails(error)
+    try:
+        bound = signature.bind(*arguments, **keywords)
+    except TypeError:  # the program itself refuses such arguments
+        return called(*arguments, **keywords)
+    bound.apply_defaults()
+    check(bound.arguments)
+    return called(*arguments, **keywords) if answers else None
+
+
+if names[0] not in program:
+    raise NameError(f"the program does not define {names[0]!r}")
+program[name] = contracted
+"""
+"""Runs in a namespace of its own: whatever the program calls its functions, it changes nothing here."""
+_ATTACHED = """
+
+import builtins as {name}
+{name}.exec(
+    {wrapper!r},
+    {{"program": {name}.globals(), "name": {name!r}, "names": {names!r}, "text": {text!r}, "answers": {answers}}},
+)
+"""
+
+
+def contracted(
+    code: str, entry_point: str, contract: str, *, answers: bool = True
+) -> tuple[str, str]:
+    """Return a program that checks the contract before each call, and the name to call in it.
+
+    Args:
+        code: The reference.
+        entry_point: Its function: ``f``, or ``Solution.f`` for a method.
+        contract: Asserts over the parameters of the function; "" where every call is inside.
+        answers: Whether the reference is called behind the contract; otherwise the value is None.
+    """
+    if not contract.strip():
+        return code, entry_point
+    attached = _ATTACHED.format(
+        name=CALLED,
+        wrapper=_WRAPPER,
+        names=entry_point.split("."),
+        answers=answers,
+        text=textwrap.dedent(contract).strip("\n"),
+    )
+    return code + attached, CALLED
+
+
+def refused(end: TestResult | CallResult) -> tuple[str, InvalidReason] | None:
+    """Why the contract takes no such call, in words and as one of the closed list; None where it did not say so.
+
+    Args:
+        end: What came of a call of a `contracted` program.
+    """
+    if end.outcome is not Outcome.ERROR or end.error not in (_OUTSIDE, _BROKEN):
+        return None
+    said = end.message.removeprefix(f"{end.error}: ")
+    if end.error == _OUTSIDE:
+        return f"outside the contract: {said}", InvalidReason.OUTSIDE_CONTRACT
+    return f"the contract of the problem fails: {said}", InvalidReason.RAISES
+
+
+def contract_fault(
+    problem: Problem, calls: Sequence[Call], sandbox: Sandbox, limits: Limits
+) -> str:
+    """Return what is wrong with the contract of a problem whose reference runs, and what to do; "" if nothing is.
+
+    Args:
+        problem: The problem.
+        calls: Those of its golden tests.
+        sandbox: Where the contract runs, without the reference.
+        limits: For each call.
+    """
+    if not problem.contract.strip():
+        return ""
+    code, name = contracted(problem.reference, problem.entry_point, problem.contract, answers=False)
+    results = sandbox.call(code, name, calls or [_ANY], limits=limits)
+    for number, result in enumerate(results, 1):
+        said = _fault(result)
+        if said and (calls or SyntaxError.__name__ in said):
+            which = f" on test {number}" if calls else ""
+            return f"Expect the contract to take the golden tests, actually{which}: {said:.200}. Correct it."
+    return ""
+
+
+def _fault(result: CallResult) -> str:
+    if result.outcome is Outcome.PASS:
+        return ""
+    reason, fault = refused(result) or ("", None)
+    if fault is InvalidReason.OUTSIDE_CONTRACT:
+        return f"it is {reason}"
+    return reason or f"the contract ends with {result.outcome.value}, {result.message}"

@@ -1,0 +1,256 @@
+"""HumanEval+ and MBPP+: inputs and results, by few templates; rows of the files, and of EvalPlus's own releases.
+
+A test text is matched against the templates that the files have, and never run. What is none of them is read like any
+other test module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from codea1_env.compare import Compare
+from codea1_env.problem_sets.contract_texts import contract_of
+from codea1_env.problem_sets.evalplus_inputs import deserialized
+from codea1_env.problem_sets.golden import Golden, apart, read_module
+from codea1_env.problem_sets.literal_lists import read_list
+from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.rows import (
+    Row,
+    definition_of,
+    origin,
+    prompt_of,
+    show,
+    signature_of,
+    text_of,
+)
+from codea1_env.sandbox import Case
+
+ROOT = """\
+import math
+
+
+def check(args, output, expected):
+    if type(output) not in (int, float):
+        return False
+    try:
+        value = sum(c * math.pow(output, i) for i, c in enumerate(args[0]))
+    except (OverflowError, ValueError):
+        return False
+    return abs(value) <= 1e-4
+"""
+"""Checker of HumanEval/32: a root of the polynomial. The published test hands the arguments over in the wrong places;
+this is the condition of EvalPlus's own evaluator."""
+
+_LIST = re.compile(r"^( *)(inputs|results) = (\[.*\])[ \t]*$", re.MULTILINE)
+_LOOPS = re.compile(
+    r"for i, (?:\(inp, exp\) in enumerate\(zip\(inputs, results\)\)|inp in enumerate\(inputs\)):\s+"
+    r"(?:(?P<assertion>assertion\(\w+\(\*inp\), (?P<right>exp|ref_func\(\*inp\)), (?P<atol>[\d.e-]+)\))"
+    r"|(?P<plain>assert \w+\(\*inp\) == exp)"
+    r"|(?P<root>assert _poly\(\*\w+\(\*inp\), inp\) <= 0\.0001))\s*"
+)
+_SETS = {"similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum",
+         "intersection_array", "find_dissimilar", "Diff"}  # fmt: skip
+"""Functions of MBPP+ whose results EvalPlus compares as sets."""
+_NOT_NONE = {"check_str", "text_match_three", "text_starta_endb"}
+"""Functions of MBPP+ of which EvalPlus asks whether they return something."""
+_RELEASE = ("base_input", "plus_input")
+
+
+class EvalPlusTests(NamedTuple):
+    """What a row tests."""
+
+    cases: tuple[Case, ...]
+    compare: Compare = "equal"
+    atol: float = 0.0
+    checker: str = ""
+
+
+def read_template(test: str) -> EvalPlusTests | None:
+    """Return the inputs and results of a test text; None if it has none of the known forms.
+
+    Raises:
+        ValueError: It has a known form, and its lists cannot be used.
+    """
+    lists = {match[2]: match[3] for match in _LIST.finditer(test)}
+    frame = _LIST.sub(lambda match: f"{match[1]}{match[2]} = @", test)
+    head, loop, behind = frame.rpartition("\n    for i, ")
+    if not loop:
+        head, loop, behind = frame.rpartition("\nfor i, ")
+    found = _LOOPS.fullmatch(f"for i, {behind}")
+    if found is None or "inputs" not in lists or frame.count("= @") != len(lists):
+        return None
+    rule = _rule_of(head, found)
+    asks_reference = bool(found["assertion"]) and found["right"] != "exp"
+    if rule is None or asks_reference == ("results" in lists):
+        return None
+    inputs = read_list(lists["inputs"])
+    results = read_list(lists["results"]) if "results" in lists else None
+    return EvalPlusTests(cases_of(inputs, results), *rule)
+
+
+def _rule_of(head: str, loop: re.Match[str]) -> tuple[Compare, float, str] | None:
+    """Return how the text above the lists compares; None if that is not known."""
+    if loop["root"]:
+        return ("equal", 0.0, ROOT) if "\ndef _poly(" in head else None
+    if loop["plain"]:
+        return "equal", 0.0, ""
+    body = _function(head, "assertion")
+    for pattern, compare in _ASSERTIONS:
+        if pattern.fullmatch(body):
+            return compare, float(loop["atol"]), ""
+    return None
+
+
+def _function(text: str, name: str) -> str:
+    """Return the lines of a function, without space around them."""
+    found = re.search(rf"^def {name}\(.*\n(?:(?: .*)?\n)*", text, re.MULTILINE)
+    return "\n".join(line.strip() for line in found[0].split("\n") if line.strip()) if found else ""
+
+
+_CLOSE = r"assert np\.allclose\(out, exp, rtol=1e-07, atol=atol\)\nelse:\n"
+_ASSERTIONS: tuple[tuple[re.Pattern[str], Compare], ...] = (
+    (re.compile(
+        r"def assertion\(out, exp, atol\):\nexact_match = out == exp\nif atol == 0 and is_floats\(exp\):\natol = 1e-6\n"
+        rf"if not exact_match and atol != 0:\n{_CLOSE}assert exact_match"), "equal"),
+    (re.compile(
+        r"def assertion\(out, exp, atol\):\nif atol == 0 and is_floats\(exp\):\natol = 1e-6\n"
+        rf"if out != exp and atol != 0:\n{_CLOSE}assert out == exp(?:, f\".*\")?"), "equal"),
+    (re.compile(
+        r"def assertion\(out, exp, atol\):\nif atol == 0 and is_floats\(exp\):\natol = 1e-6\nout = set\(out\)\nexp = set\(exp\)\n"
+        rf"if out != exp and atol != 0:\n{_CLOSE}assert out == exp(?:, f\".*\")?"), "set"),
+    (re.compile(
+        r"def assertion\(out, exp, atol\):\nif isinstance\(out, bool\):\nexact_match = out == exp\nelse:\n"
+        r"exact_match = exp == \(out is not None\)(?:\nassert exact_match)?"), "not-none"),
+)  # fmt: skip
+"""What `assertion` says in the published files, and in the words of `codea1_env.compare`. The last asserts nothing there,
+so that every program passes; EvalPlus's own evaluator does what is meant."""
+
+
+def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case, ...]:
+    """Return the cases of two lists; without results the reference is asked.
+
+    Raises:
+        ValueError: An input is no list of arguments, or there is not one result for each.
+    """
+    for number, given in enumerate(inputs, 1):
+        if type(given) not in (list, tuple):
+            raise ValueError(
+                f"Expect input {number} to be a list of arguments, actually: {show(given)}"
+            )
+    if results is None:
+        return tuple(Case(tuple(given)) for given in inputs)
+    if len(inputs) != len(results):
+        raise ValueError(
+            f"Expect one result for each input, actually {len(results)} results for {len(inputs)} inputs"
+        )
+    return tuple(
+        Case(tuple(given), {}, result) for given, result in zip(inputs, results, strict=True)
+    )
+
+
+def read_test(test: str, entry: str) -> dict[str, Any]:
+    """Return what a test text gives a problem: cases, or the text as a test module.
+
+    Args:
+        test: A text that defines `check(candidate)`, or asserts in a loop at its end.
+        entry: The function.
+    """
+    found = read_template(test)
+    if found is not None:
+        return found._asdict()
+    calls = bool(re.search(r"^def check\b", test, re.MULTILINE))
+    whole = test
+    if calls:  # the program's own function may be called check
+        renamed = re.sub(r"^def check\(", "def check_candidate(", test.rstrip(), flags=re.MULTILINE)
+        whole = f"{renamed}\n\ncheck_candidate({entry})\n"
+    return fields_of(read_module(whole, entry, apart), module_of_check(test, entry, calls))
+
+
+def fields_of(golden: Golden, module: str = "") -> dict[str, Any]:
+    """Return what golden tests give a problem; `module` takes the place of their test module."""
+    return {
+        "cases": golden.cases,
+        "compare": golden.compare,
+        "atol": golden.atol,
+        "test_module": golden.test_module and (module or golden.test_module),
+    }
+
+
+def module_of_check(test: str, entry: str, calls: bool) -> str:
+    """Return a test text as a test module for pytest.
+
+    Args:
+        test: The text.
+        entry: The function.
+        calls: Whether the text defines `check(candidate)`, which is to be called; otherwise it asserts at once.
+    """
+    if not calls:
+        return (
+            f"import solution\n\n\ndef test_program():\n    exec({test!r}, dict(vars(solution)))\n"
+        )
+    return (
+        f"from solution import *\n\n{test.strip()}\n\n\ndef test_check():\n    import solution\n\n"
+        f"    check(vars(solution)[{entry!r}])\n"
+    )
+
+
+def convert(row: Row) -> Problem:
+    """Return the problem of a row of HumanEval+ or MBPP+, in the files' layout or in that of EvalPlus's releases.
+
+    Raises:
+        TypeError: A field has the wrong type.
+        ValueError: A field has a value that cannot be used.
+    """
+    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
+    prompt, source, reference = text_of(row, "prompt"), "humaneval+", ""
+    task_id = text_of(row, "task_id").replace("Mbpp/", "MBPP/", 1)  # the releases' name
+    released = all(row.fields.get(name) is not None for name in _RELEASE)
+    test = "" if released else text_of(row, "test")
+    if re.search(definition_of(entry), solution, re.MULTILINE):
+        entry = called_by(test, solution, entry)
+        imports = str(row.fields.get("imports") or "")
+        description = str(row.fields.get("description") or "") or prompt
+        prompt = prompt_of(signature_of(solution, entry), description, imports=imports)
+        source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
+    tests = _released(row, entry, source) if released else read_test(test, entry)
+    return Problem(
+        task_id=task_id,
+        prompt=prompt,
+        entry_point=entry,
+        reference=reference or prompt + solution,
+        contract=contract_of(task_id, row.fields.get("contract")),
+        metadata=origin(row, source, "test"),
+        **tests,
+    )
+
+
+def _released(row: Row, entry: str, source: str) -> Mapping[str, Any]:
+    """Return the tests of EvalPlus's own columns: inputs, whose results the reference says."""
+    inputs: list[list[Any]] = []
+    for name in _RELEASE:
+        given = row.fields[name]
+        if not isinstance(given, list):
+            raise TypeError(f"Expect {name!r} to be a list of inputs, actually: {show(given)}")
+        inputs += deserialized(str(row.fields["task_id"]), given) if source == "mbpp+" else given
+    atol = row.fields.get("atol") or 0.0
+    if isinstance(atol, bool) or not isinstance(atol, (int, float)):
+        raise TypeError(f"Expect 'atol' to be a number, actually: {show(atol)}")
+    compare: Compare = "equal"
+    if source == "mbpp+":
+        compare = "set" if entry in _SETS else "not-none" if entry in _NOT_NONE else "equal"
+    return {
+        "cases": cases_of(inputs, None),
+        "compare": compare,
+        "atol": float(atol),
+        "checker": ROOT if entry == "find_zero" and source == "humaneval+" else "",
+        "base": len(row.fields[_RELEASE[0]]),
+    }
+
+
+def called_by(test: str, solution: str, entry: str) -> str:
+    """Return the function that a test calls; some rows name a helper of the program instead."""
+    called = re.search(r"\b([^\W\d]\w*)\(\*inp\)", test)
+    found = called is not None and re.search(definition_of(called[1]), solution, re.MULTILINE)
+    return called[1] if called is not None and found else entry

@@ -1,0 +1,180 @@
+r"""Golden tests that are text -> cases, and what is left of them.
+
+Statements and test modules are read by `codea1_env.reading.golden`; for files from outside that happens in the analysis
+process. What cannot be data becomes a test module, which runs whole with the program.
+
+    >>> found = read_statements(["assert double(2) == 4", "assert double(2) > 3"], "double")
+    >>> found.cases, found.reasons
+    ((Case(args=(2,), kwargs={}, expected=4),), ('does not say what a call returns',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from codea1_env.compare import Compare
+from codea1_env.reading.golden import GoldenCase, golden_cases, pytest_cases
+from codea1_env.sandbox import AnalysisError, Case, default_sandbox, equal
+
+Ask = Callable[..., Any]
+"""Calls a function that reads text: here, or in the analysis process."""
+
+
+def here(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Read text of ours in this process."""
+    return function(*arguments)
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Read hostile text in the analysis process."""
+    return default_sandbox().analyse(function, *arguments)
+
+
+class Golden(NamedTuple):
+    """What golden tests say."""
+
+    cases: tuple[Case, ...] = ()
+    compare: Compare = "equal"
+    atol: float = 0.0
+    test_module: str = ""
+    """A test module of what is no data; "" if all is."""
+    reasons: tuple[str, ...] = ()
+    """Why that is none."""
+
+
+def read_statements(tests: Sequence[str], entry_point: str, ask: Ask = here) -> Golden:
+    """Read tests that are statements, each on its own.
+
+    Args:
+        tests: The texts.
+        entry_point: `f` or `Solution.f`.
+        ask: Where texts are read.
+    """
+    if not tests:
+        return Golden()
+    try:
+        rows: list[tuple[list[GoldenCase], str | None]] = ask(
+            golden_cases, list(tests), entry_point
+        )
+    except AnalysisError as error:
+        rows = [([], str(error)) for _ in tests]
+    rule, tolerance = _rule([case for cases, reason in rows if reason is None for case in cases])
+    found: list[Case] = []
+    left: list[str] = []
+    reasons: list[str] = []
+    set_up: list[str] = []
+    for test, (cases, reason) in zip(tests, rows, strict=True):
+        reason = reason or next(filter(None, (_why_not(c, rule, tolerance) for c in cases)), None)
+        if reason is not None:
+            left.append("\n".join([*set_up, test]))
+            reasons.append(reason)
+        elif cases:
+            found += map(_case, cases)
+        elif test.strip():  # names and imports for those behind it
+            set_up.append(test)
+    if set_up and not (found or left):
+        left, reasons = ["\n".join(set_up)], ["asserts nothing"]
+    module = module_of(left) if left else ""
+    return Golden(tuple(found), rule, tolerance, module, tuple(dict.fromkeys(reasons)))
+
+
+def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
+    r"""Read a test module, which is data as a whole or not at all.
+
+    Args:
+        text: A module for pytest or unittest, or one that asserts when it is run.
+        entry_point: `f` or `Solution.f`.
+        ask: Where texts are read.
+
+    Example:
+        >>> read_module("from solution import f\ndef test_a():\n    assert f(2) == 4", "f").cases
+        (Case(args=(2,), kwargs={}, expected=4),)
+    """
+    try:
+        cases, unread = ask(pytest_cases, text, entry_point)
+    except AnalysisError as error:
+        return Golden(test_module=text, reasons=(str(error),))
+    rule, tolerance = _rule(cases)
+    reasons = [reason for reason, _ in unread]
+    reasons += filter(None, (_why_not(case, rule, tolerance) for case in cases))
+    if reasons or not cases:
+        why = tuple(dict.fromkeys(reasons)) or ("asserts nothing",)
+        return Golden(test_module=text, reasons=why)
+    return Golden(tuple(map(_case, cases)), rule, tolerance)
+
+
+def module_of(tests: Sequence[str]) -> str:
+    r"""Return a test module of texts, each of which is run with all names of the program.
+
+    Example:
+        >>> print(module_of(["assert f(2).x == 4"]))
+        import solution
+        <BLANKLINE>
+        <BLANKLINE>
+        def run(text):
+            exec(text, dict(vars(solution)))
+        <BLANKLINE>
+        <BLANKLINE>
+        def test_1():
+            run('assert f(2).x == 4')
+        <BLANKLINE>
+    """
+    parts = ["import solution", "def run(text):\n    exec(text, dict(vars(solution)))"]
+    parts += [f"def test_{number}():\n    run({test!r})" for number, test in enumerate(tests, 1)]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _case(found: GoldenCase) -> Case:
+    return Case(tuple(found[0]), found[1], found[2])
+
+
+def _rule(cases: Sequence[GoldenCase]) -> tuple[Compare, float]:
+    """Return the rule and the tolerance of all cases together."""
+    through = {case[5] for case in cases}
+    if through == {"set"}:
+        return "set", 0.0
+    with_floats = [case for case in cases if _has_float(case[2])]
+    stated = [_tolerance(case) for case in with_floats]
+    if stated and None not in stated:
+        largest = max(filter(None, stated), default=0.0)
+        return "equal", largest if largest > _DEFAULT else 0.0
+    return "equal", 0.0
+
+
+_DEFAULT = 1e-6
+
+
+def _why_not(case: GoldenCase, rule: Compare, tolerance: float) -> str | None:
+    """Why a case cannot be compared by the rule of all."""
+    stated, through = _tolerance(case), case[5]
+    if through not in ("", "int") and rule != through:
+        return f"says what {through}(...) of the returned value is"
+    if stated is not None and stated > max(tolerance, _DEFAULT):
+        return "states a tolerance that other tests do not state"
+    return None
+
+
+def _tolerance(case: GoldenCase) -> float | None:
+    """Return the absolute tolerance that a test states for its value; None if it states none."""
+    expected, absolute, relative = case[2:5]
+    if absolute is None and relative is None:
+        return None
+    size = max((abs(each) for each in _numbers(expected)), default=0.0)
+    return max(absolute or 0.0, (relative or 0.0) * size)
+
+
+def _numbers(value: Any) -> list[float]:
+    if type(value) in (int, float):
+        return [value] if equal(value, value) and abs(value) < float("inf") else []
+    if type(value) is dict:
+        value = list(value.values())
+    return [n for each in value for n in _numbers(each)] if type(value) in (list, tuple) else []
+
+
+def _has_float(value: Any) -> bool:
+    if type(value) is dict:
+        value = list(value.values())
+    if type(value) in (list, tuple):
+        return any(map(_has_float, value))
+    return type(value) is float

@@ -1,0 +1,142 @@
+"""What the names of a text stand for, as far as statements bind them to literals and calls."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any
+
+from codea1_env.sandbox.inside.analysis.literals import (
+    UNKNOWN,
+    LiteralMeter,
+    NotLiteralError,
+    read,
+)
+
+from .functions import PURE_METHODS, are_skipped
+from .predictions import ENTRY_POINT, INSTANCE, SKIPPED, Call, Conditions, Names
+
+PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
+"""Functions of Python that change no argument."""
+
+
+class Bindings:
+    """Binds names, and forgets them where code that cannot be read may change them."""
+
+    def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool) -> None:
+        self._meter = meter
+        self._conditions = Conditions(entry_point, meter, strict)
+
+    def _assign(self, node: Any, names: Names) -> None:
+        if node.value is None:
+            return
+        targets = node.targets if type(node) is ast.Assign else [node.target]
+        if are_skipped([node.value], names, self._meter):
+            value: Any = SKIPPED
+        else:
+            value = self._value(node.value, names)
+        for target in targets:
+            self._bind(target, value, names)
+
+    def _value(self, node: ast.expr, names: Names) -> Any:
+        if self._conditions.is_function(node, names):
+            return ENTRY_POINT
+        if self._conditions.is_instance(node, names):
+            return INSTANCE
+        if type(node) is ast.Name:  # the same object under another name
+            return names.get(node.id, UNKNOWN)
+        try:
+            call = self._conditions.call(node, names)
+            if call is not None:
+                return call
+        except NotLiteralError as error:
+            self._forget(node, names)
+            return Call([], {}, str(error))
+        try:
+            return read(node, names, self._meter)
+        except NotLiteralError:
+            if type(node) is ast.Tuple:  # a, b = f(1), 2
+                return tuple([self._value(each, names) for each in node.elts])
+            self._forget(node, names)
+            return UNKNOWN
+
+    def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
+        if type(target) is ast.Name:
+            names[target.id] = value
+        elif type(target) in (ast.Tuple, ast.List):
+            parts = target.elts  # type: ignore[attr-defined]
+            self._meter.work(len(parts))
+            fits = type(value) in (list, tuple, str) and len(value) == len(parts)
+            fits = fits and not any(type(part) is ast.Starred for part in parts)
+            items = list(value) if fits else [UNKNOWN] * len(parts)
+            for part, item in zip(parts, items, strict=True):
+                self._bind(part, item, names)
+        elif type(target) is ast.Attribute and type(target.value) is ast.Name:
+            names[f"{target.value.id}.{target.attr}"] = value
+        else:
+            self._forget(target, names)
+
+    def _augmented(self, node: Any, names: Names) -> None:
+        target = node.target
+        if type(target) is not ast.Name or target.id not in names:
+            self._forget(target, names)
+            return
+        total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
+        try:
+            value = read(total, names, self._meter)
+        except NotLiteralError:
+            value = UNKNOWN
+        self._meter.work(self._size(names))
+        forget_object(names[target.id], names)
+        names[target.id] = value
+
+    def _forget(self, node: ast.AST, names: Names) -> None:
+        """Names that a piece of code may change have no known value any more."""
+        for each in self._conditions.walk(node):
+            if type(each) is ast.Call:
+                self._forget_call(each, names)
+            elif isinstance(getattr(each, "ctx", None), (ast.Store, ast.Del)):
+                if type(each) is ast.Name:
+                    names[each.id] = UNKNOWN
+                elif type(each) in (ast.Attribute, ast.Subscript):
+                    self._forget_base(each.value, names)  # type: ignore[attr-defined]
+
+    def _forget_call(self, node: Any, names: Names) -> None:
+        if self._conditions.is_function(node.func, names):
+            return
+        if type(node.func) is ast.Attribute:
+            if node.func.attr in PURE_METHODS:
+                return
+            self._forget_base(node.func.value, names)
+            if node.func.attr.lower().startswith("assert"):
+                return
+        elif type(node.func) is ast.Name and node.func.id in PURE:
+            return
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            self._forget_base(argument, names)
+
+    def _forget_base(self, node: ast.AST, names: Names) -> None:
+        key = ""
+        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                key = f"{node.value.id}.{node.attr}"
+                if key in names:
+                    break
+            node = node.value
+        else:
+            key = node.id if isinstance(node, ast.Name) else ""
+        if key in names:
+            self._meter.work(self._size(names))
+            forget_object(names[key], names)
+
+    @staticmethod
+    def _size(names: Names) -> int:
+        """Return what it costs to copy or search names; much less than following code does."""
+        return 1 + len(names) // 8
+
+
+def forget_object(value: Any, names: Names) -> None:
+    """Every name of an object that may have changed."""
+    if type(value) in (list, dict, set):
+        for name in [each for each, bound in names.items() if bound is value]:
+            names[name] = UNKNOWN

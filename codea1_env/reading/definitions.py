@@ -1,0 +1,170 @@
+"""Whether code defines a function, and completions of a prompt that has begun it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+
+from .chunks import PARSE_ERRORS, Chunk, chunks, parse
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CODE = (
+    *_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign, ast.If, ast.Try, ast.With,
+    ast.For, ast.While,
+)  # fmt: skip
+_NO_FUNCTION = (
+    ast.Constant, ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Dict, ast.Set,
+    ast.JoinedStr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await,
+)  # fmt: skip
+_LONGEST_BODY = 20_000
+"""Of a body that is completed."""
+_FENCE = re.compile(r"^[ \t]*+(?:```|~~~)[^\n]*+$", re.MULTILINE)
+
+
+def code_in(text: str) -> list[Chunk]:
+    """Return the parts of a text that are code, without the prose between them."""
+    return [
+        chunk
+        for chunk in chunks(text)
+        if chunk.body and not chunk.removed and all(map(_is_code, chunk.body))
+    ]
+
+
+def _is_code(node: ast.stmt) -> bool:
+    """Whether a statement is meant as code: words of prose are Python expressions, too."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+    return isinstance(node, _CODE) or (isinstance(node, ast.AnnAssign) and node.value is not None)
+
+
+def is_word(node: ast.stmt) -> bool:
+    """Whether a statement is a word of prose: it does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, (ast.Name, ast.Tuple))
+
+
+def defines(code: str, name: str) -> bool:
+    r"""Whether code defines a function or class, more of it than a header or a stub.
+
+    Example:
+        >>> [defines(code, "f") for code in ("def f(): return 1", "def f():\n    ...", "f = f(4)", "def f():")]
+        [True, False, False, False]
+    """
+    body = parsed(code)
+    if body is None:
+        return any(_in_part(part.text, part.body, name) for part in chunks(code))
+    return any(_defines(node, name) for node in body)
+
+
+def _in_part(text: str, body: list[ast.stmt], name: str) -> bool:
+    if body:
+        return any(_defines(node, name) for node in body)
+    # A definition with a fault in it is one all the same: whoever wrote it meant it.
+    head = re.match(rf"\s*(?:@[^\n]*\n\s*)*(?:async\s+)?(def|class)\s+{re.escape(name)}\b", text)
+    if head is None:
+        return re.match(rf"{re.escape(name)}\s*=\s*lambda\b", text) is not None
+    lines = [line.strip() for line in text[head.end() :].split("\n")[1:]]
+    return any(line and line[0] != "#" and line not in ("...", "pass") for line in lines)
+
+
+def _defines(node: ast.stmt, name: str) -> bool:
+    if isinstance(node, _FUNCTIONS):
+        return node.name == name and not _is_stub(node)
+    if isinstance(node, ast.ClassDef):
+        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+        return node.name == name and (not methods or not all(map(_is_stub, methods)))
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        bound = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}  # fmt: skip
+        return name in bound and _may_be_function(node.value, name)
+    if isinstance(node, (ast.If, ast.Try, ast.With)):
+        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+        return any(_defines(each, name) for each in inner)
+    return False
+
+
+def _may_be_function(value: ast.expr | None, name: str) -> bool:
+    if value is None or isinstance(value, _NO_FUNCTION):
+        return False
+    is_use = any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+    return isinstance(value, ast.Lambda) or not is_use
+
+
+def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function does nothing: `...`, `pass`, a docstring, `raise NotImplementedError`."""
+    return all(map(_says_nothing, node.body))
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Raise):
+        kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return isinstance(kind, ast.Name) and kind.id == "NotImplementedError"
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or isinstance(node, ast.Pass)
+
+
+def completion(answer: str, blocks: list[str], prompt: str, name: str) -> str | None:
+    """Return the function that a prompt begins, with its body from an answer; None if there is no such body.
+
+    The body may stand before a closing fence, or before prose. It may be indented otherwise than the prompt is, and
+    its first line not at all.
+
+    Args:
+        answer: Any text.
+        blocks: The code in its fences.
+        prompt: Text that may hold the head of the function, with or without a docstring.
+        name: The function.
+    """
+    if re.search(rf"^(?:async +)?def +{re.escape(name)}\b", prompt, re.MULTILINE) is None:
+        return None
+    head = prompt.rstrip()
+    for text in (_FENCE.split(answer, maxsplit=1)[0], *reversed(blocks[-4:])):
+        for body, rest in _bodies(text):
+            least = _indentation(body)
+            plain = [line[least:] for line in body]
+            leads = (" " * least, "    ", "  ", "\t") if least else ("    ", "  ", "\t")
+            if not _returns("\n".join(plain)):
+                continue
+            for lead in dict.fromkeys(leads):
+                shifted = "\n".join(f"{lead}{line}" if line else "" for line in plain)
+                code = f"{head}\n{shifted}\n"
+                if parsed(code) is not None:
+                    return "\n".join([code, *(part.text for part in code_in(rest))])
+    return None
+
+
+def _bodies(text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield lines with which a text begins that may be a body, and the text behind them."""
+    lines = text.strip("\n").split("\n")
+    if not lines[0].strip() or len(text) > _LONGEST_BODY:
+        return
+    inner = lines[1:]
+    end = next((i for i, line in enumerate(inner) if line[:1] not in ("", " ", "\t")), len(inner))
+    rest = "\n".join(inner[end:])
+    if lines[0][0] in " \t":
+        yield lines[: end + 1], rest
+        return
+    if end:  # what was taken from the answer's ends was its indentation, too
+        yield [" " * _indentation(inner[:end]) + lines[0], *inner[:end]], rest
+    yield lines, ""
+    yield lines[: next((i for i, line in enumerate(lines) if not line.strip()), len(lines))], ""
+
+
+def _indentation(lines: list[str]) -> int:
+    return min((len(each) - len(each.lstrip()) for each in lines if each.strip()), default=0)
+
+
+def _returns(code: str) -> bool:
+    body = parsed(code)
+    kinds = {type(each) for node in body or () for each in ast.walk(node)}
+    return not kinds.isdisjoint((ast.Return, ast.Raise, ast.Yield, ast.YieldFrom))
+
+
+@functools.lru_cache(maxsize=4)  # one program is looked at several times in a row
+def parsed(code: str) -> list[ast.stmt] | None:
+    """Return the statements of code, which nobody may change; None if it is no Python."""
+    try:
+        return parse(code)
+    except PARSE_ERRORS:
+        return None

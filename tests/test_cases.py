@@ -1,0 +1,457 @@
+"""Problems as data: statements that become cases, rules of comparison, checkers, values that the reference says."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import json
+import pickle
+from typing import Any
+
+import pytest
+from problem_rows import LAYOUTS, OWN, judged
+
+from codea1_env.compare import check_outputs
+from codea1_env.evaluation.program_verdicts import judge_program, run_reference
+from codea1_env.problem_sets.evalplus import ROOT, read_template
+from codea1_env.problem_sets.expected import NoValueError
+from codea1_env.problem_sets.golden import read_module, read_statements
+from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.literal_lists import read_list
+from codea1_env.problem_sets.rows import Row
+from codea1_env.problem_sets.schemas import row_of, to_problem
+from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems, register_source
+from codea1_env.sandbox import UNKNOWN, Case, Limits, Sandbox
+
+
+def problem_with(
+    *cases: Case, reference: str = "def f(*xs): return xs[0]", **fields: Any
+) -> Problem:
+    return Problem("p", "def f(*xs):", "f", reference, cases=cases, **fields)
+
+
+def passes(problem: Problem, code: str, sandbox: Sandbox) -> list[bool]:
+    return [each.passed for each in judged(problem, code, sandbox)]
+
+
+# Statements
+
+
+def test_statements_are_a_view_of_the_cases() -> None:
+    problem = problem_with(
+        Case(([1, (2,)],), {"by": {"a": 1.5}}, {1, 2}),
+        Case((1,)),
+        Case(("x" * 30_000,), {}, 1),
+        Case((float("inf"),), {}, None),
+    )
+    texts = (
+        "assert f([1, (2,)], by={'a': 1.5}) == {1, 2}",
+        "assert f(float('inf')) == None",
+    )
+    view = problem.tests
+    assert view == texts
+    assert texts == view
+    assert (len(view), view[0], view[-1], view[:1], list(view)) == (
+        2,
+        texts[0],
+        texts[1],
+        texts[:1],
+        [*texts],
+    )
+    assert repr(view) == repr(texts)
+    assert view != texts[:1]
+    assert pickle.loads(pickle.dumps(view)) == copy.deepcopy(view) == view
+    assert texts[0] in view
+    assert problem_with(Case((1,), {}, 1), compare="set").tests == ()
+    assert problem_with(Case((1,), {}, 1), checker=ROOT).tests == ()
+
+
+def test_statements_that_are_handed_in_take_the_place_of_cases() -> None:
+    problem = Problem(**OWN)
+    assert dataclasses.replace(problem, task_id="other").cases == problem.cases
+    other = dataclasses.replace(problem, tests=["assert double(5) == 10"])
+    assert other.cases == (Case((5,), {}, 10),)
+    assert dataclasses.replace(problem, cases=()).tests == ()
+    assert dataclasses.replace(other, tests=problem.tests).cases == other.cases, "a view is ignored"
+
+
+@pytest.mark.parametrize(
+    ("tests", "cases", "left"),
+    [
+        (["x = 3", "assert f(x) == x"], 1, 0),
+        (["import math", "assert f(2) == 4"], 1, 0),
+        (["assert f(2) == 4", "assert f(2) > 3", "assert f(3) == 9"], 2, 1),
+        (["assert f(2) == 4 and f(3) > 1"], 0, 1),
+        (["assert f("], 0, 1),
+        (["assert True"], 0, 1),
+        (["x = 1"], 0, 1),
+        ([" "], 0, 0),
+        (["assert set(f(2)) == {1}", "assert set(f(3)) == {2}"], 2, 0),
+        (["assert set(f(2)) == {1}", "assert f(3) == [2]"], 1, 1),
+        (["assert sorted(f(2)) == [1]"], 0, 1),
+    ],
+)
+def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, left: int) -> None:
+    found = read_statements(tests, "f")
+    assert (len(found.cases), found.test_module.count("def test_")) == (cases, left)
+    assert bool(found.reasons) == bool(left)
+    ast.parse(found.test_module)
+
+
+@pytest.mark.parametrize(
+    ("tests", "atol", "left"),
+    [
+        (["import math", "assert math.isclose(f(1), 0.5, rel_tol=1e-9)"], 0.0, 0),
+        (["assert abs(f(1) - 1000000.0) < 0.01"], 0.01, 0),
+        (["assert abs(f(1) - 1000000.0) < 0.01", "assert f(2) == 1"], 0.01, 0),
+        (["assert abs(f(1) - 1000000.0) < 0.01", "assert f(2) == 1.5"], 0.0, 1),
+        (["import pytest", "assert f(1) == pytest.approx(2000.0, rel=1e-3)"], 2.0, 0),
+        (["assert abs(f(1) - 1.0) < 0.01", "assert abs(f(2) - 2.0) < 0.001"], 0.01, 0),
+    ],
+)
+def test_tolerances_that_tests_state(tests: list[str], atol: float, left: int) -> None:
+    found = read_statements(tests, "f")
+    assert (found.atol, found.test_module.count("def test_")) == (pytest.approx(atol), left)
+
+
+def test_a_module_is_data_as_a_whole_or_not_at_all() -> None:
+    one = "from solution import f\ndef test_a():\n    assert f(2) == 4\n"
+    assert read_module(one, "f").cases == (Case((2,), {}, 4),)
+    two = f"{one}def test_b():\n    assert f(3) > 1\n"
+    assert read_module(two, "f") == ((), "equal", 0.0, two, ("does not say what a call returns",))
+
+
+def test_rows_of_cases(sandbox: Sandbox) -> None:
+    row = {
+        **OWN,
+        "tests": [],
+        "cases": [{"args": [2], "expected": 4}, {"kwargs": {"x": 3}, "expected": 6}, {"args": [5]}],
+    }
+    problem = to_problem(Row(row, "here"))
+    assert problem.cases == (Case((2,), {}, 4), Case((), {"x": 3}, 6), Case((5,), {}, UNKNOWN))
+    assert passes(problem, problem.reference, sandbox) == [True] * 3
+    assert passes(problem, "def double(x): return 2 * x if x < 5 else 0", sandbox) == [
+        True,
+        True,
+        False,
+    ]
+    assert to_problem(Row(json.loads(json.dumps(row_of(problem))), "here")) == problem
+    tuples = dataclasses.replace(problem, cases=(Case(((1,),), {}, UNKNOWN),))
+    with pytest.raises(ValueError, match="a case that is a statement or JSON"):
+        row_of(tuples)
+
+
+# Comparison
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected", "right", "wrong"),
+    [
+        ({}, 1.0, ["1.0", "1", "1.0000001", "True"], ["1.1", "'1.0'", "None"]),
+        ({}, 1, ["1", "1.0"], ["1.0000001", "'1'"]),
+        ({"atol": 0.01}, 1.0, ["1.009"], ["1.02"]),
+        ({"compare": "set"}, [1, 2], ["(2, 1)", "[2, 1, 1]", "{1, 2}"], ["[1]", "3", "[[1], 2]"]),
+        ({"compare": "not-none"}, True, ["0", "False", "object()"], ["None"]),
+        ({"compare": "not-none"}, False, ["None"], ["0", "True"]),
+        ({"compare": "exact"}, [0.3], ["[0.3]", "(0.3,)"], ["[0.1 + 0.2]"]),
+    ],
+)  # fmt: skip
+def test_rules(
+    fields: dict[str, Any], expected: Any, right: list[str], wrong: list[str], sandbox: Sandbox
+) -> None:
+    problem = problem_with(Case((0,), {}, expected), **fields)
+    for expression, passed in [
+        *((each, True) for each in right),
+        *((each, False) for each in wrong),
+    ]:
+        assert passes(problem, f"def f(x): return {expression}", sandbox) == [passed], expression
+
+
+CHECKER = """
+def check(args, output, expected):
+    low, high = args
+    if output == "raise":
+        raise ValueError("odd")
+    if output == "loop":
+        while True: pass
+    if output == "none":
+        return None
+    return type(output) is int and low <= output <= high
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "passed", "message"),
+    [
+        ("3", True, ""),
+        ("9", False, "the problem's checker says that the output is wrong"),
+        ("'raise'", False, "the checker gave no answer: error, ValueError: odd"),
+        ("'loop'", False, "the checker gave no answer: timeout"),
+        ("'none'", False, "the checker returned NoneType, not True or False"),
+        ("object()", False, "object"),
+        ("1 / 0", False, "ZeroDivisionError"),
+    ],
+)
+def test_checkers(value: str, passed: bool, message: str, sandbox: Sandbox) -> None:
+    problem = problem_with(Case((1, 5), {}, 3), checker=CHECKER)
+    (result,) = judged(problem, f"def f(low, high): return {value}", sandbox)
+    assert (result.passed, result.judged) == (passed, "outside")
+    assert message in result.message
+
+
+def test_a_checker_sees_plain_data_and_shares_no_process(sandbox: Sandbox) -> None:
+    checker = "def check(args, output, expected):\n    import sys\n    return 'trace' not in vars(sys) and args == (1,)"
+    code = (
+        "import sys\nsys.trace = True\nclass Yes(int):\n    def __eq__(self, other): return True\n"
+        "def f(x):\n    return Yes(x)"
+    )
+    problem = problem_with(Case((1,), {}, 1), checker=checker)
+    assert passes(problem, "import sys\nsys.trace = True\ndef f(x): return x", sandbox) == [True]
+    assert passes(problem, code, sandbox) == [False]
+
+
+def test_a_checker_of_programs_that_print(sandbox: Sandbox) -> None:
+    """Of two numbers, any digit that is not their sum: LiveCodeBench's issue 106."""
+    checker = (
+        "def check(stdin, output, expected):\n    a, b = map(int, stdin.split())\n"
+        "    return output.strip().isdigit() and 0 <= int(output) < 10 and int(output) != a + b"
+    )
+    row = {
+        "task_id": "field/other_sum", "prompt": "Any digit that is not A + B.", "entry_point": "main",
+        "reference": "a, b = map(int, input().split())\nprint(0 if a + b != 0 else 1)\n", "checker": checker,
+        "stdin_tests": [{"stdin": "2 5\n", "stdout": "0\n"}, {"stdin": "0 0\n", "stdout": "1\n"}],
+    }  # fmt: skip
+    problem = to_problem(Row(row, "here"))
+    right = "a, b = map(int, input().split())\nprint(9 if a + b < 9 else 0)"
+    assert passes(problem, right, sandbox) == [True, True]
+    assert passes(problem, "print(7)", sandbox) == [False]
+    exact = dataclasses.replace(problem, checker="")
+    assert passes(exact, right, sandbox) == [False]
+
+
+def test_printed_decimals_within_a_tolerance(sandbox: Sandbox) -> None:
+    tests = [{"stdin": "3", "stdout": "0.333333333333"}]
+    row = {
+        **OWN,
+        "entry_point": "main",
+        "reference": "print(1 / int(input()))",
+        "tests": [],
+        "stdin_tests": tests,
+    }
+    loose = to_problem(Row({**row, "compare": "lines", "atol": 1e-6}, "here"))
+    assert passes(loose, "print(f'{1 / int(input()):.6f}')", sandbox) == [True]
+    assert passes(
+        dataclasses.replace(loose, atol=0.0), "print(f'{1 / int(input()):.6f}')", sandbox
+    ) == [False]
+    with pytest.raises(ValueError, match="'lines' where programs print"):
+        dataclasses.replace(loose, compare="set")
+
+
+def test_checkers_that_fail_on_the_reference_exclude_the_problem(sandbox: Sandbox) -> None:
+    problem = problem_with(
+        Case((1,), {}, 1), checker="def check(args, output, expected): return output"
+    )
+    run = run_reference(problem, sandbox)
+    assert run.fault == "its checker is wrong: the checker returned int, not True or False"
+    assert judge_program(problem, "def f(x): return True", run, sandbox).outcome == "excluded"
+    assert check_outputs("def check(", [((1,), 1, 1)], sandbox)[0].message.startswith(
+        "the checker gave no answer"
+    )
+
+
+# Values that the reference says
+
+
+def test_the_reference_is_asked_for_unknown_values(sandbox: Sandbox) -> None:
+    problem = problem_with(*(Case((n,)) for n in range(20)), Case((1,), {}, 1))
+    assert passes(problem, problem.reference, sandbox) == [True] * 21
+    assert passes(problem, "def f(x): return min(x, 18)", sandbox) == [True] * 19 + [False, True]
+    assert problem.tests == ("assert f(1) == 1",)
+
+
+def test_a_reference_without_a_value_is_a_fault(sandbox: Sandbox) -> None:
+    problem = problem_with(Case((1,)), Case((0,)), reference="def f(x): return 1 // x")
+    with pytest.raises(NoValueError, match="no value for case 2: error, ZeroDivisionError"):
+        submit_to_tests(problem, "def f(x): return 1", Limits(), sandbox).result()
+    assert "no value for case 2" in run_reference(problem, sandbox).fault
+    broken = dataclasses.replace(problem, reference="def f(")
+    assert "syntax_error" in run_reference(broken, sandbox).fault
+    with pytest.raises(ValueError, match="Expect a reference where cases have no expected value"):
+        dataclasses.replace(problem, reference="")
+
+
+def test_values_too_large_to_be_sent_are_compared_by_a_digest(sandbox: Sandbox) -> None:
+    reference = "def f(n): return ['word', 1.5] * n"
+    problem = problem_with(Case((9_000_000,)), Case((1,)), reference=reference)
+    assert passes(problem, reference, sandbox) == [True, True]
+    for code in (
+        "def f(n): return ['word', 1.5] * (n - 1) + ['word', 2.5]",
+        "def f(n): return tuple(['word', 1.5] * n)",
+        "def f(n): return 1",
+        "def f(n): return ['word', 1.5] if n == 1 else 1 / 0",
+    ):
+        assert passes(problem, code, sandbox)[0] is False
+
+
+# Layouts
+
+TEMPLATE = """
+def is_floats(x) -> bool:
+    return isinstance(x, float)
+
+
+def assertion(out, exp, atol):
+    exact_match = out == exp
+
+    if atol == 0 and is_floats(exp):
+        atol = 1e-6
+    if not exact_match and atol != 0:
+        assert np.allclose(out, exp, rtol=1e-07, atol=atol)
+    else:
+        assert exact_match
+
+
+def check(candidate):
+    inputs = INPUTS
+    results = RESULTS
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(candidate(*inp), exp, ATOL)
+"""
+
+
+def template(inputs: str, results: str, atol: str = "0") -> str:
+    return TEMPLATE.replace("INPUTS", inputs).replace("RESULTS", results).replace("ATOL", atol)
+
+
+def test_the_template_of_evalplus() -> None:
+    found = read_template(template("[[1, (2,)], ['a', {'b': inf}]]", "[None, {1}]", "1e-06"))
+    assert found == (
+        (Case((1, (2,)), {}, None), Case(("a", {"b": float("inf")}), {}, {1})),
+        "equal",
+        1e-6,
+        "",
+    )
+    weaker = template("[[1]]", "[1]").replace("assert exact_match", "assert True")
+    assert read_template(weaker) is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "results", "message"),
+    [
+        ("[[1], [2]]", "[1]", "Expect one result for each input, actually 1 results for 2 inputs"),
+        ("[[1]]", "[1, 2]", "actually 2 results for 1 inputs"),
+        ("[1]", "[1]", "Expect input 1 to be a list of arguments, actually: int 1"),
+        ("[[f()]]", "[1]", "is a call"),
+        ("[[1], [2]", "[1]", "cannot be parsed"),
+    ],
+)
+def test_lists_that_cannot_be_used_name_the_row(inputs: str, results: str, message: str) -> None:
+    row = {**LAYOUTS["humaneval+ hub"], "test": template(inputs, results)}
+    with pytest.raises(ProblemsError, match=r"set\.jsonl, line 7: ") as caught:
+        to_problem(Row(row, "set.jsonl, line 7"))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "[[1, -2.5e-3, 1e5]]", "[[True, False, None]]", "[['a', \"it's\", 'say \"x\"']]", r"['a\n\'\\', '\x41']",
+     "[(1,), (), (1, 2), [(3)]]", "[{'a': (1, [2])}, {1: 2}, {1, 2}, set()]", "[1_000, 0x1F, .5, 5., 1j]", "['é', b'x', r'\\n']",
+     "['a' 'b']", "[{'\\0(': [1]}]", "[[1,],]", "[- 1, +1]", "['True', '[(', ', ']"],
+)  # fmt: skip
+def test_lists_of_literals(text: str) -> None:
+    expected = eval(text)  # the texts above
+    found = read_list(text)
+    assert found == expected
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    "text", ["[f()]", "[null]", "[NaN]", "(1, 2)", "[1 2]", "[x]", "[" * 100_000, "['a]", "[...]"]
+)
+def test_lists_of_other_things(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_list(text)
+
+
+def released(**changes: Any) -> dict[str, Any]:
+    return {
+        **LAYOUTS["humaneval+ hub"], "contract": "\n    assert x > -9 # $_CONTRACT_$\n", "base_input": [[2], [0]],
+        "plus_input": [[5]], "atol": 0,
+    } | changes  # fmt: skip
+
+
+def test_the_columns_of_evalplus_releases(sandbox: Sandbox) -> None:
+    problem = to_problem(Row(released(), "here"))
+    assert problem.cases == tuple(Case((n,)) for n in (2, 0, 5))
+    assert (problem.base, problem.compare, problem.contract.strip()) == (
+        2,
+        "equal",
+        "assert x > -9 # $_CONTRACT_$",
+    )
+    run = run_reference(problem, sandbox)
+    assert run.fault == ""
+    verdict = judge_program(problem, "def double(x): return min(2 * x, 4)", run, sandbox)
+    assert (verdict.outcome, verdict.base, verdict.judged) == ("fail", True, "outside")
+    assert judge_program(problem, "def double(x): return x", run, sandbox).base is False
+
+
+def test_mbpp_in_evalplus_releases() -> None:
+    row = {
+        "task_id": "Mbpp/2", "prompt": '"""\nShared elements.\n"""\n', "entry_point": "similar_elements",
+        "canonical_solution": "\ndef similar_elements(a, b):\n    return tuple(set(a) & set(b))\n", "contract": "",
+        "base_input": [[[3, 4], [4]]], "plus_input": [[[1], [2]]], "atol": 0, "assertion": "assert ...",
+    }  # fmt: skip
+    problem = to_problem(Row(row, "here"))
+    assert (problem.task_id, problem.compare, problem.base) == ("MBPP/2", "set", 1)
+    assert problem.cases[0] == Case(((3, 4), (4,)))
+    with pytest.raises(
+        ProblemsError,
+        match=r"Expect inputs of the shape that Mbpp/2 has|Expect input 1 to be a list",
+    ):
+        to_problem(Row({**row, "base_input": [3]}, "here"))
+    with pytest.raises(ProblemsError, match="Expect 'plus_input' to be a list of inputs"):
+        to_problem(Row({**row, "plus_input": "[]"}, "here"))
+
+
+def test_inside_verdicts_say_so_and_can_be_forged(sandbox: Sandbox) -> None:
+    """Why nothing of them reaches a reward."""
+    problem = Problem(
+        "p", "def f(x):", "f", "def f(x): return x", ["assert f(1) == 1", "assert f(2) > 1"]
+    )
+    forging = "class Any(int):\n    __eq__ = __gt__ = lambda *_: True\ndef f(x): return Any(x) if x > 1 else x"
+    run = run_reference(problem, sandbox)
+    for code in (problem.reference, f"{problem.reference}\n", forging):
+        verdict = judge_program(problem, code, run, sandbox)
+        assert (verdict.outcome, verdict.judged) == ("pass", "inside")
+    only_cases = dataclasses.replace(problem, test_module="")
+    forged = "class Any(int):\n    __eq__ = lambda *_: True\ndef f(x): return Any(7)"
+    assert (
+        judge_program(only_cases, forged, run_reference(only_cases, sandbox), sandbox).outcome
+        == "unencodable"
+    )
+    wrong = judge_program(problem, "def f(x): return 0", run, sandbox)
+    assert (wrong.outcome, wrong.judged, wrong.message) == (
+        "fail",
+        "outside",
+        "test 1 of 2: returned 0, not 1",
+    )
+
+
+def test_a_program_that_fails_stops_at_the_first_wrong_case(sandbox: Sandbox) -> None:
+    problem = problem_with(*(Case((n,), {}, n) for n in range(50)))
+    result = submit_to_tests(problem, "def f(x): return 3", Limits(), sandbox, stop=True).result()
+    assert len(result.tests) == 1
+
+
+def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None:
+    bad = problem_with(Case((1,), {}, 1), Case((lambda: 1,), {}, 1))
+    assert "case 2 to be plain data" in run_reference(bad, sandbox).fault
+    register_source("no-data", lambda: [bad])
+    with pytest.raises(ProblemsError, match="no-data, problem 1: Expect case 2 to be plain data"):
+        load_problems("no-data")
+
+
+def test_inputs_need_no_reference() -> None:
+    problem = Problem("p", "-", "main", "", stdin_tests=(StdinTest("", "1"),))
+    assert (problem.compare, problem.number_of_tests) == ("equal", 1)

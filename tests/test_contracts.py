@@ -1,0 +1,318 @@
+"""A contract refuses what the problem does not speak of, before the reference is asked."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from codea1_env.oracle import Oracle, Subject, Truth
+from codea1_env.problem_sets.contracts import CALLED, contract_fault, contracted
+from codea1_env.problem_sets.rows import Row
+from codea1_env.problem_sets.schemas import to_problem
+from codea1_env.problem_sets.validate import FindingKind, validate_problems
+from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.reading.calls import literal_calls
+from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.referee import Referee, RefereeConfig, Round
+from codea1_env.responses import Test as Call
+from codea1_env.sandbox import Limits, Sandbox, encoded_arguments
+
+LIMITS = Limits(call_cpu_time=0.3, call_wall_time=3.0)
+HALF = "def f(n, by=2):\n    return n // by\n"
+
+
+def asked(
+    sandbox: Sandbox, contract: str, *calls: tuple, code: str = HALF, name: str = "f", **named
+) -> list[Truth]:
+    """What the oracle says of calls of a reference with a contract."""
+    tests = [
+        Call(encoded_arguments(each, named), b"", f"f({each})", f"{each}", "") for each in calls
+    ]
+    subject = Subject("demo", name, code, contract)
+    [found] = Oracle(sandbox, LIMITS).ask({subject: [tests]}).values()
+    return [found[test.call_text] for test in tests]
+
+
+def test_a_call_outside_the_contract_says_which_assert_refuses_it(sandbox: Sandbox) -> None:
+    contract = "assert n >= 0\nassert n < 9, f'{n} is too large'"
+    inside, below, above = asked(sandbox, contract, (4,), (-4,), (40,))
+    assert inside.source == "2"
+    assert (below.fault, below.reason) == (
+        InvalidReason.OUTSIDE_CONTRACT,
+        "outside the contract: n >= 0",
+    )
+    assert above.reason == "outside the contract: 40 is too large"
+
+
+def test_defaults_and_keywords_are_bound(sandbox: Sandbox) -> None:
+    inside, outside = (
+        asked(sandbox, "assert by == 2 or n == 3", (4,), (3, 3)),
+        asked(sandbox, "assert by == 2", (4,), by=5),
+    )
+    assert [truth.source for truth in inside] == ["2", "1"]
+    assert [truth.fault for truth in outside] == [InvalidReason.OUTSIDE_CONTRACT]
+
+
+@pytest.mark.parametrize("name", ["Solution.f", "Solution.g"])
+def test_methods(sandbox: Sandbox, name: str) -> None:
+    code = (
+        "class Solution:\n"
+        "    def f(self, n): return self.g(n - 9)\n"  # outside, but not a call of the test
+        "    @staticmethod\n    def g(n): return 2 * n\n"
+    )
+    inside, outside = asked(sandbox, "assert n > 0", (5,), (0,), code=code, name=name)
+    assert inside.source in ("-8", "10")
+    assert outside.fault is InvalidReason.OUTSIDE_CONTRACT
+
+
+def test_the_reference_calls_itself_with_anything(sandbox: Sandbox) -> None:
+    code = "def f(n):\n    return 0 if n < 1 else n + f(n - 1)\n"
+    [truth] = asked(sandbox, "assert n > 0", (4,), code=code)
+    assert truth.source == "10"
+
+
+def test_names_of_the_reference_are_not_those_of_the_contract(sandbox: Sandbox) -> None:
+    """Nor does a contract change what the reference gets, or lend it what it imports."""
+    code = (
+        "str = type = len = compile = exec = globals = print\n"
+        "limit = names = text = program = check = contracted = 10**9\n"
+        "def f(xs): return xs\n"
+    )
+    contract = (
+        "import math\nlimit = 3\nassert len(xs) < math.inf\nassert max(xs) < limit\nxs.clear()"
+    )
+    inside, outside = asked(sandbox, contract, ([1, 2],), ([7],), code=code)
+    assert inside.source == "[1, 2]"
+    assert outside.fault is InvalidReason.OUTSIDE_CONTRACT
+    [truth] = asked(sandbox, "import math", (4,), code="def f(n): return math.sqrt(n)")
+    assert truth.fault is InvalidReason.RAISES
+    assert "'math' is not defined" in truth.reason
+
+
+@pytest.mark.parametrize(
+    ("contract", "reason"),
+    [
+        ("assert m > 0", "the contract of the problem fails: NameError: name 'm' is not defined"),
+        ("assert n >", "the contract of the problem fails: SyntaxError: "),
+        ("assert n > 0\x00", "the contract of the problem fails: "),
+        ("assert n[0] > 0", "the contract of the problem fails: TypeError: "),
+        ("raise SystemExit(3)", "the contract of the problem fails: SystemExit: 3"),
+        ("while n: pass", "takes too long on the reference: "),
+    ],
+)
+def test_a_broken_contract_is_a_reason_and_no_crash(
+    sandbox: Sandbox, contract: str, reason: str
+) -> None:
+    [truth] = asked(sandbox, contract, (4,))
+    assert truth.reason.startswith(reason)
+    assert truth.fault in (InvalidReason.RAISES, InvalidReason.TIMEOUT)
+    assert not truth.reply
+
+
+def test_a_looping_contract_is_named(sandbox: Sandbox) -> None:
+    [truth] = asked(sandbox, "while n: pass", (4,))
+    assert "contract" in truth.reason
+
+
+def test_arguments_that_do_not_fit_are_refused_by_the_reference(sandbox: Sandbox) -> None:
+    [truth] = asked(sandbox, "assert n > 0", (1, 2, 3))
+    assert truth.fault is InvalidReason.RAISES
+    assert "TypeError" in truth.reason
+    assert "contract" not in truth.reason
+
+
+def test_no_contract_changes_nothing() -> None:
+    assert contracted(HALF, "f", " \n") == (HALF, "f")
+    code, name = contracted(HALF, "f", "assert n")
+    assert code.startswith(HALF)
+    assert name == CALLED
+
+
+def test_a_contract_as_evalplus_indents_it(sandbox: Sandbox) -> None:
+    contract = '\n    assert n > 0, "invalid inputs" # $_CONTRACT_$\n    assert by # $_CONTRACT_$\n'
+    inside, outside = asked(sandbox, contract, (4,), (0,))
+    assert inside.source == "2"
+    assert outside.reason == "outside the contract: invalid inputs"
+
+
+def test_the_referee_pays_nobody_for_a_call_outside(sandbox: Sandbox) -> None:
+    problem = Problem(
+        "p", "def f(n: int) -> int: ...", "f", "def f(n): return n // 2", contract="assert n >= 0"
+    )
+    program = "def f(n): return int(n / 2)"
+    suite = ["assert f(-3) == -2", "assert f(4) == 2"]
+    for config, statuses in (
+        (RefereeConfig(), ["invalid", "kept"]),
+        (RefereeConfig(domain="any"), ["kept", "kept"]),  # as released
+    ):
+        [verdict] = Referee(sandbox, config).judge([Round(problem, program, [suite])])
+        assert [test.status for test in verdict.suites[0].tests] == statuses
+        assert bool(verdict.suites[0].failed) == (config.domain == "any")
+
+
+@pytest.mark.parametrize(
+    ("contract", "message"),
+    [
+        ("assert n > 0", ""),
+        ("assert n > 7", "test 2: it is outside the contract: n > 7"),
+        ("assert m", "test 1: the contract of the problem fails: NameError: name 'm'"),
+        ("assert (", "test 1: the contract of the problem fails: SyntaxError"),
+        ("while n: pass", "test 1: the contract ends with timeout"),
+    ],
+)
+def test_validate_names_a_broken_contract(
+    sandbox: Sandbox, tmp_path: Path, contract: str, message: str
+) -> None:
+    rows = [
+        {
+            "task_id": "a",
+            "prompt": "def f(n): ...",
+            "entry_point": "f",
+            "reference": HALF,
+            "tests": ["assert f(9) == 4", "assert f(7) == 3"],
+            "contract": contract,
+        }
+    ]
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    limits = Limits(call_cpu_time=0.3, call_wall_time=3.0)
+    report = validate_problems(str(path), sandbox, limits=limits)
+    found = [each for each in report.errors if each.kind is FindingKind.BROKEN_CONTRACT]
+    assert len(found) == bool(message)
+    for each in found:
+        assert message in each.message
+        assert each.where.endswith("own.jsonl, line 1")
+
+
+def test_a_contract_without_calls_is_compiled(sandbox: Sandbox) -> None:
+    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert (")
+    assert "SyntaxError" in contract_fault(problem, [], sandbox, LIMITS)
+    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert n")
+    assert contract_fault(problem, [], sandbox, LIMITS) == ""
+
+
+def test_contracts_of_the_starter_set_take_their_golden_tests(sandbox: Sandbox) -> None:
+    problems = [problem for problem in load_problems("starter") if problem.contract]
+    assert len(problems) >= 25
+    for problem in problems:
+        calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
+        assert len(calls) >= 10
+        code, name = contracted(problem.reference, problem.entry_point, problem.contract)
+        results = sandbox.call(code, name, calls)
+        assert all(result.error is None for result in results), problem.task_id
+
+
+OUTSIDE = {
+    "sudoku_conflicts": [(["." * 9] * 8,), (["." * 8] * 9,), (["0" * 9] * 9,), ([],)],
+    "life_after": [(["##", "#"], 1), (["ab"], 1), (["#"], 10**9)],
+    "spiral_walk": [([[1, 2], [3]], 0, 0), ([[1]], 99, 0)],
+    "sum_mixed_fractions": [
+        (["1/-2"],),
+        (["1  1/2"],),
+        (["01"],),
+        (["--1"],),
+        ([""],),
+        (["1/2/3"],),
+    ],
+    "free_slots": [([], "9:00-10:00", 5), ([], "09:00-25:00", 5), (["x"], "09:00-10:00", 5)],
+    "add_workdays": [("2024-02-30", 1, []), ("20240301", 1, []), ("2024-03-01", 1, ["soon"])],
+    "replay_cache": [(2, ["put a"]), (2, ["get a b"]), (2, ["clear"]), (2, [""])],
+    "transform_cost": [("a", "b", -1, 1, 1)],
+    "cheapest_route": [({"a": {"b": 0}}, "a", "b")],
+    "round_robin_finish": [([("a", 0, 1)], 0), ([("a", -1, 1)], 1)],
+    "is_palindrome": [("\u0130",), ("\u03a3\u0391\u03a3",)],
+    "letter_counts": [("\u212a",)],
+}
+
+
+def test_contracts_of_the_starter_set_refuse_what_their_text_excludes(sandbox: Sandbox) -> None:
+    problems = {problem.entry_point: problem for problem in load_problems("starter")}
+    for entry_point, calls in OUTSIDE.items():
+        problem = problems[entry_point]
+        subject = Subject.of(problem)
+        tests = [Call(encoded_arguments(each, {}), b"", f"{each}", f"{each}", "") for each in calls]
+        [found] = Oracle(sandbox, LIMITS).ask({subject: [tests]}).values()
+        assert {truth.fault for truth in found.values()} == {InvalidReason.OUTSIDE_CONTRACT}, found
+
+
+REFUSED = """
+
+from math import inf, nan
+
+{inputs}
+
+def refused():
+    found = []
+    for arguments in inputs:
+        try:
+            {name}(*arguments)
+        except Exception as error:
+            found.append((str(arguments)[:100], str(error)))
+    return found[:3]
+"""
+
+
+@pytest.mark.parametrize("source", ["humanevalplus.jsonl.gz", "mbppplus.jsonl.gz"])
+def test_contracts_of_public_sets_take_every_input_of_the_rows(
+    source: str, sandbox: Sandbox, shared_data: Path
+) -> None:
+    path = shared_data / source
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        tests = {row["task_id"]: row["test"] for row in map(json.loads, lines)}
+    checked = []
+    for problem in load_problems(str(path)):
+        if not problem.contract:
+            continue
+        code, name = contracted(
+            problem.reference, problem.entry_point, problem.contract, answers=False
+        )
+        [inputs] = re.findall(r"^ *(inputs = .*)$", tests[problem.task_id], re.MULTILINE)
+        code += REFUSED.format(inputs=inputs, name=name)
+        [result] = sandbox.call(code, "refused", [((), {})])
+        checked.append((problem.task_id, result.value, result.message))
+    assert len(checked) >= 90
+    assert [row for row in checked if row[1:] != ([], "")] == []
+
+
+def test_every_contract_of_a_public_set_belongs_to_a_row(shared_data: Path) -> None:
+    problems = {
+        problem.task_id: problem
+        for source in ("humanevalplus.jsonl.gz", "mbppplus.jsonl.gz")
+        for problem in load_problems(str(shared_data / source))
+    }
+    text = resources.files("codea1_env.problem_sets").joinpath("contracts.toml").read_text("utf-8")
+    contracts = tomllib.loads(text)
+    assert contracts.keys() <= problems.keys()
+    for task_id, contract in contracts.items():
+        assert problems[task_id].contract == contract.strip("\n")
+        assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(contract)))
+
+
+def test_the_contract_of_a_row_goes_before_ours() -> None:
+    row = {
+        "task_id": "HumanEval/55",
+        "prompt": "def fib(n: int):\n",
+        "canonical_solution": "    return n\n",
+        "entry_point": "fib",
+        "test": "def check(candidate):\n    assert candidate(1) == 1\n",
+    }
+    assert to_problem(Row(row, "one.jsonl, line 1")).contract == "assert 0 <= n <= 200"
+    given = "\n    assert n >= 0 # $_CONTRACT_$\n"
+    assert to_problem(Row({**row, "contract": given}, "one.jsonl, line 1")).contract == given
+    with pytest.raises(ProblemsError, match="line 1: Expect 'contract' to be text, actually: list"):
+        to_problem(Row({**row, "contract": ["n"]}, "one.jsonl, line 1"))
+
+
+def test_own_rows_have_contracts() -> None:
+    row = {"task_id": "a", "prompt": "def f(n): ...", "entry_point": "f", "reference": HALF}
+    problem = to_problem(Row({**row, "contract": "assert n"}, "one.jsonl, line 1"))
+    assert problem.contract == "assert n"
+    with pytest.raises(ProblemsError, match="contract to be a str"):
+        to_problem(Row({**row, "contract": 3}, "one.jsonl, line 1"))
