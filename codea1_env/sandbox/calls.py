@@ -86,6 +86,11 @@ def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any =
     Raises:
         EncodeError: They are something else.
     """
+    if _is_plain(args) and _is_plain(kwargs):
+        try:
+            return encoded_arguments(args, kwargs)
+        except ValueError:  # nested too deep
+            pass
     data = codec.encode((list(args), kwargs), numpy=numpy)
     try:
         # From what is read back: of derived types, and of buffers, `marshal` makes something else.
@@ -94,6 +99,21 @@ def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any =
     except ValueError:  # a range, a Decimal, ...
         return data
     return quicker if same else data
+
+
+_ATOMS = frozenset({int, float, str, bool, bytes, complex, type(None)})
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether `marshal` writes a value as it is: data of exact types that has a literal."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return True
+    if kind is dict:
+        return _is_plain(tuple(value), depth) and _is_plain(tuple(value.values()), depth)
+    if kind not in (list, tuple, set, frozenset) or depth > codec.MAX_DEPTH:
+        return False
+    return _ATOMS.issuperset(map(type, value)) or all(_is_plain(each, depth + 1) for each in value)
 
 
 def answer_calls(
