@@ -453,10 +453,7 @@ class Sandbox:
         return self._pool.submit(function)
 
     def analyse(self, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-        """Call one of this package's own functions on hostile text, in a helper process.
-
-        See `Analyst.analyse`. There are no keywords.
-        """
+        """Call one of this package's own functions on hostile text, in a helper process; see `Analyst.analyse`."""
         self._pool.check_open()
         found: T = self._here().analyst.analyse(function, *arguments)
         return found
