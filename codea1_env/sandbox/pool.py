@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 from .analysis import Analyst
 from .calls import Answers, Calls, answer_calls, encoded_arguments, encoded_data
 from .cases import Case, EncodedCases, encoded_cases, expected_frame, judge_cases
-from .compare import Comparison, Rule, read_returned
+from .compare import FLOAT_ATOL, Comparison, Rule, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
@@ -66,7 +66,7 @@ def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) ->
     found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
     if isinstance(found, TestResult):
         return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
-    return CallResult(Outcome.PASS, found[0], "", cpu_time)
+    return CallResult(Outcome.PASS, found.value, "", cpu_time)
 
 
 class SandboxTask(NamedTuple, Generic[T]):
@@ -459,7 +459,7 @@ class Sandbox:
             >>> result.outcome, result.judged
             (<Outcome.PASS: 'pass'>, 'outside')
         """
-        encoded, comparison = encoded_cases(cases), Comparison(compare, atol)
+        encoded, comparison = encoded_cases(cases), Comparison(compare, atol or FLOAT_ATOL)
         task = self._cases(code, name, encoded, comparison, limits, hash_seed, stop)
         result = self._now(task)
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
