@@ -12,7 +12,9 @@ r"""When is a program right? The rules by which problems compare, by name; see `
 LiveCodeBench). The relative tolerance of `equal` is 1e-7, as in EvalPlus. What no rule says, a checker does
 (`Problem.checker`): text of the problem's author, which runs in a contained process of its own, on plain data.
 
-Values are compared by `codea1_env.sandbox.compare`, outside of the program's process:
+Values are compared by `codea1_env.sandbox.compare`, outside of the program's process. In the game what is expected is the
+reference's value: under `not-none` both are None or neither, under `exact` both may be tuples. There reading and comparing
+a reply costs milliseconds at most, and what small replies amount to is remembered:
 
     >>> equal([0.1 + 0.2], [0.3]), difference("1 \n2.50\n\n", "1\n2.5")
     (True, '')
@@ -20,24 +22,32 @@ Values are compared by `codea1_env.sandbox.compare`, outside of the program's pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal, DecimalException
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from codea1_env.sandbox import (
     RETURNED,
     CallResult,
+    Comparison,
     InfraError,
     Limits,
     Outcome,
+    Returned,
     Rule,
     Sandbox,
     TestResult,
     equal,
+    same,
 )
+from codea1_env.sandbox import compare as rules
 from codea1_env.sandbox.inside import codec
+from codea1_env.support.texts import LRUCache
 
-__all__ = ["COMPARISONS", "Compare", "check_outputs", "difference", "equal"]
+__all__ = ["COMPARISONS", "Compare", "Returned", "check_outputs", "difference", "equal", "same"]
 
 Compare = Rule | Literal["lines"]
 """Name of a rule."""
@@ -49,9 +59,107 @@ _CHECKER_LIMITS = Limits(call_cpu_time=2.0, call_wall_time=10.0)
 _NAME = "check"
 _SHOWN = 60
 
+# What equals a value whose literal has 20,000 characters is not larger; and keys of one hash are compared one by one.
+_BUDGET = replace(codec.CHEAP, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
+MAX_REPLY = _BUDGET.size
+"""Bytes of a reply that can be read in the game."""
+_SMALL = 512  # bytes of two replies whose comparison is worth remembering
+_IS_SOMETHING = {known: RETURNED + codec.encode(known) for known in (True, False)}
+_ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
+# Behind a checker: the arguments come as bytes, which only its own process reads.
+_CALLED = "_codea1_checked"
+_OF_CALLS = f"""
+
+def {_CALLED}(call, *values):
+    import marshal
+    return {_NAME}(tuple(marshal.loads(call)[0]), *values)
+"""
+_Question = tuple[bytes, bytes, bytes]
+_checked = LRUCache[tuple[str, _Question], TestResult]()
+
+
+def read_reply(frame: bytes) -> Returned | TestResult:
+    """Return what the process of a program answered to a call of the game: plain data, or how the call ended."""
+    found = rules.read_returned(frame, codec.Meter(_BUDGET))
+    return found if isinstance(found, Returned) else _repeatable(found)
+
+
+def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
+    """Judge what a program answered to a call of the game.
+
+    Args:
+        frame: What its process sent; hostile.
+        expected: What the reference's process sent: it returned a value.
+        comparison: The rule.
+    """
+    small = len(frame) + len(expected) <= _SMALL
+    return (_small_judgement if small else _judgement)(frame, expected, comparison)
+
+
+def _judgement(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
+    if comparison.rule == "not-none":
+        expected = _IS_SOMETHING[expected != RETURNED + codec.encode(None)]
+    return _repeatable(rules.judge_reply(frame, expected, comparison, _BUDGET))
+
+
+_small_judgement = lru_cache(maxsize=1 << 14)(_judgement)
+
+
+def without_addresses(message: str) -> str:
+    """Return a message that is the same in every run.
+
+    Example:
+        >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")
+        '<function f at 0x...> is not plain data'
+    """
+    return _ADDRESS.sub("0x...", message) if "0x" in message else message
+
+
+def _repeatable(result: TestResult) -> TestResult:
+    message = without_addresses(result.message)
+    return result if message is result.message else replace(result, message=message)
+
+
+def check_replies(
+    checker: str, questions: Sequence[_Question], sandbox: Sandbox
+) -> list[TestResult]:
+    """Ask a checker about replies to calls of the game, all in one process; what it said is remembered.
+
+    Args:
+        checker: See `check_outputs`.
+        questions: The arguments of each call (see `codea1_env.sandbox.encoded_arguments`), what a program's process
+            sent, and what the reference's process sent.
+        sandbox: Where it runs.
+
+    Returns:
+        PASS or FAIL for each; how the call ended, where it returned nothing that can be read.
+    """
+    asked: dict[_Question, Any] = {}
+    results: dict[_Question, TestResult] = {}
+    for question in dict.fromkeys(questions):
+        call, frame, expected = question
+        known, found, right = (
+            _checked.get((checker, question)),
+            read_reply(frame),
+            read_reply(expected),
+        )
+        if known is not None:
+            results[question] = known
+        elif isinstance(found, Returned) and isinstance(right, Returned):
+            asked[question] = (call, found.value, right.value)
+        else:
+            results[question] = found if isinstance(found, TestResult) else right  # type: ignore[assignment]
+    if asked:
+        said = check_outputs(checker + _OF_CALLS, [*asked.values()], sandbox, _CALLED)
+        for question, result in zip(asked, said, strict=True):
+            results[question] = result
+            if result.outcome is not Outcome.UNJUDGED:
+                _checked.put((checker, question), result, sum(map(len, question)))
+    return [results[question] for question in questions]
+
 
 def check_outputs(
-    checker: str, questions: Sequence[tuple[Any, Any, Any]], sandbox: Sandbox
+    checker: str, questions: Sequence[tuple[Any, Any, Any]], sandbox: Sandbox, name: str = _NAME
 ) -> list[TestResult]:
     """Ask a checker about outputs, in a contained process of its own.
 
@@ -60,22 +168,25 @@ def check_outputs(
             `check(stdin, output_text, expected_text)`. It returns True or False.
         questions: The arguments of each call: plain data.
         sandbox: Where it runs.
+        name: Its function.
 
     Returns:
-        PASS or FAIL for each. A checker that raises, reaches a limit or returns something else has not found the
+        PASS or FAIL for each; UNJUDGED where only this job could not be run. A checker that raises, reaches a limit or returns something else has not found the
         output right: FAIL, with a message that begins with "the checker".
 
     Raises:
         InfraError: The sandbox failed three times.
     """
     limits = _CHECKER_LIMITS.with_room_for(len(questions))
-    answers = sandbox.call(checker, _NAME, [(each, {}) for each in questions], limits=limits)
+    answers = sandbox.call(checker, name, [(each, {}) for each in questions], limits=limits)
     return [_verdict(answer) for answer in answers]
 
 
 def _verdict(answer: CallResult) -> TestResult:
     if answer.outcome is Outcome.INFRA_ERROR:
         raise InfraError(answer.message)
+    if answer.outcome is Outcome.UNJUDGED:
+        return TestResult(Outcome.UNJUDGED, answer.message)
     if answer.outcome is not Outcome.PASS:
         why = f"{CHECKER_FAULT} gave no answer: {answer.outcome.value}, {answer.message}"
         return TestResult(Outcome.FAIL, why)

@@ -15,7 +15,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
+from codea1_env.compare import Returned, read_reply, same, without_addresses
 from codea1_env.judging.repeats import (
     SEEDS,
     Asked,
@@ -26,10 +26,21 @@ from codea1_env.judging.repeats import (
     settle,
 )
 from codea1_env.problem_sets.contracts import contracted, refused
+from codea1_env.problem_sets.judging import comparison_of
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
-from codea1_env.sandbox import RETURNED, Answers, CallResult, Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import (
+    RETURNED,
+    Answers,
+    CallResult,
+    Comparison,
+    Limits,
+    Outcome,
+    Rule,
+    Sandbox,
+    TestResult,
+)
 from codea1_env.sandbox.inside.analysis import literals
 from codea1_env.support.texts import LRUCache
 
@@ -71,6 +82,10 @@ class Subject(NamedTuple):
     """The reference, behind what the problem gives."""
     contract: str = ""
     """Which calls the problem speaks of, see `Problem.contract`."""
+    rule: Rule = "equal"
+    """How values are compared, see `Problem.compare`."""
+    atol: float = 0.0
+    checker: str = ""
 
     @property
     def asked(self) -> Asked:
@@ -78,11 +93,21 @@ class Subject(NamedTuple):
         return self.code, self.entry_point
 
     @classmethod
-    def of(cls, problem: Problem, with_contract: bool = True) -> Subject:
-        """Return the subject of a problem, with its contract or without."""
+    def of(
+        cls, problem: Problem, *, with_contract: bool = True, with_rule: bool = False
+    ) -> Subject:
+        """Return the subject of a problem, with its contract or without; compared by its rule, or as equal."""
         code = whole_program(problem, problem.reference)
         contract = problem.contract if with_contract else ""
-        return cls(problem.task_id, problem.entry_point, code, contract)
+        subject = cls(problem.task_id, problem.entry_point, code, contract)
+        if not with_rule:
+            return subject
+        rule = comparison_of(problem).rule
+        return subject._replace(rule=rule, atol=problem.atol, checker=problem.checker)
+
+    def comparison(self, tolerance: float) -> Comparison:
+        """Return how values are compared, where floats have a tolerance, relative and absolute; 0 for exact."""
+        return Comparison(self.rule, max(tolerance, self.atol), tolerance)
 
     @property
     def program(self) -> tuple[str, str]:
@@ -211,7 +236,7 @@ class Oracle:
                 if any(map(_is_unjudged, replies)):
                     known[subject][test.call_text] = _UNJUDGED
                     continue
-                truth = _agreed(replies)
+                truth = _agreed(replies, Comparison(subject.rule, 0.0, 0.0))
                 if truth.fault is InvalidReason.TIMEOUT and subject.contract:
                     truth = replace(truth, reason=f"{truth.reason} ({TOGETHER})")
                 known[subject][test.call_text] = truth
@@ -386,13 +411,13 @@ def _is_unjudged(reply: bytes | TestResult) -> bool:
     return isinstance(reply, TestResult) and reply.outcome is Outcome.UNJUDGED
 
 
-def _agreed(replies: Sequence[bytes | TestResult]) -> Truth:
+def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Truth:
     """Return what several runs of one call amount to."""
     first, others = replies[0], replies[1:]
     truth = _truth(first)
     for other in others:
         if other != first and truth.fault is None:
-            truth = _compared(first, other)
+            truth = _compared(first, other, comparison)
     return truth
 
 
@@ -409,7 +434,7 @@ def _truth(reply: bytes | TestResult) -> Truth:
     return Truth(reply, reply[len(RETURNED) :]) if isinstance(end, Returned) else _no_truth(end)
 
 
-def _compared(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
+def _compared(one: bytes | TestResult, other: bytes | TestResult, comparison: Comparison) -> Truth:
     """Return what two runs amount to whose replies differ."""
     first, second = (
         each if isinstance(each, TestResult) else read_reply(each) for each in (one, other)
@@ -418,14 +443,10 @@ def _compared(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
     late = [end for end in ends if end.outcome is Outcome.TIMEOUT]
     if late or len({end.outcome for end in ends}) < len(ends):
         return _no_truth((late or ends)[0])
-    if isinstance(one, bytes) and _is_same(first, second):
+    both = isinstance(first, Returned) and isinstance(second, Returned)
+    if isinstance(one, bytes) and both and same(first.value, second.value, comparison):  # type: ignore[union-attr]
         return Truth(one, one[len(RETURNED) :])
     return _CHANGES
-
-
-def _is_same(one: Returned | TestResult, other: Returned | TestResult) -> bool:
-    both = isinstance(one, Returned) and isinstance(other, Returned)
-    return both and same(one.value, other.value, 0)  # type: ignore[union-attr]
 
 
 _CHANGES = Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)

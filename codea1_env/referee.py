@@ -13,14 +13,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from codea1_env.judging.comparison import (
-    MAX_REPLY,
-    Returned,
-    read_reply,
-    same,
-)
+from codea1_env.compare import MAX_REPLY, Returned
+from codea1_env.judging.predictions import check_predictions, judge_prediction
 from codea1_env.judging.programs import ProgramResults, ProgramRuns
 from codea1_env.judging.verdicts import (
     GAME_LIMITS,
@@ -48,7 +44,7 @@ from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
-from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 
 __all__ = [
     "BrokenReferenceError",
@@ -229,7 +225,11 @@ class Referee:
         )
         distinct = {id(each.problem): each.problem for each in rounds}
         bounded = self.config.domain != "any"
-        subjects = {key: Subject.of(problem, bounded) for key, problem in distinct.items()}
+        by_rule = not self.config.rewards.strict_paper
+        subjects = {
+            key: Subject.of(problem, with_contract=bounded, with_rule=by_rule)
+            for key, problem in distinct.items()
+        }
         read = []
         for each in rounds:
             problem, subject = each.problem, subjects[id(each.problem)]
@@ -264,24 +264,33 @@ class Referee:
             asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
         problems = {each.attack.subject: each.round.problem for each in read}
         truths = self._oracle.ask(wanted, problems)
+        for subject, suites in wanted.items():
+            if subject.checker:
+                tests = [test for suite in suites for test in suite]
+                check_predictions(subject, tests, truths[subject], self.sandbox)
         return [self._rule(each, truths[each.attack.subject]) for each in read], truths
 
     def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
-        rulings = [self._sorted_out(suite, truths) for suite in each.suites]
+        subject = each.attack.subject
+        rulings = [self._sorted_out(suite, subject, truths) for suite in each.suites]
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
-            tests = self._sorted_out(suite, truths)
+            tests = self._sorted_out(suite, subject, truths)
             status = tests[0].status if len(tests) == 1 and not suite.dropped else ""
             kept = status in ("kept", "not made")
             replayed.append(tests[0] if kept else None)
         return each._replace(rulings=rulings, replayed=replayed)
 
-    def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
+    def _sorted_out(
+        self, suite: Suite, subject: Subject, truths: Mapping[str, Truth]
+    ) -> list[TestVerdict]:
         """Return the tests of a suite with their rulings. Of those with the same call, one attacks.
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
-        verdicts = [self._ruling(number, test, truths) for number, test in enumerate(suite.tests)]
+        verdicts = [
+            self._ruling(number, test, subject, truths) for number, test in enumerate(suite.tests)
+        ]
         same: dict[str, list[int]] = {}
         for number, verdict in enumerate(verdicts):
             if verdict.attacks:
@@ -308,7 +317,9 @@ class Referee:
             else:
                 verdicts[number] = _invalid(test, verdict.fault, f"{verdict.reason}; {said}")
 
-    def _ruling(self, number: int, test: Test, truths: Mapping[str, Truth]) -> TestVerdict:
+    def _ruling(
+        self, number: int, test: Test, subject: Subject, truths: Mapping[str, Truth]
+    ) -> TestVerdict:
         """Return the ruling on one test, whatever else is in its suite."""
         call, limit = test.call_text, self.config.max_suite_tests
         if number >= limit:
@@ -328,16 +339,19 @@ class Referee:
             return _invalid(test, InvalidReason.NOT_FINITE, reason)
         if test.predicted == truth.value:
             return TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
-        return self._compared(test, truth)
+        return self._compared(test, subject, truth)
 
-    def _compared(self, test: Test, truth: Truth) -> TestVerdict:
+    def _compared(self, test: Test, subject: Subject, truth: Truth) -> TestVerdict:
         """Return the ruling where the bytes of prediction and value differ."""
         source, right = truth.source, truth.read
         if not isinstance(right, Returned):
             reason = f"the reference returns what cannot be compared: {right.message}"
             return _invalid(test, InvalidReason.NO_LITERAL, reason)
-        predicted = read_reply(RETURNED + test.predicted)  # within a budget
-        if isinstance(predicted, Returned) and self._predicts(test, predicted.value, right.value):
+        tolerance = self.config.tolerance
+        said = judge_prediction(test, subject, truth, tolerance, self.sandbox)
+        if said.outcome is Outcome.UNJUDGED:
+            return TestVerdict(test.text, "not made", NOT_JUDGED, Outcome.UNJUDGED)
+        if said.passed:
             # What has no literal may equal one that has, as a Counter equals a dict.
             text = f"assert {test.call_text} == {test.value if source is None else source}"
             return TestVerdict(text, "kept", call=test.call_text)
@@ -350,16 +364,6 @@ class Referee:
         text = f"assert {test.call_text} == {source}"
         return TestVerdict(
             text, "corrected", reason, call=test.call_text, fault=InvalidReason.WRONG_VALUE
-        )
-
-    def _predicts(self, test: Test, predicted: Any, right: Any) -> bool:
-        """Whether a prediction is right: by the game's tolerance, or by what the test states itself."""
-        if same(predicted, right, self.config.tolerance):
-            return True
-        absolute, relative = test.absolute or 0.0, test.relative or 0.0
-        # What a test states holds between numbers of which either is a float, as Python has it.
-        return bool(absolute or relative) and (
-            same(predicted, right, relative, absolute) or same(right, predicted, relative, absolute)
         )
 
     # Run

@@ -14,16 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.judging.comparison import (
-    PASSED,
-    Returned,
-    judge_reply,
-    read_reply,
-    same,
-    short,
-    without_addresses,
-)
-from codea1_env.sandbox import RETURNED, Limit, Outcome, TestResult
+from codea1_env import compare
+from codea1_env.compare import Returned, read_reply, without_addresses
+from codea1_env.sandbox import RETURNED, Comparison, Limit, Outcome, TestResult
+from codea1_env.sandbox.compare import short
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 KEYS = st.one_of(
@@ -46,6 +40,14 @@ ALIKE = st.sampled_from(
     [0, 0.0, -0.0, False, 0j, 1, 1.0, True, 2**53, 2**53 + 1, float(2**53), "", "0", b"", [], (), {}, set(),
      frozenset(), None, [0], [False], (0,), {0}, {0: 0}, {False: 0.0}, {0: [1]}, deque(), deque([0]), [1.0], [True]]
 )  # fmt: skip
+
+
+def same(found: Any, expected: Any, tolerance: float) -> bool:
+    return compare.same(found, expected, Comparison(atol=tolerance, rtol=tolerance))
+
+
+def judge_reply(frame: bytes, expected: bytes, tolerance: float) -> TestResult:
+    return compare.judge_reply(frame, expected, Comparison(atol=tolerance, rtol=tolerance))
 
 
 @given(DATA)
@@ -180,7 +182,7 @@ def reply(value: Any) -> bytes:
 
 def test_equal_bytes_are_not_read():
     frame = RETURNED + b"what is not even a value"
-    assert judge_reply(frame, frame, 0) is PASSED
+    assert judge_reply(frame, frame, 0) == TestResult(Outcome.PASS)
 
 
 @given(st.one_of(DATA, ALIKE), st.one_of(DATA, ALIKE), st.sampled_from([0, 1e-6]))
@@ -189,6 +191,44 @@ def test_replies_are_compared_as_values(one, other, tolerance):
     # The copy may lack what only identity makes equal.
     assert found.passed == same(one, other, tolerance)
     assert found.outcome in (Outcome.PASS, Outcome.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected", "right", "wrong"),
+    [
+        ("set", (1, "a"), [["a", 1, 1], {1, "a"}, {"a": 0, 1: 0}], [[1], "a1", None, [[1], "a"]]),
+        ("set", [1.0], [[1], [True]], [[1 + 1e-9]]),
+        ("exact", (0.3, 1), [[0.3, 1]], [[0.1 + 0.2, 1], [(0.3, 1)]]),
+        ("exact", [(0.3, 1)], [((0.3, 1),)], [[[0.3, 1]]]),
+        ("equal", (0.3, 1), [(0.1 + 0.2, True)], [[0.3, 1]]),
+        ("not-none", 0, [False, "", [0], 7], [None]),
+        ("not-none", None, [], [False, 0]),
+    ],
+)
+def test_rules_between_replies(rule, expected, right, wrong):
+    comparison = Comparison(rule, 1e-6, 1e-6)
+    for found in (expected, *right, *wrong):
+        passed = compare.judge_reply(reply(found), reply(expected), comparison).passed
+        assert passed is (found not in wrong), found
+        assert compare.same(found, expected, comparison) is passed
+    # The rule belongs to what is remembered.
+    assert not compare.judge_reply(reply([2, 1]), reply([1, 2]), Comparison("equal")).passed
+    assert compare.judge_reply(reply([2, 1]), reply([1, 2]), Comparison("set")).passed
+
+
+def test_something_need_be_no_data():
+    end = encode(("unencodable", "<object at 0x7f00>"))
+    for expected, passed in ((1, True), (None, False)):
+        assert compare.judge_reply(end, reply(expected), Comparison("not-none")).passed is passed
+
+
+def test_sets_cost_little_to_compare():
+    alike, many = [k * (2**61 - 1) for k in range(9_000)], [*range(9_999)]
+    started = time.perf_counter()
+    for found in (alike, many):
+        for expected in (alike[::-1], many[::-1], [1]):
+            compare.judge_reply(reply(found), reply(expected), Comparison("set"))
+    assert time.perf_counter() - started < 1.0
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", RETURNED, RETURNED + b"l", b"t\2\0\0\0s"]))

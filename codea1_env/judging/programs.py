@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.judging.comparison import judge_reply, without_addresses
+from codea1_env.compare import check_replies, judge_reply, without_addresses
 from codea1_env.judging.repeats import are_free
 from codea1_env.judging.verdicts import Counters
 from codea1_env.oracle import Attack, Subject, Truth, make_calls
@@ -76,14 +76,20 @@ class ProgramRuns:
             load = loads.get(attack)
             spent = answer.cpu_time + (load.cpu_time if load else 0.0)
             load = loads[attack] = replace(_repeatable(load or answer.load), cpu_time=spent)
-            results, right = known[attack], truths[attack.subject]
+            results, right, subject = known[attack], truths[attack.subject], attack.subject
+            comparison, unlike = subject.comparison(self._tolerance), []
             # Fewer replies than calls: one reached a time limit.
             for test, reply in zip(tests, answer.replies, strict=False):
                 call = test.call_text
                 if isinstance(reply, TestResult):
                     results[call] = _repeatable(reply)
                 else:
-                    results[call] = judge_reply(reply, right[call].reply, self._tolerance)
+                    results[call] = judge_reply(reply, right[call].reply, comparison)
+                    if subject.checker and not results[call].passed:
+                        unlike.append((call, (test.call, reply, right[call].reply)))
+            questions = [question for _, question in unlike]
+            said = check_replies(subject.checker, questions, self._sandbox)
+            results |= {call: each for (call, _), each in zip(unlike, said, strict=True)}
             return load.passed
 
         running = {

@@ -27,6 +27,7 @@ from codea1_env.sandbox import (
     Sandbox,
     TestResult,
 )
+from codea1_env.sandbox.compare import FLOAT_ATOL
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
@@ -98,7 +99,7 @@ def submit_to_tests(
 def comparison_of(problem: Problem) -> Comparison:
     """Return how the cases of a problem are compared."""
     rule: Rule = "equal" if problem.compare == "lines" else problem.compare
-    return Comparison(rule, problem.atol)
+    return Comparison(rule, problem.atol or FLOAT_ATOL)
 
 
 def passes(result: JobResult) -> bool:

@@ -10,7 +10,7 @@ It knows nothing of games, rewards or models, and can be used alone:
 
 from .calls import Answers, encoded_arguments
 from .cases import UNKNOWN, Case, EncodedCases, encoded_cases, expected_frame
-from .compare import Comparison, Rule, equal
+from .compare import Comparison, Returned, Rule, equal, same
 from .inside.run.running import DIGEST, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
@@ -52,6 +52,7 @@ __all__ = [
     "Limits",
     "Outcome",
     "Reach",
+    "Returned",
     "Rule",
     "Sandbox",
     "SandboxError",
@@ -65,5 +66,6 @@ __all__ = [
     "examine",
     "expected_frame",
     "meaning_of",
+    "same",
     "strongest_level",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import reprlib
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -34,57 +33,67 @@ _NUMBERS = (float, int, bool)
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A rule, and the absolute tolerance of floats.
+    """A rule, and the tolerances of floats.
 
     - "equal": Python's `==` on data of equal structure; where a float is expected, within the tolerances.
-    - "exact": Python's `==`; a tuple that is returned counts as a list, as in LiveCodeBench.
+    - "exact": Python's `==`; a tuple counts as a list, as in LiveCodeBench.
     - "set": the same items in any order, however often.
     - "not-none": something is returned where True is expected, and None where False is.
     """
 
     rule: Rule = "equal"
-    atol: float = 0.0
-
-    @property
-    def tolerance(self) -> float:
-        """The absolute tolerance; 0 stands for that of EvalPlus."""
-        return self.atol or FLOAT_ATOL
+    atol: float = FLOAT_ATOL
+    """Absolute."""
+    rtol: float = FLOAT_RTOL
+    """Relative."""
 
 
-def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call returned."""
+
+    value: Any
+
+
+def judge_reply(
+    frame: bytes, expected: bytes, comparison: Comparison, budget: codec.Budget = _BUDGET
+) -> TestResult:
     """Judge what a program's process answered to a call.
 
     Args:
         frame: What it sent; hostile.
         expected: What is expected, as a right program sends it.
         comparison: The rule.
+        budget: What reading the frame may cost.
     """
     if frame == expected and comparison.rule != "not-none":
         return _PASSED
     if comparison.rule == "not-none":
         return _something(frame, expected)
     if not expected.startswith(RETURNED):  # too large to be sent: only its digest is known
-        said = read_returned(frame, codec.Meter(_BUDGET))
+        said = read_returned(frame, codec.Meter(budget))
         if isinstance(said, TestResult) and said.outcome is not Outcome.OUTPUT_LIMIT:
             return said
         return TestResult(Outcome.FAIL, "it did not return the very large value that is expected")
     if comparison.rule != "set" and len(frame) > _LONGER * len(expected) + _LONGEST_MESSAGE:
         return TestResult(Outcome.FAIL, "it returned a much longer value")
-    found = read_returned(frame, codec.Meter(_BUDGET))
+    found = read_returned(frame, codec.Meter(budget))
     if isinstance(found, TestResult):
         return found
     right = codec.decode(expected[len(RETURNED) :])
-    if _RULES[comparison.rule](found[0], right, comparison.tolerance):
+    if same(found.value, right, comparison):
         return _PASSED
-    return TestResult(Outcome.FAIL, f"returned {short(found[0])}, not {short(right)}")
+    return TestResult(Outcome.FAIL, f"returned {short(found.value)}, not {short(right)}")
 
 
 _PASSED = TestResult(Outcome.PASS)
 
 
-def read_returned(frame: bytes, meter: codec.Meter) -> tuple[Any] | TestResult:
-    """Return what a call returned, alone in a tuple; or how else it ended."""
+def read_returned(frame: bytes, meter: codec.Meter) -> Returned | TestResult:
+    """Return what a call returned, or how else it ended."""
     try:
+        if frame.startswith(RETURNED):  # a number alone is read at once
+            return Returned(codec.decode(frame[len(RETURNED) :], meter=meter))
         said = meaning_of(codec.decode(frame, meter=meter))
     except codec.BudgetError as error:
         why = f"the value costs too much to read: {error}"
@@ -95,7 +104,7 @@ def read_returned(frame: bytes, meter: codec.Meter) -> tuple[Any] | TestResult:
         return said
     if len(said) != 1:
         return TestResult(Outcome.FORBIDDEN, "a reply with a strange shape")
-    return (said[0],)
+    return Returned(said[0])
 
 
 def _something(frame: bytes, expected: bytes) -> TestResult:
@@ -109,6 +118,25 @@ def _something(frame: bytes, expected: bytes) -> TestResult:
     return TestResult(
         Outcome.FAIL, "returned a value, not None" if is_something else "returned None"
     )
+
+
+def same(out: Any, expected: Any, comparison: Comparison) -> bool:
+    """Whether plain data is what is expected, by a rule. By "not-none" it is, if both are None or neither is.
+
+    Example:
+        >>> same([2, 1, 1], (1, 2), Comparison("set")), same((1, 2), [1, 2], Comparison("exact"))
+        (True, True)
+        >>> same(0.1 + 0.2, 0.3, Comparison()), same(0.1 + 0.2, 0.3, Comparison(atol=0, rtol=0))
+        (True, False)
+    """
+    if comparison.rule == "set":
+        return _as_set(out, expected)
+    if comparison.rule == "not-none":
+        return (out is None) == (expected is None)
+    if comparison.rule == "exact":
+        out, expected = (list(each) if type(each) is tuple else each for each in (out, expected))
+        return equal(out, expected, 0.0, 0.0)
+    return equal(out, expected, comparison.atol, comparison.rtol)
 
 
 def equal(out: Any, expected: Any, atol: float = FLOAT_ATOL, rtol: float = FLOAT_RTOL) -> bool:
@@ -161,25 +189,19 @@ def _close(out: Any, expected: Any, atol: float, rtol: float) -> bool:
     return bool(out == expected)
 
 
-def _exact(out: Any, expected: Any, atol: float) -> bool:
-    out = list(out) if type(out) is tuple else out
-    return equal(out, expected, 0.0, 0.0)
+_CONTAINERS = (list, tuple, set, frozenset, dict)
 
 
-def _as_set(out: Any, expected: Any, atol: float) -> bool:
-    containers = (list, tuple, set, frozenset, dict)
-    if type(out) not in containers or type(expected) not in containers or len(out) > _MOST_KEYS:
+def _as_set(*sides: Any) -> bool:
+    if any(type(each) not in _CONTAINERS or len(each) > _MOST_KEYS for each in sides):
         return False
     try:
-        codec.check_hashes(list(out))
-        return set(out) == set(expected)
+        for each in sides:
+            codec.check_hashes(each)
+        out, expected = map(set, sides)
     except (codec.DecodeError, TypeError):  # an item that cannot be in a set
         return False
-
-
-_RULES: dict[str, Callable[[Any, Any, float], bool]] = {
-    "equal": equal, "exact": _exact, "set": _as_set,
-}  # fmt: skip
+    return bool(out == expected)
 
 
 def short(value: Any) -> str:

@@ -203,7 +203,7 @@ def _read_verdict(
         found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
         if isinstance(found, TestResult):
             return TestResult(found.outcome, cpu_time=found.cpu_time, **cause_of(found))
-        values.append(found[0])
+        values.append(found.value)
     nodes_of = _small_expression if len(expression) <= _SMALL else codec.decode
     try:
         return evaluate(nodes_of(expression), values)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from .analysis import Analyst
 from .calls import Answers, Calls, answer_calls, encoded_arguments
 from .cases import Case, EncodedCases, encoded_cases, expected_frame
-from .compare import Comparison, Rule
+from .compare import FLOAT_ATOL, Comparison, Rule
 from .jobs import Job, Limits, WorkerKind, check_limits
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
@@ -340,7 +340,7 @@ class Sandbox:
             >>> result.outcome, result.judged
             (<Outcome.PASS: 'pass'>, 'outside')
         """
-        encoded, comparison = encoded_cases(cases), Comparison(compare, atol)
+        encoded, comparison = encoded_cases(cases), Comparison(compare, atol or FLOAT_ATOL)
         task = self._tasks.cases(code, name, encoded, comparison, limits, hash_seed, stop)
         result = self._now(task)
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.judging.comparison import Returned, read_reply
+from codea1_env.compare import Returned, read_reply
 from codea1_env.oracle import Oracle, Subject, Truth, gather
 from codea1_env.problem_sets.fuzz import Call
 from codea1_env.reading.calls import literal_calls

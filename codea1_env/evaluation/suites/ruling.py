@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from codea1_env.compare import Returned
 from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import StatedCase, SuiteTest
-from codea1_env.judging.comparison import Returned
 from codea1_env.oracle import NON_DETERMINISTIC, Oracle, Subject, Truth, explained
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason

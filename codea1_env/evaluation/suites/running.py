@@ -22,6 +22,7 @@ from codea1_env.sandbox import (
     TestResult,
     expected_frame,
 )
+from codea1_env.sandbox.compare import FLOAT_ATOL
 
 
 class _Share(NamedTuple):
@@ -104,7 +105,7 @@ def _start(
             tuple(case.call.call for _, case in some),
             tuple(expected_frame(case.value) for _, case in some),
         )
-        comparison = Comparison(atol=tolerance)
+        comparison = Comparison(atol=tolerance or FLOAT_ATOL)
         future = sandbox.submit_cases(
             program, entry_point, cases, comparison=comparison, limits=limits
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.judging.comparison import Returned, read_reply
+from codea1_env.compare import Returned, read_reply
 from codea1_env.sandbox import (
     Job,
     Limits,

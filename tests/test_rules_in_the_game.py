@@ -1,0 +1,145 @@
+"""The game compares as its problem says: by its rule, its tolerance, its checker; as released under strict_paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.compare import check_replies
+from codea1_env.oracle import Oracle, Subject
+from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
+from codea1_env.responses import parse_suites
+from codea1_env.rewards import RewardConfig
+from codea1_env.sandbox import CallResult, Outcome, Sandbox
+
+WORDS = [chr(97 + n) * 3 for n in range(24)]
+PAIRS = [((*WORDS[n : n + 4],), (*WORDS[n + 1 : n + 5],)) for n in range(20)]
+PAIRS += [((n, n * 7, n + 9), (n + 9, n * 7, "x")) for n in range(20, 60)]
+ORDERED = "def {}(a, b):\n    return [x for x in reversed(a) if x in b] * 2\n"
+
+
+def judge(
+    sandbox: Sandbox, problem: Problem, code: str, tests: list[str], **options: Any
+) -> Verdict:
+    referee = Referee(sandbox, RefereeConfig(domain="any", **options))
+    [verdict] = referee.judge([Round(problem, code, [tests])])
+    return verdict
+
+
+def outcomes(verdict: Verdict) -> list[tuple[str, str | None]]:
+    return [(test.status, test.outcome and test.outcome.value) for test in verdict.suites[0].tests]
+
+
+def problem(code: str, **fields: Any) -> Problem:
+    return Problem("demo", "def f(n): ...", "f", f"def f(n): {code}", **fields)
+
+
+@pytest.mark.parametrize(("file", "rule"), [("mbpp", None), ("mbppplus", "set")])
+def test_whoever_has_another_order_loses_nothing(sandbox, shared_data: Path, file, rule):
+    """MBPP/2: what two tuples share. In the tests of EvalPlus as a set; in the first ones as a tuple."""
+    problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
+    shared = next(each for each in problems if each.task_id == "MBPP/2")
+    shared = shared if rule else dataclasses.replace(shared, compare="set")
+    name = shared.entry_point
+    tests = [f"assert {name}({a}, {b}) == {[x for x in a if x in b]}" for a, b in PAIRS]
+    verdict = judge(sandbox, shared, ORDERED.format(name), tests)
+    assert len(PAIRS) == 60
+    assert outcomes(verdict) == [("kept", "pass")] * 60
+    assert (verdict.failed, verdict.code_reward) == ((), 1.0)
+    wrong = judge(sandbox, shared, ORDERED.format(name).replace("* 2", "[1:]"), tests)
+    assert len(wrong.failed) == 60
+    assert wrong.code_reward == 0.0
+
+
+def test_two_runs_of_a_reference_agree_by_the_rule(sandbox):
+    letters = problem("return list({*n})", compare="set")
+    oracle = Oracle(sandbox, sandbox.limits)
+    [suite] = parse_suites([("assert f('abcdefgh') == []", letters)], sandbox)
+    for by_rule, fault in ((True, None), (False, "non-deterministic")):
+        subject = Subject.of(letters, with_rule=by_rule)
+        truth = oracle.ask({subject: [suite.tests]})[subject]["f('abcdefgh')"]
+        assert (truth.fault and truth.fault.value) == fault
+
+
+@pytest.mark.parametrize(
+    ("reference", "fields", "program", "predicted", "status", "passed"),
+    [
+        ("return (n, 2)", {}, "return [n, 2]", "(1, 2)", "kept", False),
+        ("return (n, 2)", {}, "return (n, 2.0)", "[1, 2]", "corrected", True),
+        ("return (n, 2)", {"compare": "exact"}, "return [n, 2]", "[1, 2]", "kept", True),
+        ("return 0.3", {"compare": "exact"}, "return 0.1 + 0.2", "0.1 + 0.2", "corrected", False),
+        ("return 0.3", {}, "return 0.3 + 1e-3", "0.3", "kept", False),
+        ("return 0.3", {"atol": 0.01}, "return 0.3 + 1e-3", "0.301", "kept", True),
+        ("return [n, 2]", {"compare": "not-none"}, "return object()", "7", "kept", True),
+        ("return [n, 2]", {"compare": "not-none"}, "return None", "None", "corrected", False),
+        ("return None", {"compare": "not-none"}, "return 0", "None", "kept", False),
+    ],
+)
+def test_rules_decide_of_programs_and_predictions(
+    sandbox, reference, fields, program, predicted, status, passed
+):
+    demo = problem(reference, **fields)
+    verdict = judge(sandbox, demo, f"def f(n): {program}", [f"assert f(1) == {predicted}"])
+    [(found, outcome)] = outcomes(verdict)
+    assert (found, outcome == "pass") == (status, passed)
+
+
+def test_as_released_there_is_one_rule(sandbox):
+    tests = ["assert f(4) == [4, 2, 1]"]
+    for fields in ({"compare": "set"}, {"checker": "def check(*_): return True"}):
+        demo = problem("return [1, 2, n]", **fields)
+        program = "def f(n): return [n, 2, 1]"
+        assert outcomes(judge(sandbox, demo, program, tests)) == [("kept", "pass")]
+        strict = judge(sandbox, demo, program, tests, rewards=RewardConfig(strict_paper=True))
+        assert outcomes(strict) == [("corrected", "fail")]
+
+
+ROOT = problem(
+    "return int(n**0.5)",
+    checker="def check(args, output, expected):\n    assert type(args) is tuple\n    return type(output) is int and output**2 == args[0]\n",
+)
+
+
+def test_a_checker_takes_any_right_answer(sandbox, monkeypatch):
+    asked: list[int] = []
+    call = Sandbox.call
+
+    def counted(self: Sandbox, code: str, name: str, calls: Any, **options: Any) -> Any:
+        asked.append(len(calls))
+        return call(self, code, name, calls, **options)
+
+    monkeypatch.setattr(Sandbox, "call", counted)
+    program = "def f(n): return -int(n**0.5) if n < 50 else [1] * 10_000 if n < 80 else 1 / 0"
+    tests = [f"assert f({n * n}) == {-n}" for n in range(1, 11)] + ["assert f(121) == 12"]
+    verdict = judge(sandbox, ROOT, program, tests)
+    assert outcomes(verdict) == (
+        [("kept", "pass")] * 7 + [("kept", "fail")] + [("kept", "error")] * 2
+        + [("corrected", "error")]
+    )  # fmt: skip
+    assert asked == [11, 1]  # all predictions, and of the replies what was not known from them
+    assert "checker" in verdict.suites[0].tests[7].message
+    del asked[:]
+    assert outcomes(judge(sandbox, ROOT, program, tests[::-1])) == outcomes(verdict)[::-1]
+    assert asked == []
+
+
+def test_a_checker_that_gives_no_answer_finds_nothing_right(sandbox):
+    broken = dataclasses.replace(ROOT, checker="def check(*_): return 1 / 0")
+    verdict = judge(sandbox, broken, "def f(n): return -2 if n == 4 else 3", ["assert f(4) == 2", "assert f(9) == 3"])  # fmt: skip
+    assert outcomes(verdict) == [("kept", "fail"), ("kept", "pass")]
+
+
+def test_what_no_checker_could_judge_pays_nobody(sandbox, monkeypatch):
+    demo = dataclasses.replace(ROOT, checker=ROOT.checker + "# unjudged")
+    failed = [CallResult(Outcome.UNJUDGED, None, "lost")]
+    monkeypatch.setattr(Sandbox, "call", lambda self, code, name, calls, **_: failed * len(calls))
+    verdict = judge(sandbox, demo, "def f(n): return -2", ["assert f(4) == 2"])
+    assert outcomes(verdict) == [("not made", "unjudged")]
+    assert verdict.code_reward is None
+    verdict = judge(sandbox, demo, "def f(n): return 2", ["assert f(4) == -2"])
+    assert outcomes(verdict) == [("not made", "unjudged")]
+    assert not check_replies("", [], sandbox)
