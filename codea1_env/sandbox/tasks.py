@@ -57,7 +57,7 @@ def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) ->
     found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
     if isinstance(found, TestResult):
         return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
-    return CallResult(Outcome.PASS, found[0], "", cpu_time)
+    return CallResult(Outcome.PASS, found.value, "", cpu_time)
 
 
 class SandboxTask(NamedTuple, Generic[T]):
