@@ -17,11 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.judging.repeats import (
+    SEEDS,
     Asked,
-    OracleRun,
-    all_runs,
     golden_tests,
-    has_sets,
     is_confirmed,
     look,
     may_be_steady,
@@ -86,9 +84,10 @@ class Subject(NamedTuple):
         contract = problem.contract if with_contract else ""
         return cls(problem.task_id, problem.entry_point, code, contract)
 
-    def program(self, run: OracleRun) -> tuple[str, str]:
-        """Return the text that runs, and the function of it that is called."""
-        return contracted(run.code, self.entry_point, self.contract)
+    @property
+    def program(self) -> tuple[str, str]:
+        """The text that runs, and the function of it that is called."""
+        return contracted(self.code, self.entry_point, self.contract)
 
 
 class Attack(NamedTuple):
@@ -97,9 +96,10 @@ class Attack(NamedTuple):
     subject: Subject
     code: str
 
-    def program(self, run: OracleRun) -> tuple[str, str]:
-        """Return the text that runs, and the function of it that is called."""
-        return run.code, self.subject.entry_point
+    @property
+    def program(self) -> tuple[str, str]:
+        """The text that runs, and the function of it that is called."""
+        return self.code, self.subject.entry_point
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ def _holds_infinity(value: Any) -> bool:
 class _Plan(NamedTuple):
     """How a reference is asked."""
 
-    runs: Sequence[OracleRun]
+    seeds: Sequence[int]
+    """Hash seeds of its processes."""
     golden: Sequence[Test] = ()
     """Calls that are made as well."""
     settles: bool = False
@@ -186,7 +187,7 @@ class Oracle:
         """
         known: dict[Subject, dict[str, Truth]] = {}
         new = set()
-        unknown: dict[Subject, list[Test]] = {}
+        unknown = []
         for subject, suites in wanted.items():
             tests = {test.call_text: test for suite in suites for test in suite}
             truths = {call: self._truths.get((subject, call)) for call in tests}
@@ -194,29 +195,23 @@ class Oracle:
             if self._loaded.get(subject) is None:
                 new.add(subject)
             if subject in new or len(known[subject]) < len(tests):
-                unknown[subject] = [tests[call] for call in tests if call not in known[subject]]
+                unknown.append(subject)
         plans = self._plans(unknown, problems or {})
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
-            runs = plans[subject].runs
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
                 known[subject].update((test.call_text, _UNJUDGED) for test in tests)
                 return False
-            for run, answer in zip(runs, answers, strict=True):
-                if not (answer.load.passed or run.is_turned):
+            for answer in answers:
+                if not answer.load.passed:
                     raise broken_reference(subject.task_id, subject.entry_point, answer.load)
             self._loaded.put(subject, True, len(subject.code))
-            turned = next(
-                (a.replies for r, a in zip(runs, answers, strict=True) if r.is_turned), ()
-            )
-            straight = [a.replies for r, a in zip(runs, answers, strict=True) if not r.is_turned]
             # Some may have got further than others: these have timed out.
-            for number, (test, *replies) in enumerate(zip(tests, *straight, strict=False)):
-                backwards = turned[number] if number < len(turned) else None
+            for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
                 if any(map(_is_unjudged, replies)):
                     known[subject][test.call_text] = _UNJUDGED
                     continue
-                truth = _agreed(replies, backwards)
+                truth = _agreed(replies)
                 if truth.fault is InvalidReason.TIMEOUT and subject.contract:
                     truth = replace(truth, reason=f"{truth.reason} ({TOGETHER})")
                 known[subject][test.call_text] = truth
@@ -236,7 +231,7 @@ class Oracle:
             _is_costly,
             enter,
             new,
-            lambda subject: plans[subject].runs,
+            lambda subject: plans[subject].seeds,
         )
         for subject, plan in plans.items():
             faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
@@ -248,31 +243,25 @@ class Oracle:
         }
 
     def _plans(
-        self, unknown: Mapping[Subject, Sequence[Test]], problems: Mapping[Subject, Problem]
+        self, unknown: Collection[Subject], problems: Mapping[Subject, Problem]
     ) -> dict[Subject, _Plan]:
-        """Return in how many ways each reference is run, and what shows that one is enough."""
+        """Return under which hash seeds each reference is run, and what shows that one is enough."""
         look([subject.asked for subject in unknown], self._sandbox)
         plans = {}
-        for subject, tests in unknown.items():
-            asked, sets = subject.asked, any(map(has_sets, tests))
-            if is_confirmed(asked) and not sets:
-                plans[subject] = _Plan([OracleRun(subject.code, 0)])
+        for subject in unknown:
+            if is_confirmed(subject.asked):
+                plans[subject] = _Plan(SEEDS[:1])
                 continue
-            steady = may_be_steady(asked)
-            runs = all_runs(asked, self._sandbox, sets=sets or not steady)
-            settles = steady and not is_confirmed(asked) and subject in problems
+            settles = may_be_steady(subject.asked) and subject in problems
             golden = golden_tests(problems[subject], self._sandbox) if settles else ()
-            plans[subject] = _Plan(runs, golden, settles)
+            plans[subject] = _Plan(SEEDS, golden, settles)
         return plans
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
         new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
         jobs = [
-            self._sandbox.submit_encoded(
-                *each.program(OracleRun(each.code, 0)), [], limits=self._limits
-            )
-            for each in new
+            self._sandbox.submit_encoded(*each.program, [], limits=self._limits) for each in new
         ]
         found = zip(new, gather(jobs), strict=True)
         broken = {subject for subject, answers in found if not answers.load.passed}
@@ -292,7 +281,7 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    runs: Callable[[P], Sequence[OracleRun]] = lambda each: (OracleRun(each.code, 0),),
+    seeds: Callable[[P], Sequence[int]] = lambda each: SEEDS[:1],
 ) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
 
@@ -307,7 +296,7 @@ def make_calls(
         is_late: Whether what came of a call cost a time limit, or a process.
         enter: Enters what came of some calls of a program, once for each run, into `known`; whether it can go on.
         new: Programs that run even if there is nothing to call.
-        runs: The processes that a program runs in.
+        seeds: The hash seeds of the processes that a program runs in.
 
     Returns:
         Of each program what came of the calls that its suites make, by their text.
@@ -324,12 +313,12 @@ def make_calls(
         started = {
             each: [
                 sandbox.submit_encoded(
-                    *each.program(run),
+                    *each.program,
                     [test.call for test in calls],
                     limits=limits,
-                    hash_seed=run.hash_seed,
+                    hash_seed=seed,
                 )
-                for run in runs(each)
+                for seed in seeds(each)
             ]
             for each, calls in asked.items()
         }
@@ -397,24 +386,13 @@ def _is_unjudged(reply: bytes | TestResult) -> bool:
     return isinstance(reply, TestResult) and reply.outcome is Outcome.UNJUDGED
 
 
-def _agreed(
-    replies: Sequence[bytes | TestResult], backwards: bytes | TestResult | None = None
-) -> Truth:
-    """Return what several runs of one call amount to.
-
-    Args:
-        replies: What they answered.
-        backwards: What the run with sets in the other order answered: where it returned a value, that must be the same.
-    """
+def _agreed(replies: Sequence[bytes | TestResult]) -> Truth:
+    """Return what several runs of one call amount to."""
     first, others = replies[0], replies[1:]
     truth = _truth(first)
     for other in others:
         if other != first and truth.fault is None:
             truth = _compared(first, other)
-    if truth.fault is None and isinstance(backwards, bytes) and backwards != first:
-        found = read_reply(backwards)
-        if isinstance(found, Returned) and not _is_same(truth.read, found):
-            return _CHANGES
     return truth
 
 

@@ -147,10 +147,6 @@ def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once():
         # Another oracle knows as much of the text, and nothing of its values.
         Oracle(sandbox, LIMITS).ask({inc: [[call(3)]]}, problems)
         assert sandbox.asked[1:] == [(code, 1, 0)]
-        # A set among the arguments: its order could be in the value.
-        del sandbox.asked[:]
-        Oracle(sandbox, LIMITS).ask({inc: [[call({"a", "b"})]]}, problems)
-        assert [seed for *_, seed in sandbox.asked] == [0, 1, 2, 3, 0]
 
 
 @pytest.mark.parametrize(
@@ -170,9 +166,9 @@ def test_a_reference_of_which_too_little_is_known_is_asked_under_all_seeds(body)
         for each in ("a", "b"):
             del sandbox.asked[:]
             Oracle(sandbox, LIMITS).ask({asked: [[call(each)]]}, problems)
-            seeds = [seed for text, _, seed in sandbox.asked if text == code]
-            assert seeds == [0, 1, 2, 3]
-            assert len(sandbox.asked) == 5  # and with sets in the other order
+            assert [(text, seed) for text, _, seed in sandbox.asked] == [
+                (code, seed) for seed in range(4)
+            ]
 
 
 def test_golden_tests_that_differ_speak_against_one_run(monkeypatch):
@@ -183,79 +179,13 @@ def test_golden_tests_that_differ_speak_against_one_run(monkeypatch):
 
     monkeypatch.setattr(oracles, "look", looks_steady)
     code = "def f(n): return list({*n, 'a'})"
-    for golden_test, runs in (("assert f('bcdefgh') == 0", 5), ("assert f('a') == ['a']", 1)):
+    for golden_test, runs in (("assert f('bcdefgh') == 0", 4), ("assert f('a') == ['a']", 1)):
         asked, problems = golden(f"{code}  # {golden_test}", golden_test)
         with Spy() as spy:
             Oracle(spy, LIMITS).ask({asked: [[call("a")]]}, problems)
             del spy.asked[:]
             Oracle(spy, LIMITS).ask({asked: [[call("")]]}, problems)
             assert len(spy.asked) == runs
-
-
-COMMON = "def f(a, b):\n    return tuple(set(a) & set(b))\n"  # MBPP/2
-PAIRS = [
-    (("a", "b", "c"), ("b", "c", "d")),
-    (("x", "y"), ("y", "x")),
-    ((3, 4, 5, 6), (5, 7, 4, 10)),
-    ((100, 200, 300, 400, 500, 400, 300), (100, 200, 400)),
-    ((11, 12, 14, 13), (17, 15, 14, 13)),
-    (("apple", 1, None), (None, "apple")),
-]
-
-
-def test_the_order_of_a_set_is_no_value(oracle):
-    """Neither where two seeds agree by chance, nor where all do: a right program may have any."""
-    common = subject(COMMON)
-    calls = [call(*pair) for pair in PAIRS]
-    found = oracle.ask({common: [calls]})[common]
-    assert len(found) == len(PAIRS)
-    assert {truth.fault for truth in found.values()} == {InvalidReason.NON_DETERMINISTIC}
-    single = [call(("a", "b"), ("b", "c")), call((), ("a",)), call((5, 6, 7), (7, 8))]
-    found = oracle.ask({common: [single]})[common]
-    assert sorted(str(truth.source) for truth in found.values()) == ["('b',)", "()", "(7,)"]
-
-
-@pytest.mark.parametrize(
-    ("body", "steady"),
-    [
-        ("return {*a} & {*b}", True),
-        ("return [sorted(map(str, {*a} | {*b})), len({*a}), 'a' in {*a}]", True),
-        ("return {k: {k} for k in a}", True),
-        ("return [frozenset(a), {frozenset(b)}]", True),
-        ("return isinstance({*a}, set) and isinstance(set(), (list, set))", True),
-        (
-            "s = set(a)\n    s |= {*b}\n    s -= {1}\n    s.add(9)\n    return s == set(a).union(b)",
-            True,
-        ),
-        ("s = {*a, *b}\n    return [s.pop() for _ in range(len(s))]", False),
-        ("return str({*a, *b})", False),
-        ("return next(iter({*a, *b}))", False),
-        ("return max({*a, *b}, key=lambda x: 0)", False),
-        ("return [x for x in dict.fromkeys(a).keys() | dict.fromkeys(b).keys()]", False),
-        ("return list(frozenset(a) ^ {0, 1})", False),
-        ("return [*set().union(a, b)]", False),
-        (
-            "out = {}\n    for x in {*a, *b}:\n        out.setdefault('k', x)\n    return out",
-            False,
-        ),
-    ],
-)
-def test_sets_may_be_used_as_sets(oracle, body, steady):
-    asked = subject(f"def f(a, b):\n    {body}\n")
-    calls = [call((1, 5, 2), (2, 8, 17)), call(("u", "v"), ("v", "w"))]
-    truths = oracle.ask({asked: [calls]})
-    faults = {truth.fault for truth in truths[asked].values()}
-    assert faults == {None if steady else InvalidReason.NON_DETERMINISTIC}
-
-
-def test_a_set_that_is_given_may_not_be_shown_in_order(oracle):
-    first = subject("def f(s): return [x for x in s][0]")
-    whole = subject("def f(s): return [sorted(s), s, len(s)]")
-    calls = [call({1, 2}), call({"a"})]
-    found = oracle.ask({first: [calls], whole: [calls]})
-    assert found[first]["f({1, 2})"].fault is InvalidReason.NON_DETERMINISTIC
-    assert found[first]["f({'a'})"].fault is None
-    assert {truth.fault for truth in found[whole].values()} == {None}
 
 
 def test_without_a_call_it_is_still_asked_whether_it_loads():

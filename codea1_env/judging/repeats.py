@@ -1,4 +1,4 @@
-"""In how many ways a reference is run, so that what changes shows: under hash seeds, and with sets in the other order.
+"""Under how many hash seeds a reference is run, so that what changes shows.
 
 A value that depends on the order of a set, on time or on chance is no value: a program as good as the reference returns
 another. One run is enough for a reference of whose text that is known (`codea1_env.reading.steadiness`), once its
@@ -7,13 +7,11 @@ golden tests have given the same under all seeds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from codea1_env.problems import Problem
 from codea1_env.reading.steadiness import look_at
-from codea1_env.reading.turned import turned
 from codea1_env.responses import Test, parse_suites
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.texts import LRUCache, in_batches
@@ -21,19 +19,9 @@ from codea1_env.support.texts import LRUCache, in_batches
 SEEDS = (0, 1, 2, 3)
 _GOLDEN = 16
 _GOLDEN_CHARS = 20_000
-_SETS = re.compile(rb"[<>]")  # what a marshalled set and frozenset begin with
 
 Asked = tuple[str, str]
 """Text of a reference, and its entry point."""
-
-
-class OracleRun(NamedTuple):
-    """One of the processes in which a reference makes calls."""
-
-    code: str
-    hash_seed: int
-    is_turned: bool = False
-    """Whether sets have the other order in it: then only a value that it returns says anything."""
 
 
 class _SeenReference(NamedTuple):
@@ -41,16 +29,10 @@ class _SeenReference(NamedTuple):
 
     is_steady: bool
     is_confirmed: bool = False
-    turned: str | None = None
 
 
 # For all referees of this process: it is known of the text alone.
 _known = LRUCache[Asked, _SeenReference]()
-
-
-def has_sets(test: Test) -> bool:
-    """Whether the arguments of a call may hold a set, whose order a reference could show."""
-    return _SETS.search(test.call) is not None
 
 
 def is_confirmed(asked: Asked) -> bool:
@@ -95,32 +77,8 @@ def settle(asked: Asked, steady: bool) -> None:
     _remember(asked, known._replace(is_steady=known.is_steady and steady, is_confirmed=True))
 
 
-def all_runs(asked: Asked, sandbox: Sandbox, *, sets: bool) -> list[OracleRun]:
-    """Return the runs of a reference of which nothing is known.
-
-    Args:
-        asked: The reference.
-        sandbox: Where its text is changed.
-        sets: Whether sets may play a part.
-    """
-    runs = [OracleRun(asked[0], seed) for seed in SEEDS]
-    if not sets:
-        return runs
-    known = _known.get(asked) or _SeenReference(False)
-    if known.turned is None:
-        [text] = in_batches(
-            [asked],
-            lambda asked: len(asked[0]),
-            lambda batch: sandbox.analyse(turned, batch),
-            lambda asked, error: "",
-        )
-        known = known._replace(turned=text)
-        _remember(asked, known)
-    return [*runs, OracleRun(known.turned, 0, is_turned=True)] if known.turned else runs
-
-
 def _remember(asked: Asked, known: _SeenReference) -> None:
-    _known.put(asked, known, len(asked[0]) + len(known.turned or ""))
+    _known.put(asked, known, len(asked[0]))
 
 
 def golden_tests(problem: Problem, sandbox: Sandbox) -> Sequence[Test]:

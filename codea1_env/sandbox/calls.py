@@ -252,15 +252,17 @@ class _Part:
         """Receive replies: how loading ended, and why no more came than those that did."""
         count, limits, queued = len(self.calls.arguments), self.limits, own_queue_time()
         load: TestResult | None = None
+        counted = 0.0  # seconds of CPU time up to the last lap, from which on the limit counts
         while not self._failed and (load is None or len(self.replies) < count):
             # Once for all replies, instead of waking up for each.
             watch.wait_for_close(child, _GATHER)
-            cpu = min(limits.call_cpu_time, limits.run_cpu_time - watch.cpu_time())
+            cpu = min(limits.call_cpu_time, limits.run_cpu_time - counted)
             wall = min(limits.call_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
             frame = watch.frame(child, cpu, wall)
             if isinstance(frame, Stop):
                 return load, frame
             spent = watch.lap()
+            counted += spent
             if load is None:
                 load, self.load_time = load_of(frame), spent
                 if not load.passed:

@@ -216,6 +216,12 @@ def show(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+def _is_costly_sum(values: Any) -> bool:
+    """Whether there are many fractions: their sum has more digits with each."""
+    many = type(values) in _CONTAINERS and len(values) > _MAX_FRACTIONS
+    return many and any(type(each) is Fraction for each in values)
+
+
 def _value(node: Node, values: Sequence[Any]) -> Any:
     kind = node[0]
     if kind == "constant":
@@ -227,12 +233,7 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
         return _COMPARISONS[kind](*operands)
     if kind in _EXPANDING and type(operands[0]) is range and _is_longer(operands[0], _MAX_EXPANDED):
         raise NotHereError
-    if (
-        kind == "sum"
-        and type(operands[0]) in _CONTAINERS
-        and len(operands[0]) > _MAX_FRACTIONS
-        and any(type(each) is Fraction for each in operands[0])  # whose sum grows with each
-    ):
+    if kind == "sum" and _is_costly_sum(operands[0]):
         raise NotHereError
     return _FUNCTIONS[kind](*operands)
 

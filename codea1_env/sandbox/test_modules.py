@@ -53,16 +53,16 @@ class Reach(NamedTuple):
         return Reach(self.statements | other.statements, self.branches | other.branches)
 
 
-NO_REACH = Reach()
+NOTHING = Reach()
 
 
 @dataclass(frozen=True)
 class CoverageData:
     """What of a program was run, as coverage.py counts it. Comments such as `pragma: no cover` leave nothing out."""
 
-    program: Reach = NO_REACH
+    program: Reach = NOTHING
     """All that the program has."""
-    imported: Reach = NO_REACH
+    imported: Reach = NOTHING
     """What importing it ran."""
     tests: tuple[Reach, ...] = ()
     """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
@@ -157,8 +157,8 @@ class _Found:
     load: TestResult | None = None
     """How loading the program ended, where a text could not begin because of it."""
     printed: tuple[str, str] = ("", "")
-    program: Reach = NO_REACH
-    imported: Reach = NO_REACH
+    program: Reach = NOTHING
+    imported: Reach = NOTHING
     reached: dict[int, Reach] = field(default_factory=dict)
     held: int = 0
 
@@ -220,7 +220,7 @@ class _Found:
         names = self.names or []
         data = None
         if coverage:
-            reached = tuple(self.reached.get(number, Reach()) for number in range(len(names)))
+            reached = tuple(self.reached.get(number, NOTHING) for number in range(len(names)))
             data = CoverageData(self.program, self.imported, reached)
         results = [self.ended[number] for number in sorted(self.ended)]
         if self.whole is not None:
@@ -242,7 +242,7 @@ def _nothing(why: str) -> TestResult:
 
 def _reach(said: Any) -> Reach:
     if said is None:
-        return Reach()
+        return NOTHING
     lines, arcs = said
     if not all(type(line) is int for line in lines):
         raise _MalformedError

@@ -2,70 +2,87 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from codea1_env.problems import load_problems
 from codea1_env.reading.steadiness import look_at
-from codea1_env.reading.turned import turned
 
 STEADY = [
     "def f(n): return n + 1",
-    "import math\nfrom collections import Counter\ndef f(n: set[int]) -> frozenset: return Counter(n).most_common(2)",
-    "def f(n):\n    seen: set[str] = set()\n    for x in n:\n        if x in seen: return x\n        seen.add(x)",
-    "VOWELS = set('aeiou')\nTABLE = {'a': 1}\ndef f(n): return [TABLE[x] for x in n if x in VOWELS]",
-    "def f(n): return sorted(set(n) | {1}), len({*n}), max(set(n)), set(n) == {1}",
-    "def f(n): return set(n) & {1, 2}",
-    "class Solution:\n    def g(self, n):\n        self.k = n\n        return self.k\ndef f(n): return Solution().g(n)",
-    "def f(n):\n    def g(k, memo={}):\n        memo[k] = 1\n        return memo\n    return g(n)",
-    "def f(n): return max(n.items(), key=lambda kv: kv[1])",
-    "def f(n): return [type(x) is None or type(x) == int for x in n]",
+    "import math\nfrom collections import Counter\ndef f(n: int, k=math.inf) -> list: return Counter(n).most_common(2)",
+    "VOWELS = 'aeiou'\nTABLE = (('a', 1), ('b', -2))\ndef f(n): return [x for x in n if x in VOWELS]",
+    "class Solution:\n    'Text.'\n    k = 3\n    @staticmethod\n    def h(n): return n\n    def g(self, n): return self.h(n) + self.k\n"
+    "def f(n): return Solution().g(n)",
+    "def f(n):\n    k = 0\n    def g():\n        nonlocal k\n        k += 1\n        return k\n    return g() + g()",
+    "def f(n): return sorted(n.items()), [k for k in n.keys()], 1 in n.keys(), [*n.items()]",
+    "def f(n): return [x is None or type(x) == int for x in n]",
     "import re\ndef f(n): return re.compile('a').sub('', n)",
+    "def f(n): return n\nif __name__ == '__main__':\n    import sys\n    print(f(input()))",
 ]
 NOT_FREE = [
     "def f(n): return hash(n)",
+    "h = hash\ndef f(n): return h(n)",
+    "def f(n): return [*map(hash, n)]",
+    "def g(hash): return hash\ndef f(n): return hash(n)",
+    "def f(n): return __builtins__['hash'](n)",
+    "from builtins import hash as h\ndef f(n): return h(n)",
+    "import operator\ndef f(n): return operator.methodcaller('__hash__')(n)",
+    "import string\ndef f(n): return string.Formatter().get_field('0.__hash__', (n,), {})[0]()",
+    "def f(n): return (x for x in n).gi_frame.f_builtins['hash'](n)",
     "def f(n, k=[]):\n    k.append(n)\n    return len(k)",
+    "def f(n, *, k=dict()):\n    k[n] = 1\n    return len(k)",
+    "def f(n, g=lambda x, k=[]: k.append(x) or len(k)): return g(n)",
+    "def f(n: (k := [])):\n    k.append(n)\n    return len(k)",
     "k = []\ndef f(n):\n    k.append(n)\n    return len(k)",
-    "k = {'a': 1}\ndef f(n):\n    k[n] = 1\n    return k",
-    "k = [1]\ndef f(n): return k",
+    "k: list = [0]\ndef f(n):\n    k[0] += 1\n    return k",
+    "(k := [])\ndef f(n):\n    k.append(n)\n    return len(k)",
+    "k = ([],)\ndef f(n):\n    k[0].append(n)\n    return len(k[0])",
+    "for k in [[]]: pass\ndef f(n):\n    k.append(n)\n    return len(k)",
     "k = 0\ndef f(n):\n    global k\n    k += 1\n    return k",
     "def f(n):\n    f.k = n\n    return f.k",
+    "class A: pass\ndef f(n):\n    A.k = n\n    return A.k",
+    "class A:\n    @classmethod\n    def g(self, n): self.k = n\ndef f(n): A.g(n)",
+    "class A:\n    def g(self, n): self.k = n\ndef f(n): A.g(f, n)",
     "class A:\n    seen = []\n    def g(self, n):\n        self.seen.append(n)\n        return len(self.seen)\n"
     "def f(n): return A().g(n)",
+    "def f(n):\n    match f:\n        case self: self.k = n",
     "import random\ndef f(n): return random.random()",
+    "import collections\ndef f(n): return collections._sys.modules",
+    "import textwrap\ndef f(n): return textwrap.TextWrapper.unicode_whitespace_trans",
     "def f(n):\n    import time\n    return time.time()",
     "from functools import cache\n@cache\ndef f(n): return [n]",
     "import functools\n@functools.lru_cache\ndef f(n): return [n]",
-    "def f(n): return n is 1000",
+    "def f(n): return n is 1",
+    "def f(n): return n is n is None",
     "def f(n): return id(n)",
     "def f(n): return f.__code__",
     "def f(n): return getattr(n, 'x')",
     "def make():\n    k = [0]\n    def f(n):\n        k[0] += 1\n        return k[0]\n    return f\nf = make()",
     "g = iter([1, 2, 3])\ndef f(n): return next(g)",
+    "g = (x for x in (1, 2, 3))\ndef f(n): return next(g)",
     "def f(n): return open('/dev/urandom').read(n)",
-    "def sorted(n): return n\ndef f(n): return sorted({*n})",
     "from math import *\ndef f(n): return n",
+    "import random as math\ndef f(n): return math.random()",
+    "k = []\ndef f(n):\n    k.append(n)\nif __name__ != '__main__': pass",
     "def f(n) return n",
 ]
-ORDERED = [
+WITH_SETS = [
     "def f(n): return list(set(n))",
     "def f(n): return [x for x in {*n}]",
     "def f(n):\n    for x in {a for a in n}: return x",
-    "def f(n): return set(n).pop()",
-    "def f(n): return sorted(set(n), key=len)",
-    "def f(n): return str({*n})",
+    "def f(n): return f'{frozenset(n)}'",
+    "def f(n): return sum({0.1, 0.2, 0.3, n})",
+    "s = set\ndef f(n): return list(s(n))",
     "def f(n): return list(map(set, n))",
-    "def g(n): return n[0]\ndef f(n): return g([*set(n)])",
-    "def g(n): return set(n)\ndef f(n): return list(g(n))",
-    "def f(n):\n    s = set(n)\n    t = s\n    return [x for x in t]",
+    "from typing import Set as S\ndef f(n): return list(S(n))",
+    "import typing\ndef f(n): return list(typing.Set(n))",
+    "def f(n: set): return list(n)",
     "def f(n): return tuple(n[0].keys() & n[1].keys())",
     "def f(n):\n    a, b = n[0].keys(), n[1].keys()\n    return list(a & b)",
-    "def f(n): return ','.join({*n})",
-    "def f(n): return sum(n[x] for x in {*n})",
-    "def f(n): return {x: 1 for x in set(n)}",
-    "def f(n): return [set(n)]",
-    "from collections import Counter\ndef f(n): return Counter({*n}).most_common(1)",
+    "def f(n):\n    a = n[0].keys()\n    a -= n[1]\n    return list(a)",
+    "from operator import or_\ndef f(n): return list(or_(n[0].items(), n[1].items()))",
+    "from operator import or_\nfrom functools import reduce\ndef f(n): return list(reduce(or_, map(dict.keys, n)))",
+    "def sorted(n): return n | n\ndef f(n): return [*sorted(n.keys())]",
 ]
 
 
@@ -79,35 +96,17 @@ def test_state_time_chance_and_identity(code):
     assert look_at([(code, "f")])[0][0] is False
 
 
-@pytest.mark.parametrize("code", ORDERED)
-def test_orders_of_sets(code):
-    assert look_at([(code, "f")])[0] == (True, False)
+@pytest.mark.parametrize("code", WITH_SETS)
+def test_sets_may_show_their_order(code):
+    assert look_at([(code, "f")])[0][1] is False
 
 
 def test_most_references_are_steady():
     found = look_at([(each.reference, each.entry_point) for each in load_problems("starter")])
-    assert sum(free and orderless for free, orderless in found) > 0.9 * len(found)
+    assert sum(free and orderless for free, orderless in found) > 0.8 * len(found)
 
 
 def test_texts_that_are_no_programs_are_not_steady():
     deep = "f = " + "(" * 5000 + ")" * 5000
     for text in ("\0", "x = '\ud800'", "(" * 90, deep, "def f(:"):
         assert look_at([(text, "f")]) == [(False, False)]
-
-
-def test_a_turned_program_is_the_same_program():
-    """But for the order of its sets: on all golden tests of the starter set."""
-    for problem in load_problems("starter"):
-        [text] = turned([(problem.reference, problem.entry_point)])
-        names: dict[str, object] = {}
-        exec(text, names)
-        for test in problem.tests:
-            exec(test, names)
-
-
-def test_what_cannot_be_turned_is_left():
-    assert turned([("f = len", "f"), ("def f(: x", "f"), ("class A: pass", "A.f")]) == [""] * 3
-    future = '"doc"\nfrom __future__ import annotations\ndef f(n): return n\n'
-    second = ast.parse(turned([(future, "f")])[0]).body[1]
-    assert isinstance(second, ast.ImportFrom)
-    assert second.module == "__future__"

@@ -148,7 +148,10 @@ DIGEST_OF_X = hashlib.sha256(marshal.dumps("x" * 10**6, 2)).hexdigest()
         ("del globals()['f']", None),
         (
             "return 'x' * 10 ** 6",
-            ("too large", f"the value is larger than the limit for one value; {DIGEST} {DIGEST_OF_X}"),
+            (
+                "too large",
+                f"the value is larger than the limit for one value; {DIGEST} {DIGEST_OF_X}",
+            ),
         ),
     ],
 )

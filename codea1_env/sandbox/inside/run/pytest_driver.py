@@ -108,9 +108,7 @@ class Driver:
         plugins = [self] if self._has_folder else [self, _WithoutFolder()]
         status = pytest.ExitCode(pytest.main(arguments, plugins=plugins))
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
-            self._send(
-                ("failed", Finding("error", f"pytest itself has failed: {status.name}"), None)
-            )
+            self._send(("failed", Finding("error", f"pytest itself has failed: {status!r}"), None))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, name: str, obj: object) -> list[Any] | None:
