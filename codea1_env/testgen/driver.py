@@ -24,6 +24,7 @@ import inspect
 import itertools
 import operator
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,8 +32,10 @@ MANY = 20
 Result = tuple[str, Any]
 
 _ATOMS = (bool, int, float, str, bytes, complex, type(None))
+_DIGITS = 4300
+"""Python writes no longer integers where the tests will run; the sandbox does."""
 _BITS = 14_000
-"""Python writes no integer of more than 4300 digits."""
+"""Of integers with no more digits."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
 OPERATORS = {
@@ -63,6 +66,7 @@ def observe(
         >>> observe(list.sort, [[2, 1]], {}, [], [])
         {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}}
     """
+    sys.set_int_max_str_digits(_DIGITS)
     given: dict[Any, Any] = {**dict(enumerate(arguments)), **keywords}
     before = copy.deepcopy(given)
     try:
