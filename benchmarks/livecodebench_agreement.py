@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problem_sets.livecodebench import PREAMBLE
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
@@ -50,7 +50,11 @@ CLASS = "class Solution:\n    def f(self, x: List[int]):\n        return {}"
 def main() -> int:
     arguments = parse()
     grader = load(arguments.grader)
-    if grader.import_string.split() != PREAMBLE.split():
+    # The grader's process has the limit of digits itself.
+    if (
+        grader.import_string.split()
+        != PREAMBLE.replace("sys.set_int_max_str_digits(50000)", "").split()
+    ):
         print("the imports before every program differ")
     rng = np.random.default_rng(arguments.seed)
     cases = [reading(rng) for _ in range(arguments.programs)]
@@ -65,7 +69,7 @@ def main() -> int:
             submit_to_tests(to_problem(Row(fields, "here")), code, limits, sandbox)
             for fields, code in cases
         ]
-        ours = [job.result().tests[-1].passed for job in jobs]
+        ours = [passes(job.result()) for job in jobs]
     theirs = [judged_by(grader, fields, code) for fields, code in cases]
     for (fields, code), a, b in zip(cases, ours, theirs, strict=True):
         if a != b:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from codea1_env.cli.app import run
+from codea1_env.problem_sets import schemas
 from codea1_env.problems import load_problems
 
 STARTER = {problem.task_id: problem for problem in load_problems("starter")}
@@ -31,8 +32,7 @@ def golden(tasks: list[str]) -> list[dict[str, Any]]:
 
 def row_of(task: str) -> dict[str, Any]:
     """A problem as a row of a file."""
-    fields = ("task_id", "prompt", "entry_point", "reference", "tests")
-    return {name: getattr(STARTER[task], name) for name in fields}
+    return schemas.row_of(STARTER[task])
 
 
 def report_of(arguments: list[str], capsys, code: int = 0) -> dict[str, Any]:

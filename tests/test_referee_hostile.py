@@ -146,7 +146,6 @@ def test_colliding_keys_cost_nothing_and_break_nothing(sandbox, count):
         ("(x for x in [n])", "returns no plain data on the reference: a value of type 'generator'"),
         ("f", "returns no plain data on the reference: a value of type 'function'"),
         ("print", "returns no plain data on the reference"),
-        ("__import__('numpy').array([n])", "no literal"),
         ("__import__('collections').deque([n])", "no literal"),
         ("__import__('decimal').Decimal(n)", "costs too much to read"),
         ("10 ** 20_000", "costs too much to read"),
@@ -219,6 +218,7 @@ def test_an_overflow_of_the_reference_is_no_test(sandbox, referee, value, infini
         ("None", "None"),
         ("print(n)", "None"),
         ("__import__('numpy').int64(n)", "1"),
+        ("__import__('numpy').array([n, 2])", "[1, 2]"),
         ("__import__('numpy').float64(n / 2)", "0.5"),
         ("[__import__('numpy').bool_(n == 1)]", "[True]"),
         ("__import__('collections').namedtuple('P', 'x y')(n, 2)", "(1, 2)"),
@@ -285,7 +285,6 @@ def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
         "    __int__ = __index__\ndef inc(n):\n    return Lie()\n",
         "import unittest.mock\ndef inc(n):\n    return unittest.mock.ANY\n",
         "import numpy\ndef inc(n):\n    return numpy.array([n + 1])\n",
-        "import numpy\ndef inc(n):\n    return numpy.array(n + 1)\n",
         "import numpy\ndef inc(n):\n    return numpy.float64('nan')\n",
         "import decimal\ndef inc(n):\n    return decimal.Decimal(n + 1)\n",
         "import decimal\ndef inc(n):\n    return decimal.Decimal('sNaN')\n",
@@ -338,6 +337,7 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     "body",
     [
         "import numpy\ndef inc(n):\n    return numpy.int64(n + 1)\n",
+        "import numpy\ndef inc(n):\n    return numpy.array(n + 1)\n",
         "import numpy\ndef inc(n):\n    return numpy.float32(n + 1)\n",
         "def inc(n):\n    return float(n + 1)\n",
         "def inc(n):\n    return n + 1 + 0j\n",
@@ -428,8 +428,8 @@ def test_no_process_that_runs_a_program_sees_an_expected_value(sandbox, monkeypa
     jobs = [marshal.loads(job) for job in sent if job]  # and that nothing more will come
     assert {job[0] for job in jobs} == {program, code}
     assert not any(b"needle" in job for job in sent)
-    for _, name, calls, *_ in jobs:
-        assert name == "f"
+    for _, entry_point, names, calls, *_ in jobs:
+        assert "f" in (entry_point, *(names or ()))
         assert [marshal.loads(call) for call in calls] == [([n], {}) for n in (1, 2, 3)]
 
 

@@ -10,7 +10,7 @@ from codea1_env.cluster.actors import Request, SandboxActor
 from codea1_env.cluster.dispatcher import AT_ONCE, Dispatcher
 from codea1_env.cluster.nodes import Node, connect, start_actor
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.sandbox.pool import SandboxTask
+from codea1_env.sandbox.tasks import SandboxTask
 
 T = TypeVar("T")
 

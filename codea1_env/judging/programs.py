@@ -30,7 +30,7 @@ class ProgramResults(NamedTuple):
     calls: Mapping[str, TestResult]
 
 
-class _Kept(NamedTuple):
+class _ProgramMemory(NamedTuple):
     """What is remembered of a program."""
 
     load: TestResult
@@ -52,7 +52,7 @@ class ProgramRuns:
         self._sandbox = sandbox
         self._limits = limits
         self._tolerance = tolerance
-        self._kept = LRUCache[Attack, _Kept]()
+        self._kept = LRUCache[Attack, _ProgramMemory]()
 
     def run(
         self,
@@ -108,20 +108,22 @@ class ProgramRuns:
             self._keep(attack, load, known[attack], kept.get(attack))
         return found
 
-    def _usable(self, attacks: Mapping[Attack, object]) -> dict[Attack, _Kept]:
+    def _usable(self, attacks: Mapping[Attack, object]) -> dict[Attack, _ProgramMemory]:
         """Return what is remembered of programs and may be used again."""
         kept = {attack: each for attack in attacks if (each := self._kept.get(attack)) is not None}
         unread = [attack for attack, each in kept.items() if each.is_free is None]
-        free = are_free(
-            [(attack.code, attack.subject.entry_point) for attack in unread], self._sandbox
-        )
+        free = are_free([(each.code, each.subject.entry_point) for each in unread], self._sandbox)
         for attack, is_free in zip(unread, free, strict=True):
             kept[attack] = kept[attack]._replace(is_free=is_free)
             self._put(attack, kept[attack])
         return {attack: each for attack, each in kept.items() if each.is_free}
 
     def _keep(
-        self, attack: Attack, load: TestResult, calls: dict[str, TestResult], used: _Kept | None
+        self,
+        attack: Attack,
+        load: TestResult,
+        calls: dict[str, TestResult],
+        used: _ProgramMemory | None,
     ) -> None:
         if load.outcome is Outcome.UNJUDGED:
             return
@@ -132,9 +134,9 @@ class ProgramRuns:
             return
         known = self._kept.get(attack)
         if known is None:
-            self._put(attack, _Kept(replace(load, cpu_time=0.0), calls))
+            self._put(attack, _ProgramMemory(replace(load, cpu_time=0.0), calls))
 
-    def _put(self, attack: Attack, kept: _Kept) -> None:
+    def _put(self, attack: Attack, kept: _ProgramMemory) -> None:
         if kept.is_free is False:
             kept = kept._replace(calls={})
         self._kept.put(attack, kept, len(attack.code) + _RESULT_CHARS * len(kept.calls))

@@ -93,7 +93,7 @@ def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
 
 
 @dataclass
-class _Kept:
+class _KeptAnswers:
     answers: Future[Asked]
     size: int = 0
 
@@ -103,7 +103,7 @@ class _Remembered:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _KeptAnswers] = OrderedDict()
 
     def answers(self, problem: Problem, asked: Sequence[int], sandbox: Sandbox) -> Future[Asked]:
         calls = [problem.encoded.calls[number] for number in asked]
@@ -132,7 +132,7 @@ class _Remembered:
                     Asked(_frames(parts, asked), sum(each.cpu_time for each in parts))
                 ),
             )
-            self._kept[key] = _Kept(answers)
+            self._kept[key] = _KeptAnswers(answers)
         answers.add_done_callback(lambda found: self._settle(key, found))
         return answers
 

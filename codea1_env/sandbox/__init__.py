@@ -15,7 +15,7 @@ from .inside.run.running import DIGEST, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
-from .pool import MAX_INPUT, Sandbox, default_sandbox
+from .pool import Sandbox, default_sandbox
 from .results import (
     AnalysisError,
     CallResult,
@@ -28,6 +28,7 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .tasks import MAX_INPUT
 from .test_modules import CoverageData, Reach, TestModuleResult
 
 __all__ = [

@@ -86,6 +86,11 @@ def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any =
     Raises:
         EncodeError: They are something else.
     """
+    if _is_plain(args) and _is_plain(kwargs):
+        try:
+            return encoded_arguments(args, kwargs)
+        except ValueError:  # nested too deep
+            pass
     data = codec.encode((list(args), kwargs), numpy=numpy)
     try:
         # From what is read back: of derived types, and of buffers, `marshal` makes something else.
@@ -94,6 +99,21 @@ def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any =
     except ValueError:  # a range, a Decimal, ...
         return data
     return quicker if same else data
+
+
+_ATOMS = frozenset({int, float, str, bool, bytes, complex, type(None)})
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether `marshal` writes a value as it is: data of exact types that has a literal."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return True
+    if kind is dict:
+        return _is_plain(tuple(value), depth) and _is_plain(tuple(value.values()), depth)
+    if kind not in (list, tuple, set, frozenset) or depth > codec.MAX_DEPTH:
+        return False
+    return _ATOMS.issuperset(map(type, value)) or all(_is_plain(each, depth + 1) for each in value)
 
 
 def answer_calls(
@@ -155,10 +175,6 @@ def answer_calls(
             replies += [_LATE] * (1 if stop else rest)
     times += [0.0] * (len(replies) - len(times))
     return Answers(load, replies, used, times, load_time)
-
-
-def _is_timeout(reply: bytes | TestResult | None) -> bool:
-    return isinstance(reply, TestResult) and reply.outcome is Outcome.TIMEOUT
 
 
 def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
@@ -236,15 +252,17 @@ class _Part:
         """Receive replies: how loading ended, and why no more came than those that did."""
         count, limits, queued = len(self.calls.arguments), self.limits, own_queue_time()
         load: TestResult | None = None
+        counted = 0.0  # seconds of CPU time up to the last lap, from which on the limit counts
         while not self._failed and (load is None or len(self.replies) < count):
             # Once for all replies, instead of waking up for each.
             watch.wait_for_close(child, _GATHER)
-            cpu = min(limits.call_cpu_time, limits.run_cpu_time - watch.cpu_time())
+            cpu = min(limits.call_cpu_time, limits.run_cpu_time - counted)
             wall = min(limits.call_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
             frame = watch.frame(child, cpu, wall)
             if isinstance(frame, Stop):
                 return load, frame
             spent = watch.lap()
+            counted += spent
             if load is None:
                 load, self.load_time = load_of(frame), spent
                 if not load.passed:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
-import re
-import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from dataclasses import replace
-from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Answers, Calls, answer_calls, encoded_arguments, encoded_data
-from .cases import Case, EncodedCases, encoded_cases, expected_frame, judge_cases
-from .compare import FLOAT_ATOL, Comparison, Rule, read_returned
-from .inside import codec
-from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
-from .judging import judge
+from .calls import Answers, Calls, answer_calls, encoded_arguments
+from .cases import Case, EncodedCases, encoded_cases, expected_frame
+from .compare import FLOAT_ATOL, Comparison, Rule
+from .jobs import Job, Limits, WorkerKind, check_limits
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
@@ -27,63 +21,17 @@ from .results import (
     CallResult,
     InfraError,
     JobResult,
-    LevelUnavailableError,
     Outcome,
-    SandboxError,
     ScriptResult,
     TestResult,
-    cause_of,
 )
 from .scripts import run_script
-from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
-from .workers import Attempt, Run, Slots, WorkerPool
-
-MAX_INPUT = 16 << 20
-"""Bytes of standard input."""
-
-Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
-"""Positional and keyword arguments of each call."""
+from .tasks import Arguments, SandboxTask, Tasks
+from .test_modules import TestModuleResult
+from .workers import Slots, WorkerPool
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
-    check_text("code", code)
-    check_text("name", name)
-    check_limits("limits", limits)
-    check_seed("hash_seed", hash_seed)
-
-
-def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
-    """Find a mention of a package; without one, a program does not import it."""
-    names = [*packages, *(["np"] if "numpy" in packages else [])]
-    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
-
-
-def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) -> CallResult:
-    """Return the result of a call for somebody who wants the value."""
-    found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
-    if isinstance(found, TestResult):
-        return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
-    return CallResult(Outcome.PASS, found.value, "", cpu_time)
-
-
-class SandboxTask(NamedTuple, Generic[T]):
-    """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
-
-    attempt: Attempt[T]
-    """Does it."""
-    kind: WorkerKind
-    """One that it needs."""
-    limits: Limits | None
-    """Overrides those of the sandbox."""
-    method: str
-    """Of `Sandbox`: starts it and returns its future."""
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
-    unjudged: Callable[[TestResult], T]
-    """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
 
 
 class _Starters(NamedTuple):
@@ -145,7 +93,7 @@ class Sandbox:
         self.limits = limits if limits is not None else Limits()
         self._packages = packages_of(packages, preload)
         self._asked_level = check_level(level)
-        self._mentions = _pattern(self._packages.names)
+        self._tasks = Tasks(self._packages.names, lambda: self.level, lambda: self._here().planner)
         self._starters = self._start()
 
     def _start(self) -> _Starters:
@@ -205,7 +153,7 @@ class Sandbox:
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        return list(self._now(self._job(job)).tests)
+        return list(self._now(self._tasks.tests(job)).tests)
 
     async def run_tests_async(
         self,
@@ -216,14 +164,7 @@ class Sandbox:
         limits: Limits | None = None,
         capture_output: bool = False,
     ) -> list[TestResult]:
-        """As `run_tests`, for asyncio: other tasks go on meanwhile.
-
-        Example:
-            >>> import asyncio
-            >>> with Sandbox() as sandbox:
-            ...     asyncio.run(sandbox.run_tests_async("def f(): return 1", ["assert f() == 1"]))[0].outcome
-            <Outcome.PASS: 'pass'>
-        """
+        """As `run_tests`, for asyncio: other tasks go on meanwhile."""
         import asyncio  # most users of this module do without
 
         job = Job(code, tests, entry_point, limits, capture_output=capture_output)
@@ -247,7 +188,7 @@ class Sandbox:
         self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
     ) -> list[JobResult]:
         """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
-        tasks = [self._job(job) for job in jobs]
+        tasks = [self._tasks.tests(job) for job in jobs]
         futures = [self._later(task) for task in tasks]
         try:
             if progress is not None:
@@ -260,26 +201,7 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Start a job and return at once."""
-        return self._later(self._job(job))
-
-    def _job(self, job: Job) -> SandboxTask[JobResult]:
-        if not isinstance(job, Job):
-            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
-        kind = self._kind(job.hash_seed, job.code, *job.tests)
-
-        def attempt(run: Run, limits: Limits) -> JobResult:
-            return judge(run, self._here().planner, job, kind, limits)
-
-        return SandboxTask(
-            attempt, kind, job.limits, "submit", (job,), {},
-            lambda why: JobResult(why, (why,) * len(job.tests)),
-        )  # fmt: skip
-
-    def _kind(self, hash_seed: int, *texts: str) -> WorkerKind:
-        return WorkerKind(hash_seed, any(map(self._mentions.search, texts)))
-
-    def _calling(self, hash_seed: int, code: str) -> WorkerKind:
-        return self._kind(hash_seed, code)._replace(calls_only=True)
+        return self._later(self._tasks.tests(job))
 
     def _now(self, task: SandboxTask[T]) -> T:
         self._pool.check_open()
@@ -345,7 +267,7 @@ class Sandbox:
             TypeError: An argument is not plain data.
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
-        return self._now(self._calls(code, name, arguments, limits, hash_seed))
+        return self._now(self._tasks.calls(code, name, arguments, limits, hash_seed))
 
     def submit_calls(
         self,
@@ -357,32 +279,7 @@ class Sandbox:
         hash_seed: int = 0,
     ) -> Future[list[CallResult]]:
         """Start calls, as `call` does, and return at once."""
-        return self._later(self._calls(code, name, arguments, limits, hash_seed))
-
-    def _calls(
-        self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
-    ) -> SandboxTask[list[CallResult]]:
-        _check_call(code, name, limits, hash_seed)
-        numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
-        try:
-            data = [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
-        except codec.EncodeError as error:
-            raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
-        calls, kind = Calls(name, data, name), self._calling(hash_seed, code)
-
-        def attempt(run: Run, limits: Limits) -> list[CallResult]:
-            answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
-            meter = codec.Meter(codec.VALUES)
-            return [
-                _returned(*each, meter) for each in zip(answers.replies, answers.times, strict=True)
-            ]
-
-        given = {"limits": limits, "hash_seed": hash_seed}
-        asked = (code, name, list(arguments))
-        return SandboxTask(
-            attempt, kind, limits, "submit_calls", asked, given,
-            lambda why: [CallResult(why.outcome, message=why.message)] * len(data),
-        )  # fmt: skip
+        return self._later(self._tasks.calls(code, name, arguments, limits, hash_seed))
 
     def submit_encoded(
         self,
@@ -404,23 +301,7 @@ class Sandbox:
             limits: For each call; see `Job.limits`.
             hash_seed: See `Job.hash_seed`.
         """
-        _check_call(code, name, limits, hash_seed)
-
-        kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
-
-        def attempt(run: Run, limits: Limits) -> Answers:
-            return run(
-                kind, lambda slots: answer_calls(slots, code, asked, limits, until_timeout=True)
-            )
-
-        given = {"limits": limits, "hash_seed": hash_seed}
-        arguments = (code, name, asked.arguments)
-        return self._later(
-            SandboxTask(
-                attempt, kind, limits, "submit_encoded", arguments, given,
-                lambda why: Answers(why, [why] * len(calls)),
-            )
-        )  # fmt: skip
+        return self._later(self._tasks.encoded(code, name, calls, limits, hash_seed))
 
     def run_cases(
         self,
@@ -460,7 +341,7 @@ class Sandbox:
             (<Outcome.PASS: 'pass'>, 'outside')
         """
         encoded, comparison = encoded_cases(cases), Comparison(compare, atol or FLOAT_ATOL)
-        task = self._cases(code, name, encoded, comparison, limits, hash_seed, stop)
+        task = self._tasks.cases(code, name, encoded, comparison, limits, hash_seed, stop)
         result = self._now(task)
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
 
@@ -476,35 +357,9 @@ class Sandbox:
         stop: bool = False,
     ) -> Future[JobResult]:
         """Start cases that were encoded once for many programs, and return at once. See `run_cases`."""
-        return self._later(self._cases(code, name, cases, comparison, limits, hash_seed, stop))
-
-    def _cases(
-        self,
-        code: str,
-        name: str,
-        cases: EncodedCases,
-        comparison: Comparison,
-        limits: Limits | None,
-        hash_seed: int,
-        stop: bool,
-    ) -> SandboxTask[JobResult]:
-        _check_call(code, name, limits, hash_seed)
-
-        kind = self._calling(hash_seed, code)
-
-        def attempt(run: Run, limits: Limits) -> JobResult:
-            return run(
-                kind,
-                lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop),
-            )
-
-        given = {
-            "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
-        }  # fmt: skip
-        return SandboxTask(
-            attempt, kind, limits, "submit_cases", (code, name, cases), given,
-            lambda why: JobResult(why, () if stop else (why,) * len(cases.calls)),
-        )  # fmt: skip
+        return self._later(
+            self._tasks.cases(code, name, cases, comparison, limits, hash_seed, stop)
+        )
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -523,49 +378,14 @@ class Sandbox:
             TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
-
-        Example:
-            >>> with Sandbox() as sandbox:
-            ...     sandbox.run_script("print(int(input()) + 1)", "41").stdout
-            '42\n'
         """
-        return self._now(self._script(code, stdin, limits, scratch))
+        return self._now(self._tasks.script(code, stdin, limits, scratch))
 
     def submit_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> Future[ScriptResult]:
         """Start a program, as `run_script` does, and return at once."""
-        return self._later(self._script(code, stdin, limits, scratch))
-
-    def _script(
-        self, code: str, stdin: str, limits: Limits | None, scratch: bool
-    ) -> SandboxTask[ScriptResult]:
-        for name, text in (("code", code), ("stdin", stdin)):
-            if not isinstance(text, str):
-                raise TypeError(
-                    f'Expect {name} to be a str, actually: {type(text)}. Decode bytes; "" is no input.'
-                )
-        data = stdin.encode("utf-8", "surrogatepass")
-        if len(data) > MAX_INPUT:
-            raise ValueError(
-                f"Expect standard input of at most {MAX_INPUT} bytes, actually: {len(data)}"
-            )
-
-        kind = self._kind(0, code)._replace(scratch=scratch)
-
-        def attempt(run: Run, limits: Limits) -> ScriptResult:
-            if scratch and self.level != "namespaces":
-                raise LevelUnavailableError(
-                    'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
-                    f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
-                )
-            return run(kind, lambda slots: run_script(slots, code, data, limits))
-
-        given = {"limits": limits, "scratch": scratch}
-        return SandboxTask(
-            attempt, kind, limits, "submit_script", (code, stdin), given,
-            lambda why: ScriptResult(why.outcome, message=why.message),
-        )  # fmt: skip
+        return self._later(self._tasks.script(code, stdin, limits, scratch))
 
     def run_test_module(
         self,
@@ -608,7 +428,7 @@ class Sandbox:
             >>> result.name, result.outcome.value, result.judged
             ('test_add', 'pass', 'inside')
         """
-        return self._now(self._module(code, test_file, module, limits, hash_seed, coverage))
+        return self._now(self._tasks.module(code, test_file, module, limits, hash_seed, coverage))
 
     def submit_test_module(
         self,
@@ -621,41 +441,7 @@ class Sandbox:
         coverage: bool = False,
     ) -> Future[TestModuleResult]:
         """Start a test file, as `run_test_module` does, and return at once."""
-        return self._later(self._module(code, test_file, module, limits, hash_seed, coverage))
-
-    def _module(
-        self,
-        code: str,
-        test_file: str,
-        module: str,
-        limits: Limits | None,
-        hash_seed: int,
-        coverage: bool,
-    ) -> SandboxTask[TestModuleResult]:
-        _check_call(code, module, limits, hash_seed)
-        check_text("test_file", test_file)
-        if not all(part.isidentifier() for part in module.split(".")):
-            raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
-        by_pytest = has_pytest()
-        if coverage and not (by_pytest and importlib.util.find_spec("coverage")):
-            raise SandboxError(f"coverage.py and pytest are not installed. {NEEDS_EXTRA}")
-        job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
-
-        kind = self._kind(hash_seed, code, test_file)._replace(
-            scratch=True, testing="coverage" if coverage else "pytest" if by_pytest else ""
-        )
-        if self.packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
-            kind = kind._replace(with_packages=True)
-
-        def attempt(run: Run, limits: Limits) -> TestModuleResult:
-            return run(kind, lambda slots: run_module(slots, job, limits))
-
-        given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
-        asked = (code, test_file, module)
-        return SandboxTask(
-            attempt, kind, limits, "submit_test_module", asked, given,
-            lambda why: TestModuleResult([replace(why, judged="inside")]),
-        )  # fmt: skip
+        return self._later(self._tasks.module(code, test_file, module, limits, hash_seed, coverage))
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.
@@ -667,10 +453,7 @@ class Sandbox:
         return self._pool.submit(function)
 
     def analyse(self, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-        """Call one of this package's own functions on hostile text, in a helper process.
-
-        See `Analyst.analyse`. There are no keywords.
-        """
+        """Call one of this package's own functions on hostile text, in a helper process; see `Analyst.analyse`."""
         self._pool.check_open()
         found: T = self._here().analyst.analyse(function, *arguments)
         return found

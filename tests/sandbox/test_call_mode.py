@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from codea1_env.sandbox import (
+    DIGEST,
     RETURNED,
     Answers,
     InfraError,
@@ -123,6 +126,9 @@ def test_programs_that_do_not_load(sandbox, code, outcome, message):
     assert list(answers.replies) == [answers.load] * 2
 
 
+DIGEST_OF_X = hashlib.sha256(marshal.dumps("x" * 10**6, 2)).hexdigest()
+
+
 @pytest.mark.parametrize(
     ("body", "content"),
     [
@@ -140,7 +146,13 @@ def test_programs_that_do_not_load(sandbox, code, outcome, message):
             ("raised", "RecursionError: maximum recursion depth exceeded", "RecursionError", ""),
         ),
         ("del globals()['f']", None),
-        ("return 'x' * 10 ** 6", ("too large", "the value is larger than the limit for one value")),
+        (
+            "return 'x' * 10 ** 6",
+            (
+                "too large",
+                f"the value is larger than the limit for one value; {DIGEST} {DIGEST_OF_X}",
+            ),
+        ),
     ],
 )
 def test_calls_that_do_not_return(sandbox, body, content):

@@ -8,8 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.sandbox import CoverageData, Limits, Outcome, Sandbox, SandboxError, test_modules
-from codea1_env.sandbox import pool as sandbox_pool
+from codea1_env.sandbox import (
+    CoverageData,
+    Limits,
+    Outcome,
+    Sandbox,
+    SandboxError,
+    tasks,
+    test_modules,
+)
 
 PROGRAM = '''
 import abc, dataclasses, logging, os, sys
@@ -273,7 +280,7 @@ def test_a_name_with_dots(sandbox: Sandbox) -> None:
 
 
 def test_without_pytest_unittest_runs_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (sandbox_pool, test_modules):
+    for place in (tasks, test_modules):
         monkeypatch.setattr(place, "has_pytest", lambda: False)
     cases = """
 import os, unittest

@@ -121,7 +121,7 @@ def test_workers_of_other_seeds_do_not_add_up() -> None:
         for code in ("def f(): return 1", "def f(): return 1  # numpy"):
             for seed in (1, 2, 3):
                 sandbox.call(code, "f", [((), {})], hash_seed=seed)
-                sandbox.submit_encoded(code, "f", [], hash_seed=seed).result()
+                sandbox.submit(Job(code, ["x = f()"], hash_seed=seed)).result()
         idle = sandbox._pool._idle
         assert sum(len(slots) for kind, slots in idle.items() if kind.hash_seed) == 8
 

@@ -52,9 +52,8 @@ _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
 _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _MOST_SETTINGS = 1 << 18
-_MOST_DIGITS = (
-    50_000  # of an integer that is printed or read: as the evaluator of LiveCodeBench has it
-)
+_MOST_DIGITS = 50_000
+"""Of an integer that is printed or read: as the evaluator of LiveCodeBench has it."""
 _THREADS_OF_ALL = (
     "not limited: the kernel counts them with those of this user's other processes (ulimit -u), so that a program "
     "can take them from others; it needs Linux 5.14 and user namespaces, or root and Python where others may read it"

@@ -1,0 +1,264 @@
+"""What a sandbox can be asked for, each as a task: what is checked first, which worker it needs, what it does there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from .calls import Answers, Calls, answer_calls, encoded_data
+from .cases import EncodedCases, judge_cases
+from .compare import Comparison, read_returned
+from .inside import codec
+from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
+from .judging import judge
+from .planner import Planner
+from .results import (
+    CallResult,
+    JobResult,
+    LevelUnavailableError,
+    Outcome,
+    SandboxError,
+    ScriptResult,
+    TestResult,
+    cause_of,
+)
+from .scripts import run_script
+from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
+from .workers import Attempt, Run
+
+MAX_INPUT = 16 << 20
+"""Bytes of standard input."""
+
+Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
+"""Positional and keyword arguments of each call."""
+
+T = TypeVar("T")
+
+
+def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
+    check_text("code", code)
+    check_text("name", name)
+    check_limits("limits", limits)
+    check_seed("hash_seed", hash_seed)
+
+
+def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
+    """Find a mention of a package; without one, a program does not import it."""
+    names = [*packages, *(["np"] if "numpy" in packages else [])]
+    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
+
+
+def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) -> CallResult:
+    """Return the result of a call for somebody who wants the value."""
+    found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
+    if isinstance(found, TestResult):
+        return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
+    return CallResult(Outcome.PASS, found.value, "", cpu_time)
+
+
+class SandboxTask(NamedTuple, Generic[T]):
+    """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
+
+    attempt: Attempt[T]
+    """Does it."""
+    kind: WorkerKind
+    """One that it needs."""
+    limits: Limits | None
+    """Overrides those of the sandbox."""
+    method: str
+    """Of `Sandbox`: starts it and returns its future."""
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    unjudged: Callable[[TestResult], T]
+    """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
+
+
+class Tasks:
+    """Makes the tasks of one sandbox.
+
+    Args:
+        packages: What programs may import beside the standard library.
+        level: How strongly they are confined.
+        planner: Plans tests that are texts.
+    """
+
+    def __init__(
+        self,
+        packages: tuple[str, ...],
+        level: Callable[[], str],
+        planner: Callable[[], Planner],
+    ) -> None:
+        self._packages = packages
+        self._level = level
+        self._planner = planner
+        self._mentions = _pattern(packages)
+
+    def _kind(self, hash_seed: int, *texts: str) -> WorkerKind:
+        return WorkerKind(hash_seed, any(map(self._mentions.search, texts)))
+
+    def _calling(self, hash_seed: int, code: str) -> WorkerKind:
+        return self._kind(hash_seed, code)._replace(calls_only=True)
+
+    def tests(self, job: Job) -> SandboxTask[JobResult]:
+        """Judge the tests of a job."""
+        if not isinstance(job, Job):
+            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
+        kind = self._kind(job.hash_seed, job.code, *job.tests)
+
+        def attempt(run: Run, limits: Limits) -> JobResult:
+            return judge(run, self._planner(), job, kind, limits)
+
+        return SandboxTask(
+            attempt, kind, job.limits, "submit", (job,), {},
+            lambda why: JobResult(why, (why,) * len(job.tests)),
+        )  # fmt: skip
+
+    def calls(
+        self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
+    ) -> SandboxTask[list[CallResult]]:
+        """Make calls whose values are wanted."""
+        _check_call(code, name, limits, hash_seed)
+        numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
+        try:
+            data = [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
+        except codec.EncodeError as error:
+            raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
+        calls, kind = Calls(name, data, name), self._calling(hash_seed, code)
+
+        def attempt(run: Run, limits: Limits) -> list[CallResult]:
+            answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
+            meter = codec.Meter(codec.VALUES)
+            return [
+                _returned(*each, meter) for each in zip(answers.replies, answers.times, strict=True)
+            ]
+
+        given = {"limits": limits, "hash_seed": hash_seed}
+        asked = (code, name, list(arguments))
+        return SandboxTask(
+            attempt, kind, limits, "submit_calls", asked, given,
+            lambda why: [CallResult(why.outcome, message=why.message)] * len(data),
+        )  # fmt: skip
+
+    def encoded(
+        self,
+        code: str,
+        name: str,
+        calls: Sequence[bytes],
+        limits: Limits | None,
+        hash_seed: int,
+    ) -> SandboxTask[Answers]:
+        """Make calls whose replies are wanted as bytes."""
+        _check_call(code, name, limits, hash_seed)
+
+        kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
+
+        def attempt(run: Run, limits: Limits) -> Answers:
+            return run(
+                kind, lambda slots: answer_calls(slots, code, asked, limits, until_timeout=True)
+            )
+
+        given = {"limits": limits, "hash_seed": hash_seed}
+        arguments = (code, name, asked.arguments)
+        return SandboxTask(
+            attempt, kind, limits, "submit_encoded", arguments, given,
+            lambda why: Answers(why, [why] * len(calls)),
+        )  # fmt: skip
+
+    def cases(
+        self,
+        code: str,
+        name: str,
+        cases: EncodedCases,
+        comparison: Comparison,
+        limits: Limits | None,
+        hash_seed: int,
+        stop: bool,
+    ) -> SandboxTask[JobResult]:
+        """Judge cases."""
+        _check_call(code, name, limits, hash_seed)
+
+        kind = self._calling(hash_seed, code)
+
+        def attempt(run: Run, limits: Limits) -> JobResult:
+            return run(
+                kind,
+                lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop),
+            )
+
+        given = {
+            "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
+        }  # fmt: skip
+        return SandboxTask(
+            attempt, kind, limits, "submit_cases", (code, name, cases), given,
+            lambda why: JobResult(why, () if stop else (why,) * len(cases.calls)),
+        )  # fmt: skip
+
+    def script(
+        self, code: str, stdin: str, limits: Limits | None, scratch: bool
+    ) -> SandboxTask[ScriptResult]:
+        """Run a script."""
+        for name, text in (("code", code), ("stdin", stdin)):
+            if not isinstance(text, str):
+                raise TypeError(
+                    f'Expect {name} to be a str, actually: {type(text)}. Decode bytes; "" is no input.'
+                )
+        data = stdin.encode("utf-8", "surrogatepass")
+        if len(data) > MAX_INPUT:
+            raise ValueError(
+                f"Expect standard input of at most {MAX_INPUT} bytes, actually: {len(data)}"
+            )
+
+        kind = self._kind(0, code)._replace(scratch=scratch)
+
+        def attempt(run: Run, limits: Limits) -> ScriptResult:
+            if scratch and self._level() != "namespaces":
+                raise LevelUnavailableError(
+                    'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
+                    f"actually: {self._level()!r}. `codea1 sandbox doctor` says what the machine lacks."
+                )
+            return run(kind, lambda slots: run_script(slots, code, data, limits))
+
+        given = {"limits": limits, "scratch": scratch}
+        return SandboxTask(
+            attempt, kind, limits, "submit_script", (code, stdin), given,
+            lambda why: ScriptResult(why.outcome, message=why.message),
+        )  # fmt: skip
+
+    def module(
+        self,
+        code: str,
+        test_file: str,
+        module: str,
+        limits: Limits | None,
+        hash_seed: int,
+        coverage: bool,
+    ) -> SandboxTask[TestModuleResult]:
+        """Run a test file."""
+        _check_call(code, module, limits, hash_seed)
+        check_text("test_file", test_file)
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
+        by_pytest = has_pytest()
+        if coverage and not (by_pytest and importlib.util.find_spec("coverage")):
+            raise SandboxError(f"coverage.py and pytest are not installed. {NEEDS_EXTRA}")
+        job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
+
+        kind = self._kind(hash_seed, code, test_file)._replace(
+            scratch=True, testing="coverage" if coverage else "pytest" if by_pytest else ""
+        )
+        if self._packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
+            kind = kind._replace(with_packages=True)
+
+        def attempt(run: Run, limits: Limits) -> TestModuleResult:
+            return run(kind, lambda slots: run_module(slots, job, limits))
+
+        given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
+        asked = (code, test_file, module)
+        return SandboxTask(
+            attempt, kind, limits, "submit_test_module", asked, given,
+            lambda why: TestModuleResult([replace(why, judged="inside")]),
+        )  # fmt: skip
