@@ -3,7 +3,7 @@ r"""When is a program right? The rules by which problems compare, by name; see `
 | rule | right is |
 |---|---|
 | `equal` | Python's `==` on plain data of equal structure; where a float is expected, within tolerances |
-| `exact` | Python's `==`; a tuple that is returned counts as a list, as in LiveCodeBench |
+| `exact` | Python's `==`; a tuple counts as a list, as in LiveCodeBench |
 | `set` | the same items in any order, however often |
 | `not-none` | something is returned where True is expected, and None where False is |
 | `lines` | of printed text: the same lines, and the same numbers in them |
@@ -13,8 +13,8 @@ LiveCodeBench). The relative tolerance of `equal` is 1e-7, as in EvalPlus. What 
 (`Problem.checker`): text of the problem's author, which runs in a contained process of its own, on plain data.
 
 Values are compared by `codea1_env.sandbox.compare`, outside of the program's process. In the game what is expected is the
-reference's value: under `not-none` both are None or neither, under `exact` both may be tuples. There reading and comparing
-a reply costs milliseconds at most, and what small replies amount to is remembered:
+reference's value: under `not-none` both are None, or neither is. There reading and comparing a reply costs milliseconds
+at most, and what small replies amount to is remembered.
 
     >>> equal([0.1 + 0.2], [0.3]), difference("1 \n2.50\n\n", "1\n2.5")
     (True, '')

@@ -19,11 +19,12 @@ _MODULES = {
 }  # fmt: skip
 """Modules that answer the same every time, and what of them is used; "" for all."""
 _BUILTINS = {
-    "abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod", "complex", "dict", "divmod",
+    "abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr", "complex", "dict", "divmod",
     "enumerate", "filter", "float", "format", "frozenset", "hex", "int", "isinstance", "iter", "len", "list", "map",
     "max", "min", "next", "oct", "ord", "pow", "print", "range", "repr", "reversed", "round", "set", "slice", "sorted",
-    "staticmethod", "str", "sum", "tuple", "type", "zip", *(name for name in vars(builtins) if name.endswith("Error")),
+    "str", "sum", "tuple", "type", "zip", "Exception", "StopIteration", *(name for name in vars(builtins) if name.endswith("Error")),
 }  # fmt: skip
+_DECORATORS = {"staticmethod", "classmethod"}
 _SETS = {"set", "frozenset", "Set"}
 _READERS = {"all", "any", "dict", "enumerate", "filter", "len", "list", "map", "max", "min", "sorted", "sum", "tuple", "zip"}  # fmt: skip
 _NEVER = (ast.Global, ast.AsyncFunctionDef, ast.Match, ast.NamedExpr)
@@ -62,11 +63,11 @@ class _Look:
         if name and name.startswith("__") and name != "__init__":
             return False
         if isinstance(node, ast.Name) and name is None:
-            known = node.id in self.bound or node.id in _BUILTINS
+            known = node.id in self.bound | _BUILTINS | _DECORATORS
             return isinstance(parent, ast.Attribute) if node.id in self.modules else known
         if isinstance(node, ast.Attribute):
-            if isinstance(node.value, ast.Name) and node.value.id in self.modules:
-                return _offers(node.value.id, node.attr)
+            if getattr(node.value, "id", None) in self.modules:
+                return _offers(node.value.id, node.attr)  # type: ignore[attr-defined]
             return isinstance(node.ctx, ast.Load) and not node.attr.startswith(("__", "gi_"))
         if isinstance(node, ast.Import):
             return all(alias.name in _MODULES and not alias.asname for alias in node.names)
@@ -79,8 +80,9 @@ class _Look:
         if isinstance(node, ast.arguments):
             return all(map(_is_immutable, (*node.defaults, *filter(None, node.kw_defaults))))
         if isinstance(node, ast.FunctionDef):
-            return {*map(ast.unparse, node.decorator_list)} <= {"staticmethod", "classmethod"}
-        return not isinstance(node, _NEVER)
+            return {*map(ast.unparse, node.decorator_list)} <= _DECORATORS
+        kept = isinstance(node, ast.Starred) and isinstance(node.ctx, ast.Store)  # in a new list
+        return not (kept or isinstance(node, _NEVER))
 
     def makes_no_set(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in ("keys", "items"):
@@ -101,8 +103,7 @@ def _bound_by(node: ast.AST) -> str | None:
 
 
 def _offers(module: str, name: str) -> bool:
-    known = _MODULES.get(module)
-    return name in known.split() if known else known is not None and name[0] not in "_*"
+    return name in of.split() if (of := _MODULES.get(module)) else of == "" and name[0] not in "_*"
 
 
 def _leave_nothing(body: list[ast.stmt]) -> bool:

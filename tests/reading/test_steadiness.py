@@ -64,6 +64,9 @@ NOT_FREE = [
     "from math import *\ndef f(n): return n",
     "import random as math\ndef f(n): return math.random()",
     "k = []\ndef f(n):\n    k.append(n)\nif __name__ != '__main__': pass",
+    "a, *k = (1, 2)\ndef f(n):\n    k.append(n)\n    return len(k)",
+    "def staticmethod(g):\n    k = []\n    return lambda n: k.append(n) or len(k)\n@staticmethod\ndef f(n): return n",
+    "def f(n):\n    try: n()\n    except TypeError as e: return e.__traceback__.tb_frame.f_builtins['id'](n)",
     "def f(n) return n",
 ]
 WITH_SETS = [
