@@ -53,8 +53,6 @@ Compare = Rule | Literal["lines"]
 """Name of a rule."""
 COMPARISONS: tuple[str, ...] = (*get_args(Rule), "lines")
 """All names."""
-CHECKER_FAULT = "the checker"
-"""How the message of a case begins whose checker did not answer."""
 _CHECKER_LIMITS = Limits(call_cpu_time=2.0, call_wall_time=10.0)
 _NAME = "check"
 _SHOWN = 60
@@ -171,8 +169,8 @@ def check_outputs(
         name: Its function.
 
     Returns:
-        PASS or FAIL for each; UNJUDGED where only this job could not be run. A checker that raises, reaches a limit or returns something else has not found the
-        output right: FAIL, with a message that begins with "the checker".
+        PASS or FAIL for each; UNJUDGED where only this job could not be run. A checker that raises, reaches a limit or
+        returns something else has not found the output right: `CheckerFault`.
 
     Raises:
         InfraError: The sandbox failed three times.
@@ -182,17 +180,21 @@ def check_outputs(
     return [_verdict(answer) for answer in answers]
 
 
+class CheckerFault(TestResult):
+    """A case that is not passed because its checker did not answer."""
+
+
 def _verdict(answer: CallResult) -> TestResult:
     if answer.outcome is Outcome.INFRA_ERROR:
         raise InfraError(answer.message)
     if answer.outcome is Outcome.UNJUDGED:
         return TestResult(Outcome.UNJUDGED, answer.message)
     if answer.outcome is not Outcome.PASS:
-        why = f"{CHECKER_FAULT} gave no answer: {answer.outcome.value}, {answer.message}"
-        return TestResult(Outcome.FAIL, why)
+        why = f"the checker gave no answer: {answer.outcome.value}, {answer.message}"
+        return CheckerFault(Outcome.FAIL, why)
     if type(answer.value) is not bool:
         kind = type(answer.value).__name__
-        return TestResult(Outcome.FAIL, f"{CHECKER_FAULT} returned {kind}, not True or False")
+        return CheckerFault(Outcome.FAIL, f"the checker returned {kind}, not True or False")
     if answer.value:
         return TestResult(Outcome.PASS)
     return TestResult(Outcome.FAIL, "the problem's checker says that the output is wrong")
@@ -201,11 +203,6 @@ def _verdict(answer: CallResult) -> TestResult:
 def read_value(frame: bytes) -> Any:
     """Return the value in what a trusted program's process answered to a call."""
     return codec.decode(frame[len(RETURNED) :])
-
-
-def is_fault_of_checker(result: TestResult) -> bool:
-    """Whether a case is not passed because its checker did not answer."""
-    return result.outcome is Outcome.FAIL and result.message.startswith(CHECKER_FAULT)
 
 
 def difference(printed: str, expected: str, atol: float = 0.0) -> str:

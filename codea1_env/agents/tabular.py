@@ -102,8 +102,7 @@ class TabularAgent:
 
     Example:
         >>> from codea1_env.agents import GRPO
-        >>> from codea1_env.problem_sets.problem import call_of
-    from codea1_env.problems import Problem
+        >>> from codea1_env.problems import Problem
         >>> from codea1_env.spaces import observe
         >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
         >>> pool = Pool(problem, ("right", "wrong"))

@@ -18,7 +18,7 @@ from rich.table import Table
 from codea1_env.agents.llm.completions import listening
 from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.choosing import CHOSEN
-from codea1_env.evaluation.comparison import Change, Comparison
+from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
@@ -201,7 +201,7 @@ def print_lines(lines: Sequence[str], console: Console) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def print_comparison(comparison: Comparison, console: Console) -> None:
+def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
     own = comparison.kind not in _MEASURES
     write, heading = (plain, "figure [95%]") if own else (percent, "percent [95%]")

@@ -40,7 +40,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedEvaluations:
     """What can be said about two evaluations."""
 
     problems: int
@@ -61,7 +61,7 @@ class Comparison:
         return dataclasses.asdict(self)
 
 
-def compare(a: Path, b: Path) -> Comparison:
+def compare(a: Path, b: Path) -> ComparedEvaluations:
     """Compare the result folders of two evaluations.
 
     Args:
@@ -100,7 +100,7 @@ def compare(a: Path, b: Path) -> Comparison:
             "evaluations with the same settings or players."
         )
     changes.sort(key=lambda change: -abs(change.b - change.a))
-    return Comparison(
+    return ComparedEvaluations(
         len(common),
         tuple(name for name in {**first, **second} if name not in set(common)),
         tuple(differences),

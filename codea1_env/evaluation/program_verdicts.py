@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.compare import is_fault_of_checker
+from codea1_env.compare import CheckerFault
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.problem_sets.expected import NoValueError, ask_reference, unknown_cases
 from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests, too_large
@@ -98,7 +98,7 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
         return ReferenceRun(problem.task_id, "", limit)
     verdict = _verdict(problem, result)
     fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
-    if any(map(is_fault_of_checker, result.tests)):
+    if any(isinstance(test, CheckerFault) for test in result.tests):
         fault = f"its checker is wrong: {verdict.message}"
     return ReferenceRun(problem.task_id, fault, limit)
 

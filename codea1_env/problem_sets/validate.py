@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.compare import is_fault_of_checker
+from codea1_env.compare import CheckerFault
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.contracts import contract_fault
@@ -232,7 +232,7 @@ def _judge(
                 f"{_both((one.outcome, two.outcome))} ({test}). Make the reference independent of "
                 "random numbers, time and the order of sets.",
             )
-        elif is_fault_of_checker(one):
+        elif isinstance(one, CheckerFault):
             yield (
                 FindingKind.CHECKER_FAILS,
                 f"Expect the checker to answer True or False on what the reference returns in test {number}, actually: "

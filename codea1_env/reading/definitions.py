@@ -156,9 +156,15 @@ def _indentation(lines: list[str]) -> int:
 
 
 def _returns(code: str) -> bool:
-    body = parsed(code)
-    kinds = {type(each) for node in body or () for each in ast.walk(node)}
-    return not kinds.isdisjoint((ast.Return, ast.Raise, ast.Yield, ast.YieldFrom))
+    """Whether code ends the function that it stands in: not only one that it defines, which is another answer."""
+    left: list[ast.AST] = [*(parsed(code) or ())]
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            left += ast.iter_child_nodes(node)
+    return False
 
 
 @functools.lru_cache(maxsize=4)  # one program is looked at several times in a row

@@ -149,10 +149,8 @@ def test_definitions_are_found_in_prompts(prompt: str) -> None:
 
 def test_tests_of_other_forms_are_seen() -> None:
     humaneval = "def check(candidate):\n    assert candidate([1]) == 2\n    for n in range(3):\n        assert candidate([n]) == n\n"
-    plus = "inputs = [[[1]], [[2, 3]]]\nresults = [1, 2]\nfor i, inp in enumerate(inputs):\n    assertion(candidate(*inp), results[i], 0)\n"
-    for test in (humaneval, plus):
-        assert admits("def f(x): ...", [5], [test])
-        assert not admits("def f(x): ...", ["a"], [test])
+    assert admits("def f(x): ...", [5], [humaneval])
+    assert not admits("def f(x): ...", ["a"], [humaneval])
 
 
 @pytest.mark.parametrize(

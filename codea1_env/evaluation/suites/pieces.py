@@ -42,7 +42,7 @@ def pieces_of(
 
     Example:
         >>> pieces_of([("x = 1\nassert f(x) == 2\nassert f(", "f", 5)])
-        [([('x = 1\nassert f(x) == 2', "f(1) == 2", [((1,), {}, 2, None, None, '')], '')], 0, ["cannot be parsed: '(' was never closed"])]
+        [([('x = 1\nassert f(x) == 2', 'f(1) == 2', [((1,), {}, 2, None, None, '')], '')], 0, ["cannot be parsed: '(' was never closed"])]
     """
     found: list[tuple[list[Piece], int, list[str]]] = []
     for text, entry_point, wanted in asked:

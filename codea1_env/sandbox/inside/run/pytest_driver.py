@@ -13,7 +13,7 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.fixtures import FixtureLookupError
 
-from .findings import Finding, finding_of
+from .findings import TestEnding, finding_of
 from .texts import Send, Texts
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Driver:
         self._texts, self._module, self._send = texts, module, send
         self._first, self._reached, self._has_folder = first, reached, has_folder
         self._text = text
-        self._finding: Finding | None = None
+        self._finding: TestEnding | None = None
         self._skipped = False
         self._printed = ("", "")
         self.failed = False
@@ -108,7 +108,9 @@ class Driver:
         plugins = [self] if self._has_folder else [self, _WithoutFolder()]
         status = pytest.ExitCode(pytest.main(arguments, plugins=plugins))
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
-            self._send(("failed", Finding("error", f"pytest itself has failed: {status!r}"), None))
+            self._send(
+                ("failed", TestEnding("error", f"pytest itself has failed: {status!r}"), None)
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, name: str, obj: object) -> list[Any] | None:
@@ -149,7 +151,11 @@ class Driver:
             text = str(getattr(report, "longreprtext", "") or report.longrepr)
             last = text.strip().rpartition("\n")[2].removeprefix("E").strip()
             self._send(
-                ("failed", Finding("error", f"cannot be collected: {last}", traceback=text), None)
+                (
+                    "failed",
+                    TestEnding("error", f"cannot be collected: {last}", traceback=text),
+                    None,
+                )
             )
 
     @pytest.hookimpl(tryfirst=True)
@@ -182,6 +188,6 @@ class Driver:
 
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         """Report the test."""
-        finding = self._finding or Finding("skip" if self._skipped else "pass")
+        finding = self._finding or TestEnding("skip" if self._skipped else "pass")
         new = self._reached.new() if self._reached is not None else None
         self._send(("test", self._numbers[nodeid], finding, *self._printed, new))

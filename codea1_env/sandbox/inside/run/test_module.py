@@ -18,7 +18,7 @@ import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from .findings import Finding, finding_of
+from .findings import TestEnding, finding_of
 from .texts import Compile, Send, Texts
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def _measured(code: str, path: str, send: Send) -> Reached | None:
     return reached
 
 
-def _names(program: str, entry_point: str | None) -> tuple[Finding | None, dict[str, Any]]:
+def _names(program: str, entry_point: str | None) -> tuple[TestEnding | None, dict[str, Any]]:
     """Import the program, and return the names of it that a text sees."""
     try:
         names = vars(importlib.import_module(program))
     except BaseException as error:
         return finding_of(error, "error"), {}
     if entry_point is not None and entry_point not in names:
-        return Finding(
+        return TestEnding(
             "error", f"NameError: the program does not define {entry_point!r}", error="NameError"
         ), {}
     return None, {
@@ -102,7 +102,7 @@ def _names(program: str, entry_point: str | None) -> tuple[Finding | None, dict[
     }
 
 
-def _imported(module: types.ModuleType, texts: Texts, seen: dict[str, Any]) -> Finding | None:
+def _imported(module: types.ModuleType, texts: Texts, seen: dict[str, Any]) -> TestEnding | None:
     """Run the test file; how that ended, where it did not end well."""
     name = module.__name__
     spec = texts.find_spec(name)
@@ -127,13 +127,13 @@ class _Result(unittest.TestResult):
     def __init__(self, numbers: dict[str, int], texts: Texts, name: str, send: Send) -> None:
         super().__init__()
         self._numbers, self._texts, self._name, self._send = numbers, texts, name, send
-        self._finding = Finding("pass")
-        self._of_class: Finding | None = None
+        self._finding = TestEnding("pass")
+        self._of_class: TestEnding | None = None
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().startTest(test)
         self.send_before(self._numbers.get(test.id(), 0))
-        self._finding = Finding("pass")
+        self._finding = TestEnding("pass")
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().stopTest(test)
@@ -162,14 +162,14 @@ class _Result(unittest.TestResult):
         self._note("fail", None, "it was expected to fail")
 
     def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
-        self._finding = Finding("skip", reason)
+        self._finding = TestEnding("skip", reason)
 
     def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
-        self._finding = Finding("skip", "it failed, as was expected")
+        self._finding = TestEnding("skip", "it failed, as was expected")
 
     def send_before(self, first: int) -> None:
         """Report tests that were not reached, because what their class or module does first has failed."""
-        why = self._of_class or Finding("skip")
+        why = self._of_class or TestEnding("skip")
         for name, number in [*self._numbers.items()]:
             if number < first:
                 del self._numbers[name]
@@ -182,7 +182,7 @@ def _by_unittest(module: types.ModuleType, texts: Texts, send: Send, first: int)
         send(
             (
                 "failed",
-                Finding("error", NEEDS_PYTEST, error="ModuleNotFoundError", missing="pytest"),
+                TestEnding("error", NEEDS_PYTEST, error="ModuleNotFoundError", missing="pytest"),
                 None,
             )
         )
