@@ -40,7 +40,7 @@ def job(number: int, label: str = "") -> Job:
     """One of some kinds of job; those with a label are unlike all others."""
     code = _HANGS if number % _HANGS_EVERY == 100 else _PROGRAMS[number % 8]
     mark = f"# {label}\n" if label else ""
-    # A quarter in program mode, half with the other hash seed; over 64 numbers every program meets all.
+    # A quarter of them inside, half with the other hash seed; over 64 numbers every program meets all.
     test = _CHECK if number // 8 % 4 == 3 else "assert f(1) == 2"
     return Job(code + mark, (test + "\n" + mark,), "f", _LIMITS, hash_seed=number // 32 % 2)
 
@@ -95,7 +95,7 @@ def measure(config: SpeedConfig, level: str | None, progress: Progress) -> Itera
         last = _settled(sandbox)
     yield SpeedFigure(
         "endurance", "jobs of 8 kinds", config.jobs / seconds, "jobs/s",
-        note=f"{config.jobs} jobs, a quarter in program mode, 1 in {_HANGS_EVERY} into its time limit, "
+        note=f"{config.jobs} jobs, a quarter of them inside, 1 in {_HANGS_EVERY} into its time limit, "
         f"{config.pool_size} workers",
     )  # fmt: skip
     for what in ("descriptors", "worker_descriptors", "threads", "processes", "zombies"):

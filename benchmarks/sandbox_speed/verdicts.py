@@ -24,7 +24,7 @@ def nothing(problem: Problem) -> str:
 def measure(
     problems: Sequence[Problem], config: SpeedConfig, level: str | None, progress: Progress
 ) -> Iterator[SpeedFigure]:
-    """Judge references and programs that do nothing, in program mode, and compare with plain Python."""
+    """Judge references and programs that do nothing, inside, and compare with plain Python."""
     tests = {problem.task_id: check_program(problem) for problem in problems}
     programs = {problem.task_id: problem.reference for problem in problems}
     empty = {problem.task_id: nothing(problem) for problem in problems}
