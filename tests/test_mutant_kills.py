@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.mutation.kills import first_failures, limits_beside, passes
+from codea1_env.mutation.kills import limits_beside, run_on_each
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox, TestResult
 
 QUICK = Limits(0.4, 4.0, 0.4, 4.0, calls_per_test=1)
@@ -21,6 +21,21 @@ def in_a_loop(n: int) -> str:
 
 def equality(n: int) -> str:
     return f"assert f({n}) == {n}"
+
+
+def first_failures(programs, tests, entry_point, limits, sandbox):
+    """The number of the first test that each program does not pass; None if it passes all."""
+
+    def fails(result: TestResult) -> bool:
+        return not result.passed
+
+    rows = run_on_each(programs, tests, entry_point, limits, sandbox, settles=fails)
+    return [next((i for i, each in enumerate(row) if each and fails(each)), None) for row in rows]
+
+
+def passes(programs, tests, entry_point, limits, sandbox):
+    rows = run_on_each(programs, tests, entry_point, limits, sandbox)
+    return [[each is not None and each.passed for each in row] for row in rows]
 
 
 @pytest.mark.parametrize("write", [equality, in_a_loop])

@@ -103,33 +103,6 @@ def run_on_each(
     return until_settled(len(programs), len(tests), run, late=late, settles=settles)
 
 
-def first_failures(
-    programs: Sequence[str],
-    tests: Sequence[str],
-    entry_point: str,
-    limits: Limits,
-    sandbox: Sandbox,
-) -> list[int | None]:
-    """For each program the number of the first test that it does not pass; None if it passes all.
-
-    See `run_on_each`.
-    """
-    rows = run_on_each(programs, tests, entry_point, limits, sandbox, settles=_failed)
-    return [next((i for i, each in enumerate(row) if each and _failed(each)), None) for row in rows]
-
-
-def passes(
-    programs: Sequence[str],
-    tests: Sequence[str],
-    entry_point: str,
-    limits: Limits,
-    sandbox: Sandbox,
-) -> list[list[bool]]:
-    """For each program whether it passes each test. See `run_on_each`."""
-    rows = run_on_each(programs, tests, entry_point, limits, sandbox)
-    return [[each is not None and each.passed for each in row] for row in rows]
-
-
 @dataclass(frozen=True)
 class Kills:
     """What each test of a suite does to the mutants of a program.
