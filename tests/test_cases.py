@@ -455,3 +455,42 @@ def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None
 def test_inputs_need_no_reference() -> None:
     problem = Problem("p", "-", "main", "", stdin_tests=(StdinTest("", "1"),))
     assert (problem.compare, problem.number_of_tests) == ("equal", 1)
+
+
+DEEP = """
+from collections import deque
+
+def f(x):
+    value = 1
+    for _ in range({depth}):
+        value = deque([value])
+    return value
+"""
+
+
+@pytest.mark.parametrize("depth", [98, 99, 100])
+def test_a_value_that_no_checker_can_be_asked_about_is_not_right(
+    sandbox: Sandbox, depth: int
+) -> None:
+    checker = "def check(args, output, expected):\n    return output == expected"
+    problem = Problem(
+        "p", "def f(x): ...", "f", "def f(x): return x", cases=(Case((1,), {}, 1), Case((2,), {}, 2)),
+        checker=checker,
+    )  # fmt: skip
+    reference = run_reference(problem, sandbox)
+    assert not reference.fault
+    assert judge_program(problem, DEEP.format(depth=depth), reference, sandbox).outcome in (
+        "fail",
+        "unencodable",
+    )
+
+
+def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path) -> None:
+    deep = "[" * 150 + "1" + "]" * 150
+    row = (
+        '{"task_id": "p", "prompt": "def f(x): ...", "entry_point": "f", "reference": "def f(x): return x", '
+        f'"cases": [{{"args": [{deep}], "expected": 1}}]}}\n'
+    )
+    (tmp_path / "deep.jsonl").write_text(row)
+    with pytest.raises(ProblemsError, match=r"line 1.*case 1 to be plain data"):
+        load_problems(str(tmp_path / "deep.jsonl"))

@@ -239,9 +239,9 @@ class Problem:
             )
         for name, value, kinds in (("atol", self.atol, (int, float)), ("base", self.base, (int,))):
             is_number = isinstance(value, kinds) and not isinstance(value, bool)
-            if not (is_number and 0 <= value < float("inf")):
+            if not (is_number and 0 <= value < _MOST):
                 raise ValueError(
-                    f"Expect Problem.{name} to be a number that is not negative, actually: {value!r:.100}"
+                    f"Expect Problem.{name} to be a number from 0 to below {_MOST:g}, actually: {value!r:.100}"
                 )
         if self.checker and not _CHECKER.search(self.checker):
             raise ValueError(
@@ -358,6 +358,7 @@ class Problem:
 _TEXTS = (
     "task_id", "prompt", "entry_point", "reference", "preamble", "checker", "contract", "test_module",
 )  # fmt: skip
+_MOST = 1e100
 _CHECKER = re.compile(r"^(?:def check *\(|check *=|from .* import .*\bcheck\b)", re.MULTILINE)
 
 

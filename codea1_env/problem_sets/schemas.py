@@ -128,7 +128,12 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
     _add(values, read_statements(texts_of(row, "tests"), entry, ask))
     if program is not None:
         _add_program(values, unix(program), entry, ask)
-    return Problem(**values)
+    problem = Problem(**values)
+    if row.fields.get("cases"):
+        _ = (
+            problem.encoded
+        )  # what is no plain data, such as lists that are nested too deep, is named with its row
+    return problem
 
 
 def _add(values: dict[str, Any], golden: Golden) -> None:

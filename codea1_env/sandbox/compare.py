@@ -189,7 +189,7 @@ def _close(out: Any, expected: Any, atol: float, rtol: float) -> bool:
     return bool(out == expected)
 
 
-_CONTAINERS = (list, tuple, set, frozenset, dict)
+_CONTAINERS = (list, tuple, set, frozenset)
 
 
 def _as_set(*sides: Any) -> bool:

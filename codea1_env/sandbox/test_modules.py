@@ -22,6 +22,8 @@ from .watch import Watch
 from .workers import Slots
 
 _NOTHING = 1e-9  # seconds: no time is left
+_MOST_LINE = 1 << 30
+_MOST_REACHED = 1_000_000  # lines, and branches, of one message
 _MOST_TESTS = 10_000
 _MOST_HELD = 64 << 20
 _MAX_NAME = 300
@@ -149,6 +151,8 @@ class _MalformedError(Exception):
 class _Found:
     """What has been said so far, by one process after the other."""
 
+    measures: bool = False
+    """Whether it was asked what the tests run of the program."""
     names: list[str] | None = None
     ended: dict[int, TestResult] = field(default_factory=dict)
     skipped: set[int] = field(default_factory=set)
@@ -171,43 +175,48 @@ class _Found:
 
     def note(self, message: Any, cpu_time: float) -> bool:
         """Take in one message; whether it is the last."""
+        if type(message) is not tuple or not message or type(message[0]) is not str:
+            raise _MalformedError
+        kind, *details = message
+        if kind == "end":
+            return True
         try:
-            kind, *details = message
-            if kind == "end":
-                return True
             _NOTED[kind](self, *details, cpu_time=cpu_time)
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, KeyError) as error:  # another kind, or other details
             raise _MalformedError from error
         return False
 
     def _measured(self, statements: Any, branches: Any, *, cpu_time: float) -> None:
-        self.program = _reach((statements, branches))
+        self.program = self._reach((statements, branches))
+
+    def _reach(self, said: Any) -> Reach:
+        return _reach(said) if self.measures and said is not None else NOTHING
 
     def _collected(self, names: Any, new: Any, *, cpu_time: float) -> None:
-        self.imported |= _reach(new)
-        if len(names) > _MOST_TESTS or not all(type(name) is str for name in names):
+        self.imported |= self._reach(new)
+        if not _is_list(names, _MOST_TESTS) or not all(type(name) is str for name in names):
             raise _MalformedError
         if self.names is not None and len(self.names) != len(names):
             raise _MalformedError
         self.names = [one_line(name)[:_MAX_NAME] for name in names]
 
     def _failed(self, finding: Any, new: Any, *, cpu_time: float) -> None:
-        self.imported |= _reach(new)
-        if finding[0] == _SKIPPED:
+        self.imported |= self._reach(new)
+        if _kind_of(finding) == _SKIPPED:
             self.whole = _nothing(ALL_SKIPPED)
         else:
-            self.whole = _result(finding, cpu_time=cpu_time)
+            self.whole = _no_pass(_result(finding, cpu_time=cpu_time))
 
     def _unloaded(self, finding: Any, *, cpu_time: float) -> None:
-        self.whole = self.load = _result(finding, cpu_time=cpu_time)
+        self.whole = self.load = _no_pass(_result(finding, cpu_time=cpu_time))
 
     def _test(
         self, number: Any, finding: Any, stdout: Any, stderr: Any, new: Any, *, cpu_time: float
     ) -> None:
         if self.names is None or type(number) is not int or not 0 <= number < len(self.names):
             raise _MalformedError
-        self.reached[number] = _reach(new)
-        if finding[0] == _SKIPPED:
+        self.reached[number] = self._reach(new)
+        if _kind_of(finding) == _SKIPPED:
             self.skipped.add(number)
         elif type(stdout) is str and type(stderr) is str:
             result = _result(finding, self.names[number], cpu_time)
@@ -240,18 +249,43 @@ def _nothing(why: str) -> TestResult:
     return TestResult(Outcome.ERROR, why, judged="inside", vacuous=True)
 
 
+def _is_list(said: Any, most: int) -> bool:
+    """Whether it is a list, and no longer: a range of a few bytes may have any length."""
+    return type(said) is list and len(said) <= most
+
+
+def _is_line(said: Any) -> bool:
+    """Whether it may be a line's number, or minus one; the hashes of such numbers differ."""
+    return type(said) is int and -_MOST_LINE < said < _MOST_LINE
+
+
 def _reach(said: Any) -> Reach:
-    if said is None:
-        return NOTHING
-    lines, arcs = said
-    if not all(type(line) is int for line in lines):
+    if type(said) is not tuple or len(said) != 2:
         raise _MalformedError
-    if not all(type(arc) is tuple and tuple(map(type, arc)) == (int, int) for arc in arcs):
+    lines, arcs = said
+    if not _is_list(lines, _MOST_REACHED) or not all(map(_is_line, lines)):
+        raise _MalformedError
+    if not _is_list(arcs, _MOST_REACHED) or not all(
+        type(arc) is tuple and len(arc) == 2 and all(map(_is_line, arc)) for arc in arcs
+    ):
         raise _MalformedError
     return Reach(frozenset(lines), frozenset(arcs))
 
 
+def _kind_of(finding: Any) -> Any:
+    if type(finding) is not tuple or len(finding) != 6:
+        raise _MalformedError
+    return finding[0]
+
+
+def _no_pass(result: TestResult) -> TestResult:
+    if result.passed:
+        raise _MalformedError
+    return result
+
+
 def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
+    _kind_of(finding)
     kind, message, line, traceback, error, missing = finding
     if not all(type(each) is str for each in (kind, message, traceback, error, missing)):
         raise _MalformedError
@@ -262,7 +296,7 @@ def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
         message,
         cpu_time,
         name=name,
-        line=line if type(line) is int and 1 <= line < 1 << 30 else None,
+        line=line if _is_line(line) and line > 0 else None,
         traceback="\n".join(map(one_line, traceback.split("\n"))),
         error=error or None,
         missing_module=missing or None,
@@ -287,7 +321,7 @@ def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult
         job: The program and its tests.
         limits: See `Limits.test_cpu_time`.
     """
-    found = _Found()
+    found = _Found(job.coverage)
     left = room_for_a_test(limits)
     why = too_long(job.code) or too_long(job.test)
     if why is not None:

@@ -83,9 +83,14 @@ def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[st
     """Execute a program; the reply says so where it does not define the entry point, and its names."""
     module = types.ModuleType(MODULE_NAME)
     reply = execute(code, module)
-    if reply == ("ok",) and entry_point is not None and not _defines(module.__dict__, entry_point):
-        missing = f"NameError: the program does not define {entry_point!r}"
-        reply = ("raised", missing, "NameError")
+    if reply == ("ok",) and entry_point is not None:
+        try:
+            defined = _defines(module.__dict__, entry_point)
+        except BaseException as error:  # of a metaclass, or of a name that is no text
+            return describe_error(error), module.__dict__
+        if not defined:
+            missing = f"NameError: the program does not define {entry_point!r}"
+            reply = ("raised", missing, "NameError")
     return reply, module.__dict__
 
 

@@ -1,0 +1,65 @@
+"""Attacks on what a process of a test module says: it has run a hostile program, which may say anything in its place."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+
+SAYS = """
+import sys
+
+def _say(message):
+    frame = sys._getframe()
+    while frame:
+        send = frame.f_locals.get("send")
+        if callable(send):
+            return send(message)
+        frame = frame.f_back
+
+for message in {messages}:
+    _say(message)
+
+def g(x): return x
+"""
+TEST = "from solution import g\ndef test_x():\n    assert g(1) == 2"
+TEXT = "class A:\n    pass\nassert g(A()) is None"
+
+
+def says(*messages: str) -> str:
+    return SAYS.format(messages=f"[{', '.join(messages)}]")
+
+
+@pytest.mark.parametrize("coverage", [False, True])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        ["('collected', ['t'], (range(10**8), ()))"],
+        ["('collected', ['t'], ([k * (2**61 - 1) for k in range(1, 20001)], []))"],
+        ["('collected', ['t'], ([10**40], []))"],
+        ["('collected', ['t'], ([], [(1, 2, 3)]))"],
+        ["('collected', range(10**30), None)"],
+        ["('collected', ['t'], None)", "('test', 0, (), '', '', None)"],
+        ["('failed', (), None)"],
+        ["('failed', b'', None)"],
+        ["('failed', ('pass', '', None, '', '', ''), None)"],
+        ["('unloaded', ('pass', '', None, '', '', ''))"],
+        ["('unloaded', range(10**9))"],
+        ["()"],
+        ["range(10**9)"],
+        ["{'collected': 1}"],
+    ],
+)
+def test_what_is_said_costs_nothing_and_raises_nothing(
+    sandbox: Sandbox, messages: list[str], coverage: bool
+) -> None:
+    limits = Limits(call_cpu_time=2, run_cpu_time=10, calls_per_test=1)
+    begun, cpu = time.monotonic(), time.process_time()
+    results = sandbox.run_test_module(says(*messages), TEST, limits=limits, coverage=coverage)
+    [text] = sandbox.run_tests(says(*messages), [TEXT], limits=limits)
+    assert time.process_time() - cpu < 2
+    assert time.monotonic() - begun < 60
+    assert all(result.judged == "inside" for result in (*results, text))
+    assert not any(result.outcome is Outcome.PASS for result in results)
