@@ -494,3 +494,43 @@ def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path) -> None:
     (tmp_path / "deep.jsonl").write_text(row)
     with pytest.raises(ProblemsError, match=r"line 1.*case 1 to be plain data"):
         load_problems(str(tmp_path / "deep.jsonl"))
+
+
+CLASS_A = "class A: pass\na = A()\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "is_data"),
+    [
+        ("import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(1), 1)\n", True),
+        ("import pytest\ndef test_b():\n    assert f(2) == 2\n    with pytest.raises(TypeError): f()\n", False),
+        (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\n", False),
+        (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\ncheck(f)\n", False),
+        (CLASS_A + "assert f(a) is a\n", False),
+        (CLASS_A + "class TestF:\n    def test_f(self):\n        assert f(a) is a\n", False),
+        ("def check(candidate):\n    assert candidate([2]) == [2]\ncheck(f)\n", True),
+    ],
+)  # fmt: skip
+def test_test_programs_of_old_files_are_run(sandbox: Sandbox, program: str, is_data: bool) -> None:
+    row = {
+        "task_id": "p", "prompt": "def f(x): ...", "entry_point": "f",
+        "reference": "def f(x): return x", "test_program": program,
+    }  # fmt: skip
+    problem = to_problem(Row(row, "demo.jsonl, line 1"))
+    assert bool(problem.cases) is is_data
+    assert bool(problem.test_module) is not is_data
+    reference = run_reference(problem, sandbox)
+    assert not reference.fault
+    right = judge_program(problem, "def f(x):\n    return x  # another", reference, sandbox)
+    wrong = judge_program(problem, "def f(x): return 99", reference, sandbox)
+    assert (right.outcome, wrong.outcome) == ("pass", "fail")
+    assert right.judged == ("outside" if is_data else "inside")
+
+
+def test_an_old_test_program_that_tests_nothing_is_a_fault(sandbox: Sandbox) -> None:
+    row = {
+        "task_id": "p", "prompt": "def f(x): ...", "entry_point": "f",
+        "reference": "def f(x): return x", "test_program": "x = 1",
+    }  # fmt: skip
+    reference = run_reference(to_problem(Row(row, "demo.jsonl, line 1")), sandbox)
+    assert "no test was found" in reference.fault

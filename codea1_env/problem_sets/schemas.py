@@ -20,6 +20,7 @@ from codea1_env.problem_sets.golden import (
     Golden,
     apart,
     module_of,
+    module_of_program,
     read_module,
     read_statements,
 )
@@ -157,9 +158,10 @@ def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> 
         values |= found._asdict()
         return
     golden = read_module(program, entry, ask)
-    _add(
-        values, golden._replace(test_module=module_of([program])) if golden.test_module else golden
-    )
+    if golden.test_module:
+        module = module_of_program(program, entry, golden.reasons)
+        golden = golden._replace(test_module=module)
+    _add(values, golden)
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.compare import CheckerFault
+from codea1_env.compare import CheckerFault, same
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError
-from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests
+from codea1_env.problem_sets.judging import comparison_of, passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.reading.calls import module_calls
@@ -238,12 +238,15 @@ def _judge(
                 f"Expect the checker to answer True or False on what the reference returns in test {number}, actually: "
                 f"{one.message:.200} ({test}). Correct the checker.",
             )
+            return  # the others would say the same
         elif one.outcome is not Outcome.PASS:
             yield (
                 FindingKind.REFERENCE_FAILS,
                 f"Expect the reference to pass test {number}, actually: {one.outcome.value}, "
                 f"{one.message:.200} ({test}). Correct the test or the reference.",
             )
+            if one.outcome is Outcome.TIMEOUT:  # what else is asked may take as long again
+                return
     yield from _slow(first, second, shown)
     if not differ:
         yield from _different_values(problem, sandbox, limits)
@@ -324,7 +327,7 @@ def _different_values(
         for seed in (0, 1)
     )
     for (arguments, keywords), a, b in zip(calls, one, two, strict=True):
-        if not _same(a, b):
+        if not _same(a, b, problem):
             shown = ", ".join([*map(repr, arguments), *(f"{k}={v!r}" for k, v in keywords.items())])
             yield (
                 FindingKind.NON_DETERMINISTIC,
@@ -335,10 +338,11 @@ def _different_values(
             return
 
 
-def _same(one: CallResult, two: CallResult) -> bool:
+def _same(one: CallResult, two: CallResult, problem: Problem) -> bool:
+    """Whether two runs agree, as the problem compares."""
     if one.outcome is not two.outcome:
         return False
-    return bool(one.value == two.value) or repr(one.value) == repr(two.value)
+    return same(one.value, two.value, comparison_of(problem)) or repr(one.value) == repr(two.value)
 
 
 def _both(outcomes: tuple[Outcome, Outcome]) -> str:

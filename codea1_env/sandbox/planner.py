@@ -24,7 +24,7 @@ from .inside import codec
 from .inside.analysis.plan import encoded_plans
 from .inside.errors import message_of
 from .outcomes import too_long
-from .results import AnalysisError, Outcome, TestResult
+from .results import NO_TESTS, AnalysisError, Outcome, TestResult
 
 _REMEMBERED_BYTES = 32_000_000
 _OVERHEAD = 500  # of one remembered plan
@@ -32,7 +32,9 @@ _BATCH = 16  # tests, in one request
 _TIMEOUT = 8.0  # of one test alone: more than in there, where only Python code can be stopped
 _PYTHON_NAMES = frozenset(dir(builtins)) | sys.stdlib_module_names
 
-_DEFINES_TESTS = re.compile(r"^\s*(?:async\s+def|def|class)\s+[tT]est|TestCase", re.MULTILINE)
+_DEFINES_TESTS = re.compile(
+    r"^\s*(?:async\s+def|def|class)\s+[tT]est|TestCase|\bpytest\b", re.MULTILINE
+)
 
 Node = tuple[Any, ...]
 
@@ -77,6 +79,8 @@ def _plan(test: str, raw: tuple[Any, ...]) -> Plan:
     if kind == "value":
         names, calls, expression = details
         return ValuePlan(tuple(calls), tuple(names), expression)
+    if kind == "nothing":
+        return TestResult(Outcome.ERROR, NO_TESTS, vacuous=True)
     if kind == "text":
         return TextPlan(_DEFINES_TESTS.search(test) is not None)
     return TestResult(Outcome.SYNTAX_ERROR, details[0])

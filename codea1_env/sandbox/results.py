@@ -11,6 +11,8 @@ Judged = Literal["outside", "inside"]
 
 MAX_MESSAGE = 500
 _MAX_NAME = 100
+NO_TESTS = "no test was found"
+"""Message of an ERROR where a text or a file holds nothing that could fail."""
 RUN_LIMIT = "the limit of the whole run was reached"
 """Message of a TIMEOUT where a test had no time left because of others of its job."""
 

@@ -16,7 +16,7 @@ from .calls import less
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, outcome_of, too_long
-from .results import RUN_LIMIT, Limit, Outcome, TestResult, one_line
+from .results import NO_TESTS, RUN_LIMIT, Limit, Outcome, TestResult, one_line
 from .supervise import Supervised, dismissed_on_error
 from .watch import Watch
 from .workers import Slots
@@ -33,7 +33,6 @@ _OUTCOMES = {
 }  # fmt: skip
 _SKIPPED = "skip"
 
-NO_TESTS = "no test was found"
 ALL_SKIPPED = "every test was skipped"
 NEEDS_EXTRA = (
     "the test file needs pytest, which is not installed: pip install 'codea1-env[evaluation]'"

@@ -218,7 +218,7 @@ def test_any_data(left: Any, right: Any, operator: str, function: str) -> None:
 @given(st.text("assert echo([({1,'a'})])=<>!: +-*/%.\n\\#\"\0", max_size=40))
 def test_any_text_has_a_plan(text: str) -> None:
     plan = plan_test(text)
-    assert plan[0] in ("value", "text", "syntax_error")
+    assert plan[0] in ("value", "text", "nothing", "syntax_error")
     try:
         compile(text, "<test>", "exec")
     except (SyntaxError, ValueError):
@@ -254,8 +254,6 @@ def test_any_text_has_a_plan(text: str) -> None:
         "x = 1\nassert echo(x) == x",
         "assert 1 == 1",
         "assert True",
-        "pass",
-        "",
         "assert isinstance(echo(1), int)",
         "assert print(echo(1)) is None",
         "assert sorted(echo([1]), reverse=True) == [1]",
@@ -347,4 +345,4 @@ def test_hostile_texts_are_planned_quickly() -> None:
     started = time.process_time()
     kinds = [plan[0] for plan in plan_tests(texts)]
     assert time.process_time() - started < 3.0
-    assert set(kinds) <= {"value", "text", "syntax_error"}
+    assert set(kinds) <= {"value", "text", "nothing", "syntax_error"}

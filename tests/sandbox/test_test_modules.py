@@ -14,6 +14,7 @@ from codea1_env.sandbox import (
     Outcome,
     Sandbox,
     SandboxError,
+    judging,
     tasks,
     test_modules,
 )
@@ -363,3 +364,31 @@ def test_what_it_writes_to_the_channel_is_bounded(sandbox: Sandbox) -> None:
         assert not found.passed
         assert all(each.judged == "inside" for each in found)
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing", "  \n", "x = 1", "import math", "f(1) == [2]", "'assert f(1) == 2'"]
+)
+def test_a_text_that_tests_nothing_is_no_pass(sandbox: Sandbox, text: str) -> None:
+    [result] = sandbox.run_tests("def f(x): return x", [text])
+    assert (result.outcome, result.vacuous) == (Outcome.ERROR, True)
+
+
+def test_texts_with_tests_are_run_or_say_that_pytest_is_missing(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (test_modules, judging):
+        monkeypatch.setattr(place, "has_pytest", lambda: False)
+    case = (
+        "import unittest\nclass T(unittest.TestCase):\n"
+        "    def test_a(self):\n        self.assertEqual(f(object), {})"
+    )
+    texts = [
+        "def test_a():\n    assert f(1) == 2",
+        "class TestF:\n    def test_a(self):\n        assert f(1) == 2",
+        case.format("int"),
+        case.format("object"),
+    ]
+    results = sandbox.run_tests("def f(x): return x", texts)
+    assert [each.outcome.value for each in results] == ["error", "error", "fail", "pass"]
+    assert all("evaluation" in each.message for each in results[:2])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import TrainConfig, train
@@ -40,10 +41,8 @@ def test_the_references_of_the_starter_set_pass(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_says_it_once(tmp_path: Path, sandbox: Sandbox, resume: bool) -> None:
-    fields = ("task_id", "prompt", "entry_point", "reference", "tests")
-    rows = [{name: getattr(each, name) for name in fields} for each in (WRONG,)]
     path = tmp_path / "problems.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text(json.dumps(row_of(WRONG)) + "\n")
     said = []
     for steps in (1, 2)[: 1 + resume]:
         out = io.StringIO()

@@ -179,6 +179,20 @@ def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
     return plan.finished(nodes)
 
 
+def _tests_nothing(tree: ast.Module) -> bool:
+    """Whether a text neither asserts nor runs anything: it is empty, binds names, or compares and drops the result."""
+    for node in tree.body:
+        if isinstance(node, ast.Expr) and not isinstance(node.value, (ast.Call, ast.Await)):
+            continue
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and not any(
+            isinstance(each, ast.Call) for each in ast.walk(node)
+        ):
+            continue
+        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
+            return False
+    return True
+
+
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
     r"""Plan one test.
 
@@ -199,6 +213,8 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
             tree = ast.parse(text.removeprefix("\ufeff"))
             # Compiling finds what parsing does not, such as `return` outside of a function.
             compile(tree, "<test>", "exec", dont_inherit=True)
+            if _tests_nothing(tree):
+                return ("nothing",)
             try:
                 return _value_plan(tree, entry_point)
             except (NotLiteralError, RecursionError):

@@ -10,7 +10,7 @@ _MAX_TRACEBACK = 4000
 _MAX_TEXT = 500
 
 
-class TestEnding(NamedTuple):
+class HowItEnded(NamedTuple):
     """How a test ended. Plain data, on its way out."""
 
     kind: str
@@ -30,7 +30,7 @@ def finding_of(
     line: int | None = None,
     traceback: str = "",
     text: str = "",
-) -> TestEnding:
+) -> HowItEnded:
     """Return what an exception says of a test.
 
     Args:
@@ -50,6 +50,6 @@ def finding_of(
             kind = "syntax"
     message = " ".join(text.split())[:_MAX_TEXT]
     missing = missing_module(error) if error is not None else ""
-    return TestEnding(
+    return HowItEnded(
         kind, message, line, traceback[-_MAX_TRACEBACK:], name if kind != "fail" else "", missing
     )

@@ -13,7 +13,7 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.fixtures import FixtureLookupError
 
-from .findings import TestEnding, finding_of
+from .findings import HowItEnded, finding_of
 from .texts import Send, Texts
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Driver:
         self._texts, self._module, self._send = texts, module, send
         self._first, self._reached, self._has_folder = first, reached, has_folder
         self._text = text
-        self._finding: TestEnding | None = None
+        self._finding: HowItEnded | None = None
         self._skipped = False
         self._printed = ("", "")
         self.failed = False
@@ -109,7 +109,7 @@ class Driver:
         status = pytest.ExitCode(pytest.main(arguments, plugins=plugins))
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
             self._send(
-                ("failed", TestEnding("error", f"pytest itself has failed: {status!r}"), None)
+                ("failed", HowItEnded("error", f"pytest itself has failed: {status!r}"), None)
             )
 
     @pytest.hookimpl(tryfirst=True)
@@ -153,7 +153,7 @@ class Driver:
             self._send(
                 (
                     "failed",
-                    TestEnding("error", f"cannot be collected: {last}", traceback=text),
+                    HowItEnded("error", f"cannot be collected: {last}", traceback=text),
                     None,
                 )
             )
@@ -188,6 +188,6 @@ class Driver:
 
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         """Report the test."""
-        finding = self._finding or TestEnding("skip" if self._skipped else "pass")
+        finding = self._finding or HowItEnded("skip" if self._skipped else "pass")
         new = self._reached.new() if self._reached is not None else None
         self._send(("test", self._numbers[nodeid], finding, *self._printed, new))

@@ -18,7 +18,7 @@ import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from .findings import TestEnding, finding_of
+from .findings import HowItEnded, finding_of
 from .texts import Compile, Send, Texts
 
 if TYPE_CHECKING:
@@ -67,10 +67,12 @@ def run(job: dict[str, Any], send: Send) -> None:
     elif job["pytest"]:
         driver = Driver(texts, module, send, job["first"], reached, job["has_folder"], job["text"])
         driver.run(seen)
-    elif job["text"]:
-        send(("collected", [], None))
     else:
-        _by_unittest(module, texts, send, job["first"])
+        own = {name: value for name, value in vars(module).items() if seen.get(name) is not value}
+        if job["text"] and not any(_is_test(*item) for item in own.items()):
+            send(("collected", [], None))
+        else:
+            _by_unittest(module, own, texts, send, job["first"])
     send(("end",))
 
 
@@ -85,14 +87,14 @@ def _measured(code: str, path: str, send: Send) -> Reached | None:
     return reached
 
 
-def _names(program: str, entry_point: str | None) -> tuple[TestEnding | None, dict[str, Any]]:
+def _names(program: str, entry_point: str | None) -> tuple[HowItEnded | None, dict[str, Any]]:
     """Import the program, and return the names of it that a text sees."""
     try:
         names = vars(importlib.import_module(program))
     except BaseException as error:
         return finding_of(error, "error"), {}
     if entry_point is not None and entry_point not in names:
-        return TestEnding(
+        return HowItEnded(
             "error", f"NameError: the program does not define {entry_point!r}", error="NameError"
         ), {}
     return None, {
@@ -102,7 +104,7 @@ def _names(program: str, entry_point: str | None) -> tuple[TestEnding | None, di
     }
 
 
-def _imported(module: types.ModuleType, texts: Texts, seen: dict[str, Any]) -> TestEnding | None:
+def _imported(module: types.ModuleType, texts: Texts, seen: dict[str, Any]) -> HowItEnded | None:
     """Run the test file; how that ended, where it did not end well."""
     name = module.__name__
     spec = texts.find_spec(name)
@@ -127,13 +129,13 @@ class _Result(unittest.TestResult):
     def __init__(self, numbers: dict[str, int], texts: Texts, name: str, send: Send) -> None:
         super().__init__()
         self._numbers, self._texts, self._name, self._send = numbers, texts, name, send
-        self._finding = TestEnding("pass")
-        self._of_class: TestEnding | None = None
+        self._finding = HowItEnded("pass")
+        self._of_class: HowItEnded | None = None
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().startTest(test)
         self.send_before(self._numbers.get(test.id(), 0))
-        self._finding = TestEnding("pass")
+        self._finding = HowItEnded("pass")
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().stopTest(test)
@@ -162,27 +164,39 @@ class _Result(unittest.TestResult):
         self._note("fail", None, "it was expected to fail")
 
     def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
-        self._finding = TestEnding("skip", reason)
+        self._finding = HowItEnded("skip", reason)
 
     def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
-        self._finding = TestEnding("skip", "it failed, as was expected")
+        self._finding = HowItEnded("skip", "it failed, as was expected")
 
     def send_before(self, first: int) -> None:
         """Report tests that were not reached, because what their class or module does first has failed."""
-        why = self._of_class or TestEnding("skip")
+        why = self._of_class or HowItEnded("skip")
         for name, number in [*self._numbers.items()]:
             if number < first:
                 del self._numbers[name]
                 self._send(("test", number, why, "", "", None))
 
 
-def _by_unittest(module: types.ModuleType, texts: Texts, send: Send, first: int) -> None:
-    """Run the test cases of a module without pytest."""
-    if any(name.startswith("test") and callable(value) for name, value in vars(module).items()):
+def _is_case(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, unittest.TestCase)
+
+
+def _is_test(name: str, value: Any) -> bool:
+    """Whether pytest would find tests under a name of a module."""
+    is_class = isinstance(value, type) and name.startswith("Test")
+    return is_class or _is_case(value) or (name.startswith("test") and callable(value))
+
+
+def _by_unittest(
+    module: types.ModuleType, own: dict[str, Any], texts: Texts, send: Send, first: int
+) -> None:
+    """Run the test cases of a module without pytest; `own` are the names that it defines."""
+    if any(_is_test(*item) and not _is_case(item[1]) for item in own.items()):
         send(
             (
                 "failed",
-                TestEnding("error", NEEDS_PYTEST, error="ModuleNotFoundError", missing="pytest"),
+                HowItEnded("error", NEEDS_PYTEST, error="ModuleNotFoundError", missing="pytest"),
                 None,
             )
         )
