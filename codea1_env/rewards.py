@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import numbers
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -272,11 +273,18 @@ def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) 
     )
 
 
+def _number(value: object) -> float:
+    """Return a number as Python's. A text or a bool is a slip of its author, not a reward."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError
+    return float(value)
+
+
 def _checked(paid: Any, config: RewardConfig) -> tuple[float | None, float]:
     try:
         code, test = paid
-        code = None if code is None else float(code)
-        test = float(test)
+        code = None if code is None else _number(code)
+        test = _number(test)
     except (TypeError, ValueError):
         pass
     else:
