@@ -144,7 +144,20 @@ def test_a_function_without_a_name_cannot_be_kept() -> None:
         TrainConfig(rewards=lambda outcome, config: (0.0, 0.0))
 
 
-@pytest.mark.parametrize("paid", [None, 1.0, (1.0,), (1.0, None), (0.0, float("nan")), ("a", 1), ("1", 1), (0.5, True), (0.5, "1")])
+@pytest.mark.parametrize(
+    "paid",
+    [
+        None,
+        1.0,
+        (1.0,),
+        (1.0, None),
+        (0.0, float("nan")),
+        ("a", 1),
+        ("1", 1),
+        (0.5, True),
+        (0.5, "1"),
+    ],
+)
 def test_what_is_no_reward_is_named(paid: object) -> None:
     config = RewardConfig(function=lambda outcome, config: paid)
     with pytest.raises(ValueError, match="to return the program's reward"):
