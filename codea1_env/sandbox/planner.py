@@ -33,7 +33,7 @@ _TIMEOUT = 8.0  # of one test alone: more than in there, where only Python code 
 _PYTHON_NAMES = frozenset(dir(builtins)) | sys.stdlib_module_names
 
 _DEFINES_TESTS = re.compile(
-    r"^\s*(?:async\s+def|def|class)\s+[tT]est|TestCase|\bpytest\b", re.MULTILINE
+    r"^\s*(?:async\s+def|def|class)\s+[tT]est|TestCase|^\s*(?:import|from)\s+pytest\b", re.MULTILINE
 )
 
 Node = tuple[Any, ...]
