@@ -44,25 +44,23 @@ def is_confirmed(asked: Asked) -> bool:
 def look(references: Sequence[Asked], sandbox: Sandbox) -> None:
     """Find out of references whether their text allows one run."""
     new = [each for each in dict.fromkeys(references) if _known.get(each) is None]
-    found = in_batches(
-        new,
-        lambda asked: len(asked[0]),
-        lambda batch: sandbox.analyse(look_at, batch),
-        lambda asked, error: (False, False),
-    )
-    for each, (free, orderless) in zip(new, found, strict=True):
+    for each, (free, orderless) in zip(new, _looks(new, sandbox), strict=True):
         _remember(each, _SeenReference(free and orderless))
 
 
 def are_free(programs: Sequence[Asked], sandbox: Sandbox) -> list[bool]:
     """Return of programs whether a call depends on nothing but its arguments, under one hash seed."""
-    found = in_batches(
+    return [free for free, _ in _looks(programs, sandbox)]
+
+
+def _looks(programs: Sequence[Asked], sandbox: Sandbox) -> Sequence[tuple[bool, bool]]:
+    """Look at texts, see `look_at`; nothing is known of one that cannot be read."""
+    return in_batches(
         programs,
         lambda asked: len(asked[0]),
         lambda batch: sandbox.analyse(look_at, batch),
         lambda asked, error: (False, False),
     )
-    return [free for free, _ in found]
 
 
 def may_be_steady(asked: Asked) -> bool:

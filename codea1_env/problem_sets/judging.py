@@ -28,6 +28,7 @@ from codea1_env.sandbox import (
     TestResult,
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
+from codea1_env.sandbox.results import cause_of
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
@@ -132,10 +133,7 @@ def _run_checked(
     tests = [
         dataclasses.replace(said[number], cpu_time=each.cpu_time)
         if number in said
-        else TestResult(
-            each.outcome, each.message, each.cpu_time, error=each.error,
-            missing_module=each.missing_module, limit=each.limit,
-        )
+        else TestResult(each.outcome, cpu_time=each.cpu_time, **cause_of(each))
         for number, each in enumerate(answers)
     ]  # fmt: skip
     return JobResult(_LOADED, tuple(tests))
