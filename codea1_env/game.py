@@ -16,27 +16,15 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from codea1_env.judging.feedback import explain, failing_tests, feedback
-from codea1_env.judging.verdicts import Round, Verdict, never_passed
+from codea1_env.judging.feedback import explain
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.responses import Dropped, Program, parse_suite, read_program
+from codea1_env.responses import Program, read_program
 from codea1_env.rewards import RewardFunction
+from codea1_env.rounds import PlayedRound, enter, situation
 from codea1_env.sandbox import Sandbox, default_sandbox
-from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation, observe
-
-
-@dataclass(frozen=True)
-class PlayedRound:
-    """One round that has been judged."""
-
-    program: Program
-    verdict: Verdict
-    dropped: tuple[Dropped, ...]
-    """What the tester wrote and no test could be made of."""
-    rewards: Mapping[str, float]
-    """What each agent got."""
+from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation
 
 
 @dataclass(frozen=True)
@@ -172,19 +160,11 @@ class Game:
             self.episode = Episode(episode.problem, self.max_rounds, (*episode.rounds, played))
 
     def _judge(self, problem: Problem, program: Program, answer: str) -> PlayedRound:
-        """Judge a whole round, pays both players and update the book."""
-        suite = parse_suite(answer, problem, self.sandbox)
-        history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
-        verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
-        self.book.update(
-            problem.task_id,
-            failed=verdict.failed,
-            passed=verdict.forgettable,
-            unpassed=never_passed([verdict]),
-        )
-        for_tests = verdict.suites[0].rewards.test
-        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests or 0.0)}
-        return PlayedRound(program, verdict, suite.dropped, rewards)
+        """Judge a round and update the book."""
+        history = {problem.task_id: self.book.tests(problem.task_id, self.config.rewards.num_tests)}
+        [(suites, verdict)] = self.referee.judge_answers([problem], [program], [answer], history)
+        enter(self.book, [verdict])
+        return PlayedRound(program, tuple(suites), verdict)
 
     def running(self) -> Episode:
         """Return the episode, finished or not.
@@ -216,15 +196,7 @@ class Game:
         """Return what both agents see now."""
         episode = self.running()
         last = episode.rounds[-1] if episode.rounds else None
-        program = episode.program or (last.program if last else None)
-        return observe(
-            episode.problem,
-            code=program.code if program else "",
-            tests=failing_tests(last.verdict) if last else "",
-            feedback=feedback(last.program, last.verdict, last.dropped) if last else "",
-            round=len(episode.rounds),
-            turn=0 if episode.program is None else 1,
-        )
+        return situation(episode.problem, len(episode.rounds), episode.program, last)
 
     def info(self) -> dict[str, Any]:
         """Return what came of the latest action, in plain data without times: see docs/environment.md."""
