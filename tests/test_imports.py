@@ -35,7 +35,7 @@ LAYERS = (
     ("game",),
     ("cluster", "evaluation"),
     ("agents",),
-    ("testgen",),
+    ("testgen", "integrations"),
     ("training",),
     ("baselines",),
     ("report",),
