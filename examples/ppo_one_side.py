@@ -37,6 +37,7 @@ class Policy(nn.Module):
         self.choice, self.value = nn.Linear(64, choices), nn.Linear(64, 1)
 
     def forward(self, seen: torch.Tensor) -> tuple[Categorical, torch.Tensor]:
+        """Return the choice and the value of each row of `seen`."""
         hidden = self.body(seen)
         return Categorical(logits=self.choice(hidden)[:, None]), self.value(hidden).squeeze(-1)
 
@@ -83,6 +84,7 @@ def update(
 
 
 def main() -> None:
+    """Train, and print the rewards."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--blind", action="store_true", help="hide the program from the network")
     parser.add_argument("--updates", type=int, default=UPDATES)
@@ -94,7 +96,8 @@ def main() -> None:
         shown = torch.ones(env.view.size)
         if asked.blind:
             shown[len(env.view.pools) :] = 0
-        policy = Policy(env.view.size, int(env.single_action_space.nvec[0]))
+        choices = max(map(len, env.view.pools.values()))
+        policy = Policy(env.view.size, choices)
         optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
         seen, _ = env.reset(seed=asked.seed)
         for number in range(asked.updates):
