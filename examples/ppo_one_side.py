@@ -28,7 +28,7 @@ GAMES, UPDATES, TESTS = 64, 60, 2
 CLIP, ENTROPY, LEARNING_RATE, EPOCHS = 0.2, 0.01, 0.003, 4
 
 
-class Policy(nn.Module):
+class Policy(nn.Module):  # type: ignore[misc]  # torch is not read by mypy here
     """One categorical distribution over the pool, from which each test of the suite is drawn; and a value."""
 
     def __init__(self, inputs: int, choices: int) -> None:
