@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -167,3 +171,23 @@ def test_games_that_share_a_book_update_it_once_a_step(sandbox: Sandbox) -> None
     env.step([WRONG, WRONG])
     assert env.mistake_book is book
     assert book.frequency(EVEN.task_id, BREAKS) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--blind"]], ids=["seeing", "blind"])
+def test_ppo_by_hand_learns(options: list[str]) -> None:
+    """The program of docs/tutorials/one_side.md: examples/ppo_one_side.py."""
+    pytest.importorskip("torch")
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "examples/ppo_one_side.py", *options],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    rewards = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert len(rewards) == 6
+    assert rewards[-1] > rewards[0]
