@@ -24,7 +24,7 @@ from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, grpo_config, share_weights
-from codea1_env.agents.llm.memory import shape_of
+from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
@@ -209,11 +209,11 @@ class LanguageModels:
         Raises:
             ValueError: Its tokenizer writes no chats, or there is no room for the instructions.
         """
-        tokenizer, shape = load_tokenizer(folder), shape_of(folder)
+        tokenizer, context = load_tokenizer(folder), context_of(folder)
         for turn, name in enumerate(("coder", "tester")):
-            if role in (name, "model") and shape is not None:
+            if role in (name, "model") and context is not None:
                 asked = observe(EXAMPLE, code=EXAMPLE_PROGRAM, turn=turn)
-                limit = longest_prompt(self._config.player(name).sampling, shape.context)
+                limit = longest_prompt(self._config.player(name).sampling, context)
                 fit(asked, self._wording(), lambda chat: len(encode_chat(tokenizer, chat)), limit)
 
     def _look_at_all(self, asked: Role) -> None:
