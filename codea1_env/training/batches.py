@@ -25,7 +25,11 @@ def learn_together(config: TrainConfig, processes: int) -> int:
 def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
     """Return the tokens that language models write in a step, and those of answers that they learn from, at most."""
     count, programs = config.problems_per_step, config.num_generations
-    answers = {"coder": count * programs, "tester": count * programs * config.num_suites}
+    asked = config.max_rounds if config.tester_rounds == "every" else 1
+    answers = {
+        "coder": count * programs * config.max_rounds,
+        "tester": count * programs * config.num_suites * asked,
+    }
     written = learned = 0
     for role, number in answers.items():
         own = config.player(role)

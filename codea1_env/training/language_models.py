@@ -52,6 +52,10 @@ class Models(Protocol):
         """Make the player of a role."""
         ...
 
+    def writer(self, role: Role, seed: int) -> tuple[Any, Callable[[Path], None]]:
+        """Make what writes with weights of another time, and what gives it weights."""
+        ...
+
     def dismiss(self) -> None:
         """Let other processes go: the run is done."""
         ...
@@ -428,10 +432,11 @@ def roles_of(config: TrainConfig) -> tuple[Role, ...]:
 def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
     """Return the groups of an update on so many problems, and answers of a group."""
     programs = config.num_generations if config.suite_selection == "all" else 1
+    asked = config.max_rounds if config.tester_rounds == "every" else 1
+    suites = problems * programs * asked
     if role == "tester":
-        return problems * programs, config.num_suites
-    suites = problems * programs if role == "model" else 0
-    return problems + suites, config.num_generations
+        return suites, config.num_suites
+    return problems * config.max_rounds + (suites if role == "model" else 0), config.num_generations
 
 
 def update_of(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
