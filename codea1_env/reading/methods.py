@@ -14,14 +14,14 @@ _EQUAL = frozenset({
 
 
 def said_by(
-    conditions: Conditions, call: ast.Call, name: str, names: Names
+    conditions: Conditions, name: str, call: ast.Call, names: Names
 ) -> Iterator[Prediction]:
     """Yield what a call such as `self.assertEqual(f(1), 2)` says.
 
     Args:
         conditions: Reads what stands in it.
-        call: The call.
         name: What is called, in lower case and without underscores.
+        call: The call.
         names: What names stand for.
 
     Raises:

@@ -219,9 +219,16 @@ class Conditions:
         Raises:
             NotLiteralError: It is too much.
         """
-        for each in ast.walk(node):
+        found = [node]
+        for each in found:  # which grows; as `ast.walk`, without contexts
             self.meter.work(1)
             yield each
+            for field in each._fields:
+                part = getattr(each, field, None)
+                if type(part) is list:
+                    found += [item for item in part if isinstance(item, ast.AST)]
+                elif isinstance(part, ast.AST) and field != "ctx":
+                    found.append(part)
 
     def mentions(self, node: ast.AST, names: Names) -> bool:
         """Whether something is about the function.
