@@ -26,6 +26,8 @@ TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Row = tuple[str, str, str | None, Any]
+"""Name, kind, default and domain of a parameter. The default is None if there is none, "" if it is no literal."""
 
 
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
@@ -33,28 +35,25 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
 
     Calls are bound by the reference's definition, or where it defines no function by the prompt's. Domains are the
     annotations of the prompt's definition if it has any, else of the reference's; where a parameter has none, the
-    shapes of its arguments in the golden tests and in the prompt's examples. Where both say nothing, it takes
-    anything.
+    shapes of its arguments in the golden tests and in the prompt's examples.
 
     Args:
         problems: Prompt, entry point, reference, and golden tests.
     """
-    return [_signature(*problem) for problem in problems]
+    return [json.dumps({"parameters": _signature(*problem)}) for problem in problems]
 
 
-def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> str:
+def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> list[Row] | None:
+    prompt, reference = prompt[:MAX_CHARS], reference[:MAX_CHARS]
     try:
-        asked = _definition_in_prompt(prompt[:MAX_CHARS], entry_point)
-        given = _definition(reference[:MAX_CHARS], entry_point) if reference else None
-        function = given or asked
+        asked = _definition_in_prompt(prompt, entry_point)
+        function = _definition(reference, entry_point) or asked
         if function is None:
-            return json.dumps({"parameters": None})
-        calls = seen_calls(prompt[:MAX_CHARS], entry_point, tests)
-        has_named = any(map(_is_named, (*function.args.defaults, *function.args.kw_defaults)))
-        names = _constants(reference[:MAX_CHARS]) if has_named else {}
-        return json.dumps({"parameters": _parameters(function, asked, calls, names)})
+            return None
+        calls = seen_calls(prompt, entry_point, tests)
+        return _parameters(function, asked, calls, _constants(reference))
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
-        return json.dumps({"parameters": None})
+        return None
 
 
 def _definition(code: str, name: str) -> Function | None:
@@ -132,11 +131,7 @@ def _constants(code: str) -> dict[str, Any]:
 
 def _parameters(
     function: Function, asked: Function | None, calls: list[Call], names: dict[str, Any]
-) -> list[tuple[str, str, str | None, Any]]:
-    """Name, kind, default and domain of each parameter.
-
-    The default is None if there is none, "" if it is no literal, else its text.
-    """
+) -> list[Row]:
     listed = _listed(function)
     annotations = {name: node for name, _, _, node in listed}
     if asked is not None:
@@ -160,21 +155,17 @@ def _listed(function: Function) -> Listed:
     arguments = function.args
     places = [*arguments.posonlyargs, *arguments.args]
     defaults = [*[None] * (len(places) - len(arguments.defaults)), *arguments.defaults]
-    listed: Listed = [
-        (each.arg, "/" if i < len(arguments.posonlyargs) else "", default, each.annotation)
-        for i, (each, default) in enumerate(zip(places, defaults, strict=True))
+    kinds = ["/"] * len(arguments.posonlyargs) + [""] * len(arguments.args)
+    rows = [
+        *zip(places, kinds, defaults, strict=True),
+        (arguments.vararg, "*", None),
+        *(
+            (each, "k", default)
+            for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        ),
+        (arguments.kwarg, "**", None),
     ]
-    if arguments.vararg is not None:
-        listed.append((arguments.vararg.arg, "*", None, arguments.vararg.annotation))
-    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        listed.append((each.arg, "k", default, each.annotation))
-    if arguments.kwarg is not None:
-        listed.append((arguments.kwarg.arg, "**", None, arguments.kwarg.annotation))
-    return listed
-
-
-def _is_named(default: ast.expr | None) -> bool:
-    return isinstance(default, ast.Name)
+    return [(each.arg, kind, default, each.annotation) for each, kind, default in rows if each]
 
 
 def _text(default: ast.expr | None, names: dict[str, Any]) -> str | None:
@@ -238,7 +229,7 @@ class Signature:
         self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
-        self._domains = {row[0]: row[3] for row in rows}
+        self._domains: dict[str | None, Any] = {row[0]: row[3] for row in rows}
 
     def bound(
         self, arguments: list[Any], keywords: dict[str, Any]
@@ -347,18 +338,13 @@ class Signature:
         ):
             check = self._checks.get(owner)
             if check is not None and not check(value):
-                return self._explained(str(owner), value)
+                given, wanted = described(shape(value)), described(self._domains[owner])
+                if given == wanted or wanted.startswith("Literal"):
+                    given = write(value) or given
+                elif given != "None":
+                    given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
+                return f"{owner} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
         return ""
-
-    def _explained(self, name: str, value: Any) -> str:
-        given, wanted = (
-            described(each)[:_MAX_SHOWN] for each in (shape(value), self._domains[name])
-        )
-        if given == wanted or wanted.startswith("Literal"):
-            given = (write(value) or given)[:_MAX_SHOWN]
-            return f"{name} is {given}, not {wanted}"
-        article = "" if given == "None" else "an " if given[0] in "aeiou" else "a "
-        return f"{name} is {article}{given}, not {wanted}"
 
 
 def same_text(value: Any) -> str:
