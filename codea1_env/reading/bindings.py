@@ -113,16 +113,12 @@ class Bindings:
             self._forget_base(argument, names)
 
     def _forget_base(self, node: ast.AST, names: Names) -> None:
-        key = ""
         while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                key = f"{node.value.id}.{node.attr}"
-                if key in names:
-                    break
+            key = self._conditions.key(node)
+            if key in names:
+                return self._forget_name(key, names)
             node = node.value
-        else:
-            key = node.id if isinstance(node, ast.Name) else ""
-        self._forget_name(key, names)
+        return self._forget_name(node.id if isinstance(node, ast.Name) else "", names)
 
     def _forget_name(self, name: str, names: Names) -> None:
         if name in names:

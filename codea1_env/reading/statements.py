@@ -183,7 +183,7 @@ class Statements(Bindings):
         if type(call) is not ast.Call:
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        helper = names.get(self._key(call.func))
+        helper = names.get(self._conditions.key(call.func))
         if type(helper) is Helper:
             self._called_helper(call, helper, names)
             return
@@ -314,13 +314,6 @@ class Statements(Bindings):
         value = last.value if type(last) in (ast.Return, ast.Expr) else None
         value = value.value if type(value) is ast.Yield else value
         return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
-
-    def _key(self, node: ast.expr) -> str:
-        """Return the name under which a name or a method is kept."""
-        if type(node) is ast.Attribute and type(node.value) is ast.Name:
-            self._meter.work((len(node.value.id) + len(node.attr)) // 100)
-            return f"{node.value.id}.{node.attr}"
-        return node.id if type(node) is ast.Name else ""
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
         """Follow a function of the text as it is called."""
