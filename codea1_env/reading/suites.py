@@ -23,9 +23,9 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
-from .disguises import undisguised, without_commands
+from .disguises import listed_statements, undisguised, without_commands
 from .examples import asserted
-from .fences import answer_in, listed_statements, python_in, unfenced
+from .fences import answer_in, python_in, unfenced
 from .predictions import Prediction
 from .signatures import TOO_LONG, BindingError, Signature, signature_of
 from .statements import MAX_DROPPED, Enough, Statements
@@ -72,12 +72,12 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
 
 def _texts_in(body: list[ast.stmt]) -> list[str]:
-    """Return the texts of a list that is all there is, alone or as the one value of a dict."""
-    if len(body) != 1 or not isinstance(body[0], ast.Expr):
-        return []
-    value = body[0].value
-    if isinstance(value, ast.Dict) and len(value.values) == 1:
-        value = value.values[0]
+    """Return the texts of a list that is all there is, alone or in a dict."""
+    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if isinstance(value, ast.Dict):
+        keys = [each.value if isinstance(each, ast.Constant) else None for each in value.keys]
+        place = keys.index(_KEY) if _KEY in keys else 0
+        value = value.values[place] if len(keys) == 1 or _KEY in keys else None
     if not isinstance(value, ast.List):
         return []
     found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
