@@ -11,7 +11,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
@@ -330,12 +330,12 @@ class Signature:
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
-        owners = [(name if name in self._checks else self._others) for name in keywords]
-        for owner, value in (
-            *zip(self._places, arguments, strict=False),
-            *((self._rest, value) for value in arguments[len(self._rows) :]),
-            *zip(owners, keywords.values(), strict=True),
-        ):
+        found: Iterable[tuple[str | None, Any]] = zip(self._places, arguments, strict=False)
+        if keywords or len(arguments) > len(self._rows):
+            owners = [(name if name in self._checks else self._others) for name in keywords]
+            rest = ((self._rest, value) for value in arguments[len(self._rows) :])
+            found = [*found, *rest, *zip(owners, keywords.values(), strict=True)]
+        for owner, value in found:
             check = self._checks.get(owner)
             if check is not None and not check(value):
                 given, wanted = described(shape(value)), described(self._domains[owner])

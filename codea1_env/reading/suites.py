@@ -262,18 +262,16 @@ class _Suite:
             NotLiteralError: Something of it has no text, or too long a one.
         """
         reason = ""
+        arguments, keywords, _ = found.call
         try:
-            arguments, keywords, texts = self._signature.bound(
-                found.call.arguments, dict(found.call.keywords)
-            )
+            arguments, keywords, texts = self._signature.bound(arguments, {**keywords})
             if outside := self._signature.outside(arguments, keywords):
                 reason = f"outside the signature: {outside}"
         except BindingError as error:
-            arguments, keywords = found.call.arguments, found.call.keywords
             texts = [write(each) or "" for each in arguments]
             reason = f"the signature does not take these arguments: {error}"
         fault = "outside the signature" if reason else ""
-        texts += [f"{name}={write(value) or ''}" for name, value in keywords.items()]
+        texts += [f"{name}={write(each) or ''}" for name, each in keywords.items()]
         source = ", ".join(texts)
         value = write(found.value)
         if value is None or len(source) > MAX_SOURCE or "" in texts:
