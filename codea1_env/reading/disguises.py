@@ -56,12 +56,7 @@ def without_commands(code: str) -> str:
 
 
 def undisguised(text: str, word: str, together: bool = False) -> Iterator[str]:
-    r"""Yield readings of a text that hold a word, most likely ones first; the text as it is is none of them.
-
-    Args:
-        text: Any text.
-        word: What must stand in a reading.
-        together: Whether the strings of JSON are one reading.
+    r"""Yield readings of a text that hold a word, most likely ones first; the strings of JSON as one where `together`.
 
     Example:
         >>> list(undisguised("> def f():\n>     return 1\n", "f"))

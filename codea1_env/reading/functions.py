@@ -47,14 +47,7 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
 def rows_of(
     node: ast.FunctionDef, names: Names, meter: LiteralMeter, outer: Sequence[ast.expr] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yield what the parameters stand for, each time the function runs.
-
-    Args:
-        node: The function, with its defaults and the tables above it.
-        names: What names stand for.
-        meter: What reading may cost.
-        outer: Tables above its class.
-    """
+    """Yield what the parameters stand for, each time the function runs: by defaults and the tables above it and its class."""
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     defaults = {each.arg: _cell(default, names, meter) for each, default in given}
     decorators = filter(is_table, reversed([*outer, *node.decorator_list]))

@@ -87,13 +87,7 @@ Say = Callable[[ast.expr, Names], list[Prediction]]
 
 
 class Conditions:
-    """Reads conditions of one text.
-
-    Args:
-        entry_point: The function under test: `f`, or `Solution.f` for a method of a new instance.
-        meter: What the whole text may cost.
-        strict: Whether every assertion counts as one about the function.
-    """
+    """Reads conditions of one text, see `Statements`."""
 
     def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool = False) -> None:
         self._strict = strict
@@ -265,7 +259,7 @@ class Conditions:
     def almost(
         self, left: ast.expr, right: ast.expr, tolerance: Tolerance, names: Names
     ) -> Prediction:
-        """Return what it says that two numbers differ by no more than the tolerance."""
+        """Return what it says that two numbers differ by no more than a tolerance."""
         found = self.equal(left, right, names)
         return prediction(found.call, found.value, _wider(tolerance, found.tolerance))
 
@@ -434,11 +428,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def prediction(call: Call, value: Any, tolerance: Tolerance | None) -> Prediction:
-    """Return a prediction, if its tolerance can be one.
-
-    Raises:
-        UnreadableError: It is large, or that of something else than numbers.
-    """
+    """Return a prediction, if its tolerance can be one: that of numbers, and small."""
     if tolerance is not None:
         size = _size(value)
         if size is None:

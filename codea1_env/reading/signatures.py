@@ -306,13 +306,7 @@ class Signature:
         return ordered | {name: keywords[name] for name in sorted(keywords)}
 
     def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
-        """Return the same text for the same call: with 1 for 1.0, or a default said again. As a source would be.
-
-        Args:
-            arguments: As `bound` gives them.
-            keywords: As `bound` gives them.
-            source: Their text.
-        """
+        """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
         if not self._has_odd_default and not _MAY_EQUAL_OTHERS.search(source):
             return source
         texts = [same_text(each) for each in arguments]

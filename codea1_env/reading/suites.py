@@ -85,11 +85,7 @@ def _texts_in(body: list[ast.stmt]) -> list[str]:
 
 
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
-    """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`.
-
-    Raises:
-        PARSE_ERRORS: It is no Python.
-    """
+    """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`."""
     error: BaseException = ValueError("no statement")
     whole: list[ast.stmt] = []
     try:
@@ -138,7 +134,6 @@ class _Suite:
         self._statements = Statements(entry_point, self._add, self._drop)
 
     def read(self, text: str) -> None:
-        """Find the tests of an answer."""
         try:
             self._answer(text)
             self._statements.finish()
@@ -256,11 +251,7 @@ class _Suite:
             self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
 
     def _add(self, found: Prediction) -> None:
-        """Make a test of a prediction.
-
-        Raises:
-            NotLiteralError: Something of it has no text, or too long a one.
-        """
+        """Make a test of a prediction."""
         reason = ""
         arguments, keywords, _ = found.call
         try:
