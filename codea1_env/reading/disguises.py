@@ -117,12 +117,12 @@ def listed_statements(answer: str, key: str) -> list[str] | None:
 
 def _in_json(text: str, word: str) -> Iterator[str]:
     """Yield the strings of JSON, also of JSON that is cut off; lists of lines as one."""
-    found = [(*at, each) for *at, each in strings_of_json(text) if each is not None]
+    found = [(start, end, each) for start, end, each in strings_of_json(text) if each is not None]
     gaps = itertools.pairwise(found[1:])
     if len(found) > 2 and all(text[one[1] : other[0]].strip() == "," for one, other in gaps):
-        yield "\n".join([each for *_, each in found[1:]])
+        yield "\n".join([each for _, _, each in found[1:]])
         return
-    for *_, each in found[:_MAX_STRINGS]:
+    for _, _, each in found[:_MAX_STRINGS]:
         if word in each and each != word:
             yield each
 

@@ -249,7 +249,7 @@ def checker(domain: Domain) -> Check | None:
                 or (of_items("") if type(value) is str else all(map(of_items, value)))
             )
         )
-    kind = tuple if head == "tuple*" else _TYPES[head][0]
+    kind: Any = tuple if head == "tuple*" else _TYPES[head][0]
     if of_items is None:
         return lambda value: type(value) is kind
     only = next(
@@ -261,7 +261,7 @@ def checker(domain: Domain) -> Check | None:
 
 
 def _dict_checker(domain: Domain) -> Check:
-    of_keys, of_values = map(checker, domain[1:])
+    of_keys, of_values = checker(domain[1]), checker(domain[2])
     return lambda value: (
         type(value) is dict
         and (of_keys is None or all(map(of_keys, value)))
