@@ -184,7 +184,7 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
         nothing: Any = [[], [["", reason, text[:_SHOWN], False]]]
         found, left = next(rows) if reason is None else nothing
         tests = tuple([_test(problem.entry_point, *row) for row in found])
-        dropped = tuple([Dropped(*row[1:4], fault=_FAULTS.get(row[0])) for row in left])
+        dropped = tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in left])
         suites.append(Suite(tests, dropped, nonprintable_ratio(text)))
     return suites
 

@@ -225,7 +225,7 @@ class Signature:
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
         texts = [row[2] for row in rows]
         self._equal_defaults = {text: text and same_text(_value_of(text)) for text in texts}
-        self._default_of = {row[0]: row[2] for row in rows}
+        self._default_of = {row[0]: row[2] for row in rows if row[1] != "/"}
         self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
@@ -262,48 +262,36 @@ class Signature:
     def _placed(
         self, arguments: list[Any], keywords: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        given: dict[int, Any] = {}
-        others: dict[str, Any] = {}
-        for name, value in keywords.items():
+        last = -1  # place that a keyword gives
+        for name in keywords:
             place = self._by_name.get(name)
             if place is not None:
                 if place < len(arguments):
                     raise BindingError(f"{name} is given twice")
-                given[place] = value
-            elif name in self._named or self._others is not None:
-                others[name] = value
-            else:
+                last = max(last, place)
+            elif name not in self._named and self._others is None:
                 raise BindingError(f"it has no parameter {name[:_MAX_SHOWN]}")
-        placed = list(arguments)
-        last = max(given, default=-1)
+        placed, others = list(arguments), {}
         for place in range(len(arguments), len(self._rows)):
-            name, _, default, _ = self._rows[place]
-            if place in given:
+            name, kind, default, _ = self._rows[place]
+            if name in keywords and not kind:
+                value = keywords.pop(name)
                 if place == len(placed):
-                    placed.append(given[place])
-                else:  # behind a default that has no literal
-                    others[name] = given[place]
+                    placed.append(value)
+                elif default != write(value):  # behind a default that has no literal
+                    others[name] = value
             elif default is None:
                 raise BindingError(f"{name} is missing")
             elif place < last and place == len(placed) and default:
                 placed.append(_value_of(default))
-        return placed, self._in_order(others)
-
-    def _in_order(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        ordered: dict[str, Any] = {}
-        for name, place in self._places.items():
+        for name, (_, _, default, _) in self._named.items():
             if name in keywords:
                 value = keywords.pop(name)
-                if self._defaults[place] != write(value):
-                    ordered[name] = value
-        for name, row in self._named.items():
-            if name in keywords:
-                value = keywords.pop(name)
-                if row[2] != write(value):
-                    ordered[name] = value
-            elif row[2] is None:
+                if default != write(value):
+                    others[name] = value
+            elif default is None:
                 raise BindingError(f"{name} is missing")
-        return ordered | {name: keywords[name] for name in sorted(keywords)}
+        return placed, others | {name: keywords[name] for name in sorted(keywords)}
 
     def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
         """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
