@@ -34,20 +34,19 @@ def snake_case(name: str) -> str:
 
 
 def laid_out(
-    tests: list[tuple[str, str, str]], function: str, snake: str, parameters: list[str], local: str
+    bodies: list[str], function: str, snake: str, parameters: list[str]
 ) -> list[str]:
-    r"""Write test functions.
+    r"""Write test functions, those that return before those that raise.
 
     Args:
-        tests: For each its body, a note for people ("" for none), and the reason why it is skipped ("" if it is not).
+        bodies: Of the tests.
         function: Name of what is tested.
         snake: The same as a part of a name.
         parameters: Names of its parameters by position.
-        local: A statement that every test function begins with; or nothing.
 
     Example:
-        >>> tests = [("assert half(2) == 1", "", ""), ("assert half(-3) == -2", "", ""), ("assert half(1) is None", "", "")]
-        >>> print("\n\n\n".join(laid_out(tests, "half", "half", ["n"], "")))
+        >>> bodies = ["assert half(2) == 1", "assert half(-3) == -2", "assert half(1) is None"]
+        >>> print("\n\n\n".join(laid_out(bodies, "half", "half", ["n"])))
         @pytest.mark.parametrize(
             ("n", "expected"),
             [
@@ -63,20 +62,20 @@ def laid_out(
             assert half(1) is None
     """
     tables: dict[tuple[str, ...], list[list[str]]] = {}
-    alone: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
-    for number, (body, note, why) in enumerate(tests):
-        way = None if why or function == "pytest" else _way(body, function, parameters)
+    alone: dict[tuple[str, ...], list[str]] = {}
+    for number, body in enumerate(bodies):
+        way = _way(body, function, parameters) if function != "pytest" else None
         key: tuple[str, ...] = (str(number),)
         if way is not None:
-            key, row = (note, *way[0]), way[1]
+            key, row = way
             tables.setdefault(key, []).append(row)
-        alone.setdefault(key, []).append((body, note, why))
+        alone.setdefault(key, []).append(body)
     tables = {key: rows for key, rows in tables.items() if len(rows) >= _ALIKE}
-    parts = [_parametrised(key, rows, snake, local) for key, rows in tables.items()]
-    singles = [test for key, some in alone.items() if key not in tables for test in some]
-    # What is asked stands at the end.
-    singles.sort(key=lambda test: (bool(test[2]), not test[1], len(test[0]), test[0]))
-    parts += [_single(*test, function, snake, local) for test in singles]
+    parts = [_parametrised(key, rows, snake) for key, rows in tables.items()]
+    singles = [body for key, some in alone.items() if key not in tables for body in some]
+    singles.sort(key=lambda body: (len(body), body))
+    parts += [_single(body, function, snake) for body in singles]
+    parts.sort(key=lambda part: "pytest.raises(" in part[1])
     return list(_named(parts))
 
 
@@ -120,10 +119,8 @@ def _named_so(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _parametrised(
-    key: tuple[str, ...], rows: list[list[str]], snake: str, local: str
-) -> tuple[str, str]:
-    note, what, statement, *names = key
+def _parametrised(key: tuple[str, ...], rows: list[list[str]], snake: str) -> tuple[str, str]:
+    what, statement, *names = key
     rows = sorted(rows, key=lambda row: (sum(map(len, row)), row))
     one = len(names) == 1
     shown = ", ".join(f'"{name}"' for name in names)
@@ -135,24 +132,19 @@ def _parametrised(
         *(f"        {cell}," for cell in dict.fromkeys(cells)),
         "    ],",
         ")",
+        f"def {_NAME}({', '.join(names)}):",
+        textwrap.indent(statement, "    "),
     ]
-    documented = "as_documented" if note else ""
-    name = "_".join(filter(None, ["test", snake, documented, what]))
-    head = f"def {_NAME}({', '.join(names)}):{_comment(note)}"
-    return name, "\n".join([*lines, head, local + textwrap.indent(statement, "    ")])
+    return "_".join(filter(None, ["test", snake, what])), "\n".join(lines)
 
 
-def _single(
-    body: str, note: str, why: str, function: str, snake: str, local: str
-) -> tuple[str, str]:
+def _single(body: str, function: str, snake: str) -> tuple[str, str]:
     """One test function, named after the arguments of the first call, or the methods that are called."""
     body = _on_lines_of_its_own(body)
-    tree = ast.parse(body)
-    words = [*_steps(tree, function)] or [snake]
+    words = [*_steps(ast.parse(body), function)] or [snake]
+    words = [word for word, _ in itertools.groupby(words)]
     name = "_".join(["test", snake, *words])[: _MAX_NAME + len(snake)].rstrip("_")
-    head = [f"@pytest.mark.skip(reason={why!r})"] if why else []
-    lines = [*head, f"def {_NAME}():{_comment(note)}", f"{local}{textwrap.indent(body, '    ')}"]
-    return name, "\n".join(lines)
+    return name, f"def {_NAME}():\n{textwrap.indent(body, '    ')}"
 
 
 def _steps(tree: ast.Module, function: str) -> list[str]:
@@ -198,10 +190,6 @@ def _named(parts: Iterable[tuple[str, str]]) -> Iterable[str]:
             name = next(free)
         taken.add(name)
         yield text.replace(_NAME, name, 1)
-
-
-def _comment(note: str) -> str:
-    return f"  # {note}" if note else ""
 
 
 def _on_lines_of_its_own(text: str) -> str:

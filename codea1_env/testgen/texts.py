@@ -6,7 +6,7 @@ import builtins
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from codea1_env.problem_sets.fuzz import in_order
 from codea1_env.sandbox.inside.analysis.literals import write
@@ -25,9 +25,6 @@ _MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
 _STATEMENTS = ("__setitem__", "__delitem__")
 
-Origin = Literal["docstring", "tester", "observed"]
-
-
 @dataclass(frozen=True)
 class GeneratedTest:
     """One test."""
@@ -35,20 +32,14 @@ class GeneratedTest:
     __test__ = False  # pytest would collect a class of this name
 
     text: str
-    """As the sandbox runs it: it stands on its own, and the function is there."""
-    shown: str
     """The body of a test function of pytest; `pytest` and what `modules` names are imported."""
-    origin: Origin
-    """Who said what is right: the docstring, the tester, or the program itself when it was run."""
     errors: tuple[str, ...] = ()
-    """Exceptions in `shown`, which may have to be imported from the file under test."""
-    uses: tuple[str, ...] = ()
-    """Other names of the file under test in `shown`."""
+    """Exceptions in it, which may have to be imported from the file under test."""
 
     @property
     def modules(self) -> list[str]:
-        """Modules of the standard library that `shown` expects to be imported, where it was written here."""
-        return [] if self.origin == "tester" else modules_of(self.shown)
+        """Modules of the standard library that it expects to be imported."""
+        return modules_of(self.text)
 
 
 Step = tuple[str, tuple[Any, ...], Mapping[str, Any]]
@@ -181,46 +172,18 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Genera
         for name, value in seen["attributes"].items():
             place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
             writer.expect(place, ("value", value))
-    return writer.test("observed")
-
-
-def stated_test(
-    before: str, source: str, form: str, text: str, uses: Sequence[str] = ()
-) -> GeneratedTest:
-    """Return the test that an example of a docstring gives what the docstring says.
-
-    Args:
-        before: Statements above the example.
-        source: An expression.
-        form: See `codea1_env.testgen.docstrings.examples`.
-        text: The same.
-        uses: Other names of the file in it.
-    """
-    writer = _Writer()
-    if before:
-        writer.line(before)
-    if form == "holds":
-        writer.line(f"assert {source}")
-    elif form == "value":
-        writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
-    elif form == "printed":
-        writer.expect(f"str({source})", ("value", text))
-    else:
-        writer.expect(source, ("repr", text) if form == "shown" else ("raises", (text, "")))
-    return writer.test("docstring", uses)
+    return writer.test()
 
 
 class _Writer:
-    """Writes the two forms of a test side by side."""
+    """Writes the lines of a test."""
 
     def __init__(self) -> None:
-        self._text: list[str] = []
-        self._shown: list[str] = []
+        self._lines: list[str] = []
         self._errors: list[str] = []
 
-    def line(self, text: str, shown: str | None = None) -> None:
-        self._text.append(text)
-        self._shown.append(text if shown is None else shown)
+    def line(self, text: str) -> None:
+        self._lines.append(text)
 
     def function(
         self, trial: Trial, result: tuple[str, Any], after: Mapping[Any, Any], shape: Shape
@@ -276,45 +239,23 @@ class _Writer:
 
     def _equal(self, source: str, value: Any) -> None:
         text = literal(value)
-        near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
-        shown = f"assert {source} == pytest.approx({text})"
         if value is None or value is True or value is False:
             self.line(f"assert {source} is {text}")
-        elif _is_rough(value):
-            module = "math" if type(value) is float else "cmath"
-            self.line(f"import {module}\nassert {module}.isclose({source}, {text}, {near})", shown)
-        elif (
+        elif _is_rough(value) or (
             type(value) in (list, tuple)
             and all(type(item) in (int, float, complex) for item in value)
             and any(map(_is_rough, value))
         ):
-            self.line(
-                f"import cmath\nfound = {source}\nassert len(found) == {len(value)}\n"
-                f"assert all(cmath.isclose(a, b, {near}) for a, b in zip(found, {text}))",
-                shown,
-            )
+            self.line(f"assert {source} == pytest.approx({text})")
         else:
             self.line(f"assert {source} == {text}")
 
     def _raising(self, source: str, error: str) -> None:
         self._errors.append(error)
-        self.line(
-            f"try:\n    {source}\nexcept Exception as error:\n    assert type(error).__name__ == {error!r}\n"
-            f"else:\n    raise AssertionError('{error} expected')",
-            f"with pytest.raises({error}):\n    {source}",
-        )
+        self.line(f"with pytest.raises({error}):\n    {source}")
 
-    def test(self, origin: Origin, uses: Sequence[str] = ()) -> GeneratedTest:
-        text, shown = "\n".join(self._text), "\n".join(self._shown)
-        imports = "".join(f"import {name}\n" for name in modules_of(text))
-        return GeneratedTest(
-            imports + text, shown, origin, tuple(dict.fromkeys(self._errors)), tuple(uses)
-        )
-
-
-def names_around(test: GeneratedTest) -> list[str]:
-    """Return the modules that a test expects to be imported: it cannot test a function of such a name."""
-    return [*test.modules, *(["pytest"] if "pytest." in test.shown else [])]
+    def test(self) -> GeneratedTest:
+        return GeneratedTest("\n".join(self._lines), tuple(dict.fromkeys(self._errors)))
 
 
 def is_builtin_error(name: str) -> bool:
