@@ -30,7 +30,6 @@ from codea1_env.testgen.texts import Trial, trial_text
 
 _SECONDS = 60
 _ROUNDS = 2
-_OTHER_SIGNATURE = ("unexpected keyword argument", "positional argument", "required keyword-only")
 _ENDED = (Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT_LIMIT, Outcome.EXITED, Outcome.SIGNALLED)
 _ONCE = Limits(call_cpu_time=2, call_wall_time=10)
 _SHOW = """
@@ -305,9 +304,14 @@ class _Comparison:
         for part in self._looker.clock.parts(known, first=16):
             old = self._old.twice(self._before.program, [trial for trial, _ in part])
             for (trial, (one, other)), (was, again) in zip(part, old, strict=False):
-                if _is_reliable(was, again) and is_stable(one, other) and _differs(was, one):
+                if self._is_reliable(was, again) and is_stable(one, other) and _differs(was, one):
                     found.append((trial, was, one))
         return found
+
+    def _is_reliable(self, was: Seen, again: Seen) -> bool:
+        """Whether the earlier version decided what happens: the same in two runs, and no error that nobody raises on purpose."""
+        meant = all(name in self._before.raises for _, name, _ in was.errors)
+        return was.outcome is Outcome.PASS and is_stable(was, again) and meant
 
     def _shortened(self, trial: Trial, was: Seen, now: Seen) -> tuple[Trial, Seen, Seen]:
         """Leave out steps without which it still differs."""
@@ -326,15 +330,6 @@ class _Comparison:
             return f"ends with {result.outcome.value}"
         how, what = result.value
         return f"{how} {what}"
-
-
-def _is_reliable(was: Seen, again: Seen) -> bool:
-    """Whether the earlier version can be compared with: it did the same twice, and took such arguments."""
-    wrong = any(
-        name == "TypeError" and any(text in message for text in _OTHER_SIGNATURE)
-        for _, name, message in was.errors
-    )
-    return was.outcome is Outcome.PASS and is_stable(was, again) and not wrong
 
 
 def _differs(was: Seen, now: Seen) -> bool:

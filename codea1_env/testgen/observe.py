@@ -29,7 +29,7 @@ _PATIENCE = 10
 """So many times as long a first call may take."""
 _WRAPPED = 3
 """How deep in an answer of the driver a value lies that was returned."""
-_GROUP = 16
+_GROUP = 32
 _APPENDED = """
 def _codea1_observe(*arguments):
     return _codea1_driver["observe"]({name}, *arguments)

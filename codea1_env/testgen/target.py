@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
-from codea1_env.testgen import describe
+from codea1_env.testgen import describe, loader
 from codea1_env.testgen.modules import Module, TargetError, folders_for, missing, readme_of
 from codea1_env.testgen.texts import Shape, Trial
 
@@ -33,7 +33,7 @@ def beside(module: ModuleType) -> str:
     return _BESIDE.format(name=name, text=Path(module.__file__ or "").read_text(encoding="utf-8"))
 
 
-_DESCRIBE = beside(describe)
+_LOADER, _DESCRIBE = beside(loader), beside(describe)
 _ASK = "\ndef _codea1_ask(what, arguments):\n    return _codea1_describe[what](*arguments)\n"
 
 
@@ -117,7 +117,7 @@ class Target:
     def redefined(self, text: str) -> str:
         """Return the program with another definition, which stands on the lines of the file."""
         arguments = (self.module.name, str(self.module.path), text, self.name)
-        return f"{_DESCRIBE}globals().update(_codea1_describe['load'](*{arguments!r}))\n"
+        return f"{_LOADER}globals().update(_codea1_loader['load'](*{arguments!r}))\n"
 
     @property
     def shape(self) -> Shape:
