@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import tarfile
 import tempfile
@@ -340,5 +341,5 @@ def _differs(was: Seen, now: Seen) -> bool:
 
 
 def _simplicity(text: str) -> tuple[int, int, str]:
-    """Sort calls: those without empty arguments first, then short ones."""
-    return text.count("''") + text.count("[]") + text.count("{}"), len(text), text
+    """Sort calls: those without empty arguments and zeros first, then short ones."""
+    return len(re.findall(r"''|\[\]|\{\}|\b0\b(?!\.\d*[1-9])", text)), len(text), text

@@ -242,13 +242,13 @@ def _kind(hint: Any) -> Kind:
         return ("union", *(_kind(each) for each in inside))
     if origin is typing.Literal:
         return ("literal", *(each for each in inside if _is_plain(each)))
-    item = _kind(inside[0]) if inside else ("unknown",)
+    item = _kind(inside[0]) if inside else ("str",) if origin in _MAPPINGS else ("int",)
     if origin in _SEQUENCES:
         return ("list", item)
     if origin in _SETS:
         return ("frozenset" if origin is frozenset else "set", item)
     if origin in _MAPPINGS:
-        return ("dict", item, _kind(inside[1]) if len(inside) > 1 else ("unknown",))
+        return ("dict", item, _kind(inside[1]) if len(inside) > 1 else ("int",))
     if origin is tuple:
         parts = tuple(("...",) if each is ... else _kind(each) for each in inside)
         return ("tuple", *(parts or (("unknown",), ("...",))))

@@ -78,7 +78,7 @@ def write_suite(
         sandbox: Where its module can be imported.
         seed: Of the choice among inputs.
         timeout: Seconds of processor time; None for as long as it takes.
-        ask: Asks an agent for calls; it is shown the mutants that survive so far.
+        ask: Asks an agent for calls, twice: the second time it is shown the mutants that survive.
 
     Raises:
         InfraError: The sandbox failed.
@@ -230,17 +230,17 @@ class _Search:
                 self._try(self.inputs.varied(self._worth_varying()))
                 if len(self._left()) == before:
                     break
-        for _ in range(2 if self.ask is not None else 0):
-            left = self._left()
+        for asked in range(2 if self.ask is not None else 0):
+            left = [self.mutants[number] for number in self._left()]
             if self.ask is not None and left:
-                self._try(self.ask([self.mutants[number] for number in left]), asked=True)
+                trials = self.ask(left if asked else [])
+                self.looker.clock = self.clock = Clock(self.clock.seconds)  # an agent's time is not counted
+                self._try(trials)
         self.cut = self.clock.is_over(_LOOKING) and bool(self._left())
         return self._suite()
 
-    def _try(self, trials: Sequence[Trial], asked: bool = False) -> None:
+    def _try(self, trials: Sequence[Trial]) -> None:
         """Look at trials, and run those that can be tests on the mutants that are left."""
-        if asked:  # an agent's time is not counted
-            self.looker.clock = self.clock = Clock(self.clock.seconds)
         names = [name for name in self.looker.look(trials) if self._is_usable(name)]
         left = self._left()
         found: dict[str, set[int]] = {name: set() for name in names}

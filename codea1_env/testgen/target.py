@@ -128,6 +128,7 @@ class Target:
             self.asynchronous,
             self.is_class,
             tuple(name for name, each in self.methods.items() if each.awaited),
+            tuple(name for name, each in self.methods.items() if each.sets),
         )
 
     @property

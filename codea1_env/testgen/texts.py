@@ -66,6 +66,8 @@ class Shape:
     is_class: bool = False
     awaited: Sequence[str] = ()
     """Methods that are asynchronous."""
+    setting: Sequence[str] = ()
+    """Methods that change their object."""
 
     @property
     def object(self) -> str:
@@ -212,7 +214,7 @@ class _Writer:
             source = f"asyncio.run({source})"
         if result[0] == "self":
             self.line(f"assert {source} is {shape.object}")
-        elif step[0] in _STATEMENTS and result[0] == "value":
+        elif result == ("value", None) and step[0] in (*_STATEMENTS, *shape.setting):
             self.line(source)
         elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
             self.expect(shape.object, result)
