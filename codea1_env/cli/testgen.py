@@ -27,7 +27,7 @@ from codea1_env.rollout import AnswerError, ask
 from codea1_env.spaces import observe
 from codea1_env.testgen.findings import contradicted_example, endless_call
 from codea1_env.testgen.modules import Module, TargetError, modules_in, split_target
-from codea1_env.testgen.search import Suite, write_suite
+from codea1_env.testgen.search import write_suite
 from codea1_env.testgen.target import OpenModule, Target
 from codea1_env.testgen.texts import Trial
 from codea1_env.testgen.write import WRITTEN, default_output, path_hint, pytest_file
@@ -146,7 +146,7 @@ def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Ask
     found += [endless_call(target, suite.endless)] if suite.endless else []
     if suite.tests:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(pytest_file(suite, output, opened.sandbox), encoding="utf-8")
+        output.write_text(pytest_file(suite, output), encoding="utf-8")
     return row | {
         "file": str(output) if suite.tests else "",
         "reason": suite.why_not,

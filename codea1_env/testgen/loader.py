@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import __future__
 import contextlib
 import importlib
 import sys
@@ -22,7 +23,10 @@ def load(module: str, path: str, text: str, name: str) -> dict[str, Any]:
         nothing = object()
         before = space.get(name, nothing)
         derived: list[Any] = type.__subclasses__(before) if isinstance(before, type) else []
-        exec(compile(text, path, "exec", dont_inherit=True), space)
+        # As the file does: what it has from __future__ decides whether annotations are evaluated.
+        features = [each for each in space.values() if isinstance(each, __future__._Feature)]
+        flags = sum({each.compiler_flag for each in features})
+        exec(compile(text, path, "exec", flags, dont_inherit=True), space)
         top = module.partition(".")[0]
         for key, other in list(sys.modules.items()):
             if key.partition(".")[0] == top:

@@ -11,10 +11,11 @@ from codea1_env.problem_sets.fuzz import Call
 from codea1_env.sandbox import AnalysisError, Limit, Outcome, Sandbox
 from codea1_env.testgen.clock import Clock
 from codea1_env.testgen.inputs import Inputs
+from codea1_env.testgen.layout import body_of
 from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
 from codea1_env.testgen.reduce import reduce_suite
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import GeneratedTest, Trial, observed_test, trial_text
+from codea1_env.testgen.texts import ObservedTest, Trial, trial_text
 
 _MOST_MUTANTS = 400
 _MAX_CHARS = 400
@@ -39,7 +40,7 @@ class Suite:
     """Tests of a function or class."""
 
     target: Target
-    tests: list[GeneratedTest] = field(default_factory=list)
+    tests: list[ObservedTest] = field(default_factory=list)
     kills: list[frozenset[int]] = field(default_factory=list)
     """For each test the numbers of the mutants that it kills."""
     mutants: list[Mutant] = field(default_factory=list)
@@ -243,8 +244,9 @@ class _Search:
         """Look at trials, and run those that can be tests on the mutants that are left."""
         names = [name for name in self.looker.look(trials) if self._is_usable(name)]
         left = self._left()
-        found: dict[str, set[int]] = {name: set() for name in names}
         known = [self.looker.seen[name] for name in names]
+        names, known = self._that_survive_redefinition(names, known)
+        found: dict[str, set[int]] = {name: set() for name in names}
         for part in self.clock.parts(_spread(left), _SEARCHING) if names else ():
             codes = [self.mutants[number].code for number in part]
             rows = self.looker.observer.on_many(codes, [trial for trial, _ in known])
@@ -256,15 +258,28 @@ class _Search:
                 }
         self.kills |= {name: frozenset(numbers) for name, numbers in found.items()}
 
+    def _that_survive_redefinition(
+        self, names: list[str], known: list[tuple[Trial, Seen]]
+    ) -> tuple[list[str], list[tuple[Trial, Seen]]]:
+        """Leave out trials that tell any redefinition from the program, such as those with objects made at import."""
+        first, _ = self.target.definition.lines
+        same = self.target.redefined("\n" * (first - 1) + self.target.definition.source)
+        rows = self.looker.observer.on_many([same], [trial for trial, _ in known]) if names else [[]]
+        holds = [row is not None and not differ(seen, row) for (_, seen), row in zip(known, rows[0], strict=True)]
+        return list(itertools.compress(names, holds)), list(itertools.compress(known, holds))
+
     def _is_usable(self, name: str) -> bool:
         """Whether a test may say that it stays so: errors are those that the code raises on purpose."""
         _, seen = self.looker.seen[name]
         wanted = self.target.raises - WRONG_KIND - _ACCIDENTS
         return all(error in wanted for _, error, _ in seen.errors) and len(name) <= _MAX_CHARS // 2
 
-    def _test(self, name: str) -> GeneratedTest:
+    def _test(self, name: str) -> ObservedTest:
         trial, seen = self.looker.seen[name]
-        return observed_test(trial, seen.found, self.target.shape)
+        return ObservedTest(trial, seen.found)
+
+    def _text(self, name: str) -> str:
+        return body_of(self._test(name), self.target.shape)
 
     def _worth_varying(self) -> list[Trial]:
         best = sorted(self.kills, key=lambda name: -len(self.kills[name]))[:40]
@@ -278,11 +293,12 @@ class _Search:
         suite = Suite(self.target, mutants=self.mutants, passing=len(self.kills), cut=self.cut)
         suite.endless = self.looker.endless()
         chosen = self._chosen()
-        if any("pytest.raises(" not in self._test(name).text for name in chosen):
+        if any("pytest.raises(" not in self._text(name) for name in chosen):
             for name in chosen:
                 if self.target.is_class:
+                    self.kills[name] -= suite.killed
                     self._shrink(name)
-                if len(self._test(name).text) > _MAX_CHARS and suite.tests:
+                if len(self._text(name)) > _MAX_CHARS and suite.tests:
                     continue
                 suite.tests.append(self._test(name))
                 suite.kills.append(self.kills[name])
@@ -295,7 +311,7 @@ class _Search:
         while True:
             names = list(self.kills)
             # One at least returns something.
-            texts = [self._test(name).text for name in names]
+            texts = [self._text(name) for name in names]
             chosen = [names[number] for number in reduce_suite([self.kills[name] for name in names], texts)]
             trials = [self.looker.seen[name][0] for name in chosen]
             alone = self.looker.observer.alone(self.target.program, trials)

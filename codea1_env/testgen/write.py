@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import shutil
 import subprocess
@@ -9,11 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.layout import laid_out, snake_case
+from codea1_env.testgen.layout import laid_out
 from codea1_env.testgen.search import Suite
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import is_builtin_error
+from codea1_env.testgen.texts import modules_of, snake_case
 
 WRITTEN = "written by codea1 testgen"
 """Stands at the top of every file."""
@@ -26,22 +26,20 @@ def default_output(folder: Path, target: Target) -> Path:
     return folder / f"test_{'_'.join(map(snake_case, names))}.py"
 
 
-def pytest_file(suite: Suite, output: Path, sandbox: Sandbox) -> str:
+def pytest_file(suite: Suite, output: Path) -> str:
     """Return the text of the file, formatted by ruff's settings there, if ruff is installed and has any.
 
     Args:
         suite: The tests.
         output: Where it will lie.
-        sandbox: Where the texts of tests are parsed.
     """
     target = suite.target
-    bodies = [_with_known_errors(test.text, test.errors, target.names) for test in suite.tests]
     errors = {error for test in suite.tests for error in test.errors}
     names = sorted({target.name} | {each for each in errors if each in target.names})
-    parameters = [each.name for each in target.parameters if each.way == "place"]
-    functions = sandbox.analyse(laid_out, bodies, target.name, snake_case(target.name), parameters)
-    text = "".join(f"\n\n{each}\n" for each in functions)
-    standard = sorted({module for test in suite.tests for module in test.modules})
+    text = "".join(f"\n\n{each}\n" for each in laid_out(suite.tests, target.shape))
+    for error in errors - {*names, *vars(builtins)}:  # what nothing imports
+        text = text.replace(f"pytest.raises({error}):", f"pytest.raises(Exception):  # {error}")
+    standard = modules_of(text)
     blocks = [
         [f"import {name}" for name in standard],
         ["import pytest"] if "pytest." in text else [],
@@ -101,11 +99,3 @@ def _imports(target: Target, names: Sequence[str]) -> list[str]:
     for name in names:
         places.setdefault(offered if name == target.name else target.module.name, []).append(name)
     return [f"from {module} import {', '.join(some)}" for module, some in sorted(places.items())]
-
-
-def _with_known_errors(text: str, errors: Sequence[str], names: Sequence[str]) -> str:
-    """Return the text with exceptions that it can name: builtin ones, and those of the file."""
-    for error in errors:
-        if not is_builtin_error(error) and error not in names:
-            text = text.replace(f"pytest.raises({error}):", f"pytest.raises(Exception):  # {error}")
-    return text
