@@ -209,8 +209,11 @@ def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
     target = function.__init__ if isinstance(function, type) else function
     try:
         hints = typing.get_type_hints(target)
-    except Exception:
+    except Exception:  # a name is only there for type checkers
         hints = {}
+        for name, each in getattr(target, "__annotations__", {}).items():
+            with contextlib.suppress(Exception):
+                hints[name] = eval(each, target.__globals__) if isinstance(each, str) else each
     rows = []
     values = list(signature.parameters.values())
     if not isinstance(function, type) and isinstance(owner, type) and values[:1] and values[0].name in ("self", "cls"):  # fmt: skip
@@ -218,7 +221,7 @@ def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
     for each in values:
         if each.kind is each.VAR_KEYWORD:
             continue
-        hint = hints.get(each.name, each.annotation)
+        hint = hints.get(each.name, each.empty)
         way = {each.VAR_POSITIONAL: "star", each.KEYWORD_ONLY: "keyword"}.get(each.kind, "place")
         default = [] if each.default is each.empty or not _is_plain(each.default) else [each.default]
         kinds = [] if hint is each.empty else [kind for kind in [_kind(hint)] if kind != ("unknown",)]

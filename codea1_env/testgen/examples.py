@@ -59,7 +59,7 @@ def contradiction(text: str, names: dict[str, Any]) -> dict[str, str]:
 
     Example:
         >>> contradiction(">>> half(4) == 2\nTrue\n>>> half(5)\n3\n", {"half": lambda n: n // 2})
-        {'before': 'half(4) == 2', 'source': 'half(5)', 'want': '3', 'got': '2'}
+        {'before': '', 'source': 'half(5)', 'want': '3', 'got': '2'}
     """
     try:
         examples = doctest.DocTestParser().get_examples(text)
@@ -74,13 +74,21 @@ def contradiction(text: str, names: dict[str, Any]) -> dict[str, str]:
     example, got = runner.first
     if _CHANGING.search(example.source) or not example.want.strip():
         return {}
-    before = "".join(each.source for each in examples[: examples.index(example)])
+    before = [_without_comment(each.source) for each in examples[: examples.index(example)]]
+    needed = before if any(map(_defines, before)) else []
     return {
-        "before": before.strip(),
+        "before": ("; " if not any("\n" in each for each in needed) else "\n").join(needed),
         "source": _without_comment(example.source),
         "want": (example.exc_msg or example.want).strip(),
         "got": got,
     }
+
+
+def _defines(source: str) -> bool:
+    """Whether what follows may need it: it is more than an expression."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        return not all(isinstance(each, ast.Expr) for each in ast.parse(source).body)
+    return True
 
 
 def _without_comment(source: str) -> str:

@@ -82,8 +82,9 @@ def contradicted_example(target: Target, sandbox: Sandbox) -> Finding | None:
         row = one.value
         if one.outcome is Outcome.PASS and row and row == other.value and set(row) == {"before", "source", "want", "got"}:  # fmt: skip
             message = f"{short(row['source'])} gives {short(row['got'])}; the docstring says {short(row['want'])}"
-            code = "\n".join(filter(None, [_imports(target), row["before"], _printed(row["source"])]))
-            return finding(target, "example", message, code)
+            code = [_imports(target, row["source"]), row["before"], _printed(row["source"])]
+            sign = "\n" if any("\n" in each for each in code) else "; "
+            return finding(target, "example", message, sign.join(filter(None, code)))
     return None
 
 

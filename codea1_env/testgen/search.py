@@ -296,8 +296,8 @@ class _Search:
         chosen = self._chosen()
         if any("pytest.raises(" not in self._text(name) for name in chosen):
             for name in chosen:
+                self.kills[name] -= suite.killed
                 if self.target.is_class:
-                    self.kills[name] -= suite.killed
                     self._shrink(name)
                 if len(self._text(name)) > _MAX_CHARS and suite.tests:
                     continue
@@ -310,10 +310,10 @@ class _Search:
     def _chosen(self) -> list[str]:
         """Return few trials that kill as many mutants as all, and give the same where nothing ran before them."""
         while True:
-            names = list(self.kills)
-            # One at least returns something.
-            texts = [self._text(name) for name in names]
-            chosen = [names[number] for number in reduce_suite([self.kills[name] for name in names], texts)]
+            raising = [name for name in self.kills if "pytest.raises(" in self._text(name)]
+            chosen = self._fewest([name for name in self.kills if name not in raising], frozenset())
+            killed = frozenset[int]().union(*(self.kills[name] for name in chosen))
+            chosen += self._fewest(raising, killed)
             trials = [self.looker.seen[name][0] for name in chosen]
             alone = self.looker.observer.alone(self.target.program, trials)
             lucky = [
@@ -326,6 +326,12 @@ class _Search:
             for name in lucky:
                 del self.kills[name]
                 self.looker.unstable.append(name)
+
+    def _fewest(self, names: Sequence[str], known: frozenset[int]) -> list[str]:
+        """Return few of these tests that kill as many mutants, without the known ones, as all of them."""
+        kills = [self.kills[name] - known for name in names]
+        chosen = reduce_suite(kills, [self._text(name) for name in names])
+        return [names[number] for number in chosen if kills[number] or not known]
 
     def _shrink(self, name: str) -> None:
         """Leave out steps and attributes without which a trial still kills the mutants that it killed."""

@@ -76,7 +76,7 @@ REGRESSIONS = [
     (("RATE = 2", "RATE = 3"), "with_tax", "gives"),
     (("self.items.get(name, 0) + number", "number"), "Cart", "add"),
     (("return {**one, **other}", "one.update(other)\n    return one"), "merge", "merge"),
-    (("    for price in prices:", "    while prices == [7]: pass\n    for price in prices[1:]:"), "total", "gives"),
+    (("    for price in prices:", "    for price in prices[1:]:"), "total", "gives"),
 ]  # fmt: skip
 REFACTORINGS = [
     (("    result = 0\n    for price in prices:\n        result += price\n    return result", "    return sum(prices)")),

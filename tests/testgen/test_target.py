@@ -87,7 +87,7 @@ def test_definitions_say_what_is_public_and_what_they_use(opened):
     definitions = opened(TEXT).definitions
     assert [name for name, each in definitions.items() if each.public] == ["convert", "Box", "notes"]
     assert {"_helper", "UNITS"} <= definitions["convert"].uses
-    assert definitions["_helper"].lines == (21, 22)
+    assert definitions["_helper"].lines == (22, 23)
 
 
 @pytest.mark.parametrize(
