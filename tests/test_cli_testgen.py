@@ -8,7 +8,7 @@ import pytest
 
 from codea1_env.cli.app import run
 
-TEXT = '''\
+TEXT = """\
 def half(n: int) -> int:
     return n // 2
 
@@ -24,7 +24,7 @@ class Counter:
     def add(self, n: int) -> int:
         self.value += n
         return self.value
-'''
+"""
 AGENT = """
 class Tester:
     def act(self, observations):
@@ -74,9 +74,10 @@ def test_an_agent_proposes_calls(own, capsys):
     (own / "agent.py").write_text(AGENT)
     arguments = ["--agent", "agent.py:tester", "-n", "1", "--json", "--timeout", "0.000001"]
     assert run(["testgen", "own.py::half", *arguments]) == 0
-    assert "half(100) == 50" in (own / "test_own_half.py").read_text() or json.loads(
-        capsys.readouterr().out
-    )["results"][0]["killed"]
+    assert (
+        "half(100) == 50" in (own / "test_own_half.py").read_text()
+        or json.loads(capsys.readouterr().out)["results"][0]["killed"]
+    )
 
 
 @pytest.mark.parametrize(

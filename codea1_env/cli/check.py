@@ -96,7 +96,11 @@ def run(arguments: Sequence[str]) -> int:
                 _show(each, command.format)
     if command.format == "json":
         rows = [each.as_data() for each in everything.findings]
-        print(json.dumps({"findings": rows, "looked": everything.looked, "skipped": everything.skipped}))
+        print(
+            json.dumps(
+                {"findings": rows, "looked": everything.looked, "skipped": everything.skipped}
+            )
+        )
     else:
         _sum_up(everything, command, console)
     return 1 if everything.findings else 0
@@ -142,21 +146,30 @@ def _show(found: Finding, form: str) -> None:
         text = clean(f"{found.message}\n{found.command}")
         for sign, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
             text = text.replace(sign, code)
-        print(f"::warning file={found.path},line={found.line},title=codea1 check::{text}", flush=True)
+        print(
+            f"::warning file={found.path},line={found.line},title=codea1 check::{text}", flush=True
+        )
     else:
-        print(f"{found.path}:{found.line}: {clean(found.message)}\n  {clean(found.command)}", flush=True)
+        print(
+            f"{found.path}:{found.line}: {clean(found.message)}\n  {clean(found.command)}",
+            flush=True,
+        )
 
 
 def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> None:
     skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
     same = len(everything.skipped) - len(skipped)
     number = len(everything.findings)
-    parts = [f"{number or 'No'} finding{'' if number == 1 else 's'} in {len(everything.looked)} functions and classes"]
+    parts = [
+        f"{number or 'No'} finding{'' if number == 1 else 's'} in {len(everything.looked)} functions and classes"
+    ]
     parts += [f"{same} have not changed"] if same else []
     lines = [", ".join(parts)]
     lines += [f"skipped {clean(label)}: {clean(everything.skipped[label])}" for label in skipped]
     if command.against and any(each.kind == "difference" for each in everything.findings):
         place = os.path.join("..", "before")
-        lines.append(f"To run a line in the earlier version: git worktree add {place} {command.against}; cd {place}")
+        lines.append(
+            f"To run a line in the earlier version: git worktree add {place} {command.against}; cd {place}"
+        )
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

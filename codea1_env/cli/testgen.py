@@ -87,7 +87,9 @@ def run(arguments: Sequence[str]) -> int:
     with own_code_errors(), ExitStack() as stack:
         place, name = split_target(command.target)
         if command.output is not None and not name:
-            raise InputError("expect --output with FILE.py::NAME, actually: a whole place. Name a folder with --output-dir")
+            raise InputError(
+                "expect --output with FILE.py::NAME, actually: a whole place. Name a folder with --output-dir"
+            )
         asker = _asker(command, stack)
         for module in modules_in(place) if not name else modules_in(place)[:1]:
             for row in _written(command, module, name, asker, console):
@@ -98,11 +100,15 @@ def run(arguments: Sequence[str]) -> int:
     if command.json:
         print(json.dumps({"results": rows, "written": len(written)}))
     if not written and not any(row["findings"] for row in rows):
-        raise InputError(f"expect a function or class that can be tested, actually: {rows[0]['reason'] if rows else 'none is public'}")
+        raise InputError(
+            f"expect a function or class that can be tested, actually: {rows[0]['reason'] if rows else 'none is public'}"
+        )
     return 1 if any(row["findings"] for row in rows) else 0
 
 
-def _written(command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console) -> Iterator[dict[str, Any]]:
+def _written(
+    command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console
+) -> Iterator[dict[str, Any]]:
     """Write files for a name of a module, or for all public ones; yields what came of each."""
     try:
         opened = _open(command, module)
@@ -127,7 +133,9 @@ def _open(command: TestgenCommand, module: Module) -> OpenModule:
     return OpenModule(module, command.cores, command.sandbox_level, command.packages)
 
 
-def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None) -> dict[str, Any]:
+def _row(
+    command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None
+) -> dict[str, Any]:
     """Write the file of a target; returns what came of it."""
     output = _output(command, target)
     row: dict[str, Any] = {"target": target.label, "file": "", "reason": "", "findings": []}
@@ -178,7 +186,10 @@ def _refused(output: Path, overwrite: bool) -> str:
         return f"expect {output} to be a Python file, actually: its name does not end with .py"
     if output.exists() and not overwrite:
         return f"expect {output} to be a new file, actually: it exists. Name another with --output, or add --overwrite"
-    if output.exists() and WRITTEN not in output.read_text(encoding="utf-8", errors="replace")[:200]:
+    if (
+        output.exists()
+        and WRITTEN not in output.read_text(encoding="utf-8", errors="replace")[:200]
+    ):
         return f"expect {output} to be a file that codea1 testgen has written, actually: it does not say so"
     return ""
 
@@ -189,14 +200,20 @@ def _show(row: dict[str, Any], command: TestgenCommand, console: Console) -> Non
         lines += [f"{each['path']}:{each['line']}: {each['message']}", f"  {each['command']}"]
     if row["file"]:
         tests = "1 test notices" if row["tests"] == 1 else f"{row['tests']} tests notice"
-        lines.append(f"Wrote {row['file']}: {tests} {row['killed']} of {row['mutants']} small faults")
+        lines.append(
+            f"Wrote {row['file']}: {tests} {row['killed']} of {row['mutants']} small faults"
+        )
         lines.append(f"  {row['run']}")
         left = row["survivors"]
         if command.survivors:
             lines += [f"  not noticed: {each}" for each in left]
         elif left:
             lines.append(f"  {len(left)} are not noticed; --survivors lists them")
-        lines += ["  The time was over before everything was tried; --timeout gives more."] if row["cut"] else []
+        lines += (
+            ["  The time was over before everything was tried; --timeout gives more."]
+            if row["cut"]
+            else []
+        )
     else:
         lines.append(f"No tests for {row['target']}: {row['reason']}")
     for line in lines:
@@ -209,18 +226,26 @@ def _asker(command: TestgenCommand, stack: ExitStack) -> Asker | None:
     if name in (None, "boundary"):  # what "boundary" would write is made up anyway
         return None
     if name == "golden":
-        raise InputError("expect an agent that writes tests, actually: 'golden', which knows only tests of problem sets")
+        raise InputError(
+            "expect an agent that writes tests, actually: 'golden', which knows only tests of problem sets"
+        )
     check_agent("tester", name)
     asking = command.asking(WORDINGS[command.prompts](command.num_tests), command.num_tests)
     players: list[AgentOf] = []
 
     def trials(opened: OpenModule, target: Target, survivors: Sequence[Mutant]) -> list[Trial]:
         if not players:
-            players.append(player_of("tester", name, [target.problem], opened.sandbox, asking, stack))
+            players.append(
+                player_of("tester", name, [target.problem], opened.sandbox, asking, stack)
+            )
         code = target.definition.source
         if survivors:
-            code += "\n# Tests so far do not notice these changes of the code; write tests that do:\n"
-            code += "".join(f"# line {each.line}: {each.description}\n" for each in survivors[:_MOST_SHOWN])
+            code += (
+                "\n# Tests so far do not notice these changes of the code; write tests that do:\n"
+            )
+            code += "".join(
+                f"# line {each.line}: {each.description}\n" for each in survivors[:_MOST_SHOWN]
+            )
         seen = observe(target.problem, code=code, turn=1)
         try:
             answers = ask(players[0](command.seed), "tester", [seen] * command.num_samples)

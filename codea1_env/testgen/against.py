@@ -129,12 +129,16 @@ def _git(folder: Path, *arguments: str) -> bytes:
             stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError as error:
-        raise TargetError("Expect git to be installed for --against, actually: it is not.") from error
+        raise TargetError(
+            "Expect git to be installed for --against, actually: it is not."
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise TargetError(f"Expect git to answer, actually: not within {_SECONDS} s.") from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise TargetError(f"Expect {folder} to lie in a git repository, actually: {said or 'git fails'}")
+        raise TargetError(
+            f"Expect {folder} to lie in a git repository, actually: {said or 'git fails'}"
+        )
     return done.stdout
 
 
@@ -152,7 +156,9 @@ def check_module(opened: OpenModule, *, only: str = "", seed: int = 0, timeout: 
         InfraError: The sandbox failed.
     """
     checked = Checked()
-    for name in [only] if only else [each.name for each in opened.definitions.values() if each.public]:
+    for name in (
+        [only] if only else [each.name for each in opened.definitions.values() if each.public]
+    ):
         target = opened.target(name)
         checked.looked.append(target.label)
         looker = Looker(target, opened.sandbox, Clock(timeout))
@@ -192,7 +198,9 @@ def compare_modules(
     causes = {name: _causes(name, now, changed) for name in now.definitions}
     explained: set[str] = set()
     order = sorted(causes, key=lambda name: (name not in changed, len(causes[name])))
-    reached = {cause for name, some in causes.items() if now.definitions[name].public for cause in some}
+    reached = {
+        cause for name, some in causes.items() if now.definitions[name].public for cause in some
+    }
     for name in order:
         definition, label = now.definitions[name], f"{now.module.name}::{name}"
         if only and name != only:
@@ -205,7 +213,9 @@ def compare_modules(
             if name in changed and name not in reached:
                 checked.skipped[label] = "it is private, and nothing public here uses it"
         elif causes[name] <= explained:
-            checked.skipped[label] = f"it differs by what it uses: {', '.join(sorted(causes[name]))}"
+            checked.skipped[label] = (
+                f"it differs by what it uses: {', '.join(sorted(causes[name]))}"
+            )
         else:
             checked.looked.append(label)
             found = _Comparison(now, was, name, revision, seed, timeout).findings()
@@ -301,7 +311,11 @@ class _Comparison:
         found = []
         self._looker.look(trials)
         runs = {trial_text(each, self._target.shape): each for each in trials}
-        known = [(each, self._looker.runs[text]) for text, each in runs.items() if text in self._looker.runs]
+        known = [
+            (each, self._looker.runs[text])
+            for text, each in runs.items()
+            if text in self._looker.runs
+        ]
         for part in self._looker.clock.parts(known, first=16):
             old = self._old.twice(self._before.program, [trial for trial, _ in part])
             for (trial, (one, other)), (was, again) in zip(part, old, strict=False):

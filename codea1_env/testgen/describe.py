@@ -219,12 +219,17 @@ def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
     if not isinstance(function, type) and isinstance(owner, type) and values[:1] and values[0].name in ("self", "cls"):  # fmt: skip
         values = values[1:]
     for each in values:
-        if each.kind is each.VAR_KEYWORD:
+        private = each.name.startswith("_") and each.default is not each.empty
+        if each.kind is each.VAR_KEYWORD or private:
             continue
         hint = hints.get(each.name, each.empty)
         way = {each.VAR_POSITIONAL: "star", each.KEYWORD_ONLY: "keyword"}.get(each.kind, "place")
-        default = [] if each.default is each.empty or not _is_plain(each.default) else [each.default]
-        kinds = [] if hint is each.empty else [kind for kind in [_kind(hint)] if kind != ("unknown",)]
+        default = (
+            [] if each.default is each.empty or not _is_plain(each.default) else [each.default]
+        )
+        kinds = (
+            [] if hint is each.empty else [kind for kind in [_kind(hint)] if kind != ("unknown",)]
+        )
         rows.append({
             "name": each.name, "way": way, "kinds": kinds, "annotated": bool(kinds),
             "optional": way == "star" or each.default is not each.empty, "default": default,
@@ -301,7 +306,11 @@ def _attributes(value: Any) -> list[str]:
     for base in value.__mro__[:-1]:
         found |= set(inspect.get_annotations(base))
         found |= {name for name, each in vars(base).items() if isinstance(each, (property, functools.cached_property))}  # fmt: skip
-    found = {name for name in found if not name.startswith("_") and not callable(getattr(value, name, None))}
+    found = {
+        name
+        for name in found
+        if not name.startswith("_") and not callable(getattr(value, name, None))
+    }
     return [*sorted(found), *(["len()"] if hasattr(value, "__len__") else [])]
 
 
@@ -324,7 +333,9 @@ def _hints(value: Any, used: set[str], space: dict[str, Any]) -> tuple[list[str]
     for each in reached:
         docs = {function.__doc__ for function in _functions(each)} | {getattr(each, "__doc__", "")}
         for code in _codes(each):
-            found += [part for const in code.co_consts if const not in docs for part in _parts(const)]
+            found += [
+                part for const in code.co_consts if const not in docs for part in _parts(const)
+            ]
     for each in reached:
         found += _parts(each)
         if isinstance(each, dict):
@@ -335,7 +346,10 @@ def _hints(value: Any, used: set[str], space: dict[str, Any]) -> tuple[list[str]
     for each in found:
         if isinstance(each, str) and each:
             quoted = [text for some in _QUOTED.findall(each) for text in some if text]
-            words += [*quoted, *([each] if len(each) <= 30 and "%" not in each and "{" not in each else [])]
+            words += [
+                *quoted,
+                *([each] if len(each) <= 30 and "%" not in each and "{" not in each else []),
+            ]
         elif type(each) in (int, float) and each == each:
             numbers.append(each)
     return [*dict.fromkeys(words)][:_MOST_WORDS], [*dict.fromkeys(numbers)][:_MOST_WORDS]
@@ -405,12 +419,25 @@ def _recorder(value: Any, found: list[Any]) -> Any:
 def _called_in(text: str, name: str) -> list[Any]:
     found = []
     for match in list(re.finditer(rf"(?<![\w]){re.escape(name)}\(", text))[:100]:
-        for end in [each.end() for each in re.finditer(r"\)", text[match.start() : match.start() + 300])][:4]:
+        for end in [
+            each.end() for each in re.finditer(r"\)", text[match.start() : match.start() + 300])
+        ][:4]:
             try:
-                call: Any = ast.parse(text[match.start() : match.start() + end].strip(), mode="eval").body
+                call: Any = ast.parse(
+                    text[match.start() : match.start() + end].strip(), mode="eval"
+                ).body
                 args = [ast.literal_eval(each) for each in call.args]
-                words = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
-            except (SyntaxError, ValueError, TypeError, AttributeError, MemoryError, RecursionError):
+                words = {
+                    each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg
+                }
+            except (
+                SyntaxError,
+                ValueError,
+                TypeError,
+                AttributeError,
+                MemoryError,
+                RecursionError,
+            ):
                 continue
             if _is_plain((args, words)):
                 found.append((args, words, []))
@@ -423,6 +450,7 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
         return depth < 8 and all(_is_plain(each, depth + 1) for each in value)
     if type(value) is dict:
         return depth < 8 and all(
-            _is_plain(one, depth + 1) and _is_plain(other, depth + 1) for one, other in value.items()
+            _is_plain(one, depth + 1) and _is_plain(other, depth + 1)
+            for one, other in value.items()
         )
     return value is None or type(value) in _PLAIN

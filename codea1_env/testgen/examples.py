@@ -12,7 +12,9 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPT
 _NOT_HERE = (ImportError, NameError, SyntaxError, OSError, EOFError)
 """What an example raises that does not run on its own, or asks for what the sandbox has not."""
 _NOT_RUN = re.compile(r"\b(input|open|exit|quit)\(")
-_CHANGING = re.compile(r"\b(time|now|today|date|datetime|random|randint|shuffle|uuid\w*|getpid|id)\b")
+_CHANGING = re.compile(
+    r"\b(time|now|today|date|datetime|random|randint|shuffle|uuid\w*|getpid|id)\b"
+)
 _NOISE = re.compile(r"\bat 0x[0-9A-Fa-f]+|\b[uU](?=['\"])|\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_]\w*\()")
 """Addresses, marks of old Pythons, and the modules before the name of a class."""
 
@@ -68,7 +70,9 @@ def contradiction(text: str, names: dict[str, Any]) -> dict[str, str]:
     if any(_NOT_RUN.search(each.source) for each in examples):
         return {}
     runner = _Runner()
-    runner.run(doctest.DocTest(examples, dict(names), "docstring", None, 0, text), out=lambda _: None)
+    runner.run(
+        doctest.DocTest(examples, dict(names), "docstring", None, 0, text), out=lambda _: None
+    )
     if runner.first is None:
         return {}
     example, got = runner.first
@@ -115,7 +119,9 @@ def _is_same(want: str, got: str, names: dict[str, Any]) -> bool:
 def _is_near(one: Any, other: Any) -> bool:
     if isinstance(one, float) or isinstance(other, float):
         digits = len(repr(one).partition(".")[2])
-        return bool(abs(one - other) <= 1e-6 * abs(other) or (digits > 1 and round(other, digits) == one))
+        return bool(
+            abs(one - other) <= 1e-6 * abs(other) or (digits > 1 and round(other, digits) == one)
+        )
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(_is_near, one, other))
     return bool(one == other)

@@ -53,7 +53,9 @@ def finding(target: Target, kind: Literal["example", "endless", "difference"], m
     """
     path = os.path.relpath(target.module.path)
     line = target.definition.lines[0]
-    return Finding(target.label, path, line, kind, message, command(target, code, kind == "endless"))
+    return Finding(
+        target.label, path, line, kind, message, command(target, code, kind == "endless")
+    )
 
 
 def command(target: Target, code: str, limited: bool = False) -> str:
@@ -95,13 +97,21 @@ def endless_call(target: Target, text: str) -> Finding:
 
 
 def _printed(source: str) -> str:
-    statement = re.match(r"(?:print|for|with|if|while|try|assert|import|from|del|raise)\b|[\w.\[\]'\"]+ *=[^=]", source)
+    statement = re.match(
+        r"(?:print|for|with|if|while|try|assert|import|from|del|raise)\b|[\w.\[\]'\"]+ *=[^=]",
+        source,
+    )
     return source if statement or "\n" in source else f"print(repr({source}))"
 
 
 def _imports(target: Target, text: str = "") -> str:
-    modules = [f"import {each}" for each in [*modules_of(text), *(["asyncio"] if target.asynchronous else [])]]
-    return "; ".join([*modules, f"from {target.offered or target.module.name} import {target.name}"])
+    modules = [
+        f"import {each}"
+        for each in [*modules_of(text), *(["asyncio"] if target.asynchronous else [])]
+    ]
+    return "; ".join(
+        [*modules, f"from {target.offered or target.module.name} import {target.name}"]
+    )
 
 
 def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[str]:
@@ -110,10 +120,21 @@ def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[
     made = call_text(target.name, trial.arguments, trial.keywords)
     texts: list[list[str]] = []
     if shape.is_class:
-        steps = [_awaited(step_text(shape.object, step, statement=True), step[0] in shape.awaited) for step in trial.steps]
+        steps = [
+            _awaited(step_text(shape.object, step, statement=True), step[0] in shape.awaited)
+            for step in trial.steps
+        ]
         start = [f"{shape.object} = {made}", *steps[:-1]]
         if steps:
-            texts += [[*start, each] for each in _shown(_awaited(step_text(shape.object, trial.steps[-1]), trial.steps[-1][0] in shape.awaited))]
+            texts += [
+                [*start, each]
+                for each in _shown(
+                    _awaited(
+                        step_text(shape.object, trial.steps[-1]),
+                        trial.steps[-1][0] in shape.awaited,
+                    )
+                )
+            ]
         for name in {**was.found.get("attributes", {}), **now.found.get("attributes", {})}:
             value = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
             texts.append([*start, *steps[-1:], f"print(repr({value}))"])
@@ -130,16 +151,28 @@ def _awaited(text: str, awaited: bool) -> str:
 
 
 def _shown(source: str) -> list[str]:
-    return [f"print(repr({source}))", f"print(list(zip({source}, range(20))))", f"print(type({source}))"]
+    return [
+        f"print(repr({source}))",
+        f"print(list(zip({source}, range(20))))",
+        f"print(type({source}))",
+    ]
 
 
 def _changed(trial: Trial, shape: Shape) -> list[list[str]]:
     """Return lines that show what a call does to its arguments."""
     found = []
     for place, value in enumerate(trial.arguments):
-        arguments = [literal(each) if number != place else "x" for number, each in enumerate(trial.arguments)]
+        arguments = [
+            literal(each) if number != place else "x" for number, each in enumerate(trial.arguments)
+        ]
         words = [f"{key}={literal(each)}" for key, each in trial.keywords.items()]
-        found.append([f"x = {literal(value)}", f"{shape.name}({', '.join([*arguments, *words])})", "print(x)"])
+        found.append(
+            [
+                f"x = {literal(value)}",
+                f"{shape.name}({', '.join([*arguments, *words])})",
+                "print(x)",
+            ]
+        )
     return found
 
 

@@ -55,7 +55,9 @@ class Inputs:
         """Return which kinds the parameters may have together, likely ones first: one plan if all have type hints."""
         options = [each.kinds or self._guesses(each) for each in parameters]
         widest = max(map(len, options), default=0)
-        alike = [tuple(some[min(rank, len(some) - 1)] for some in options) for rank in range(widest)]
+        alike = [
+            tuple(some[min(rank, len(some) - 1)] for some in options) for rank in range(widest)
+        ]
         ranked = itertools.islice(itertools.product(*map(enumerate, options)), 4096)
         ordered = sorted(ranked, key=lambda choice: sum(rank for rank, _ in choice))
         mixed = [tuple(kind for _, kind in choice) for choice in ordered]
@@ -153,8 +155,13 @@ class Inputs:
     def _values(self, kind: Kind) -> list[Any]:
         name, inside = kind[0], kind[1:]
         if name == "unknown":
-            pools = [self._values(each)[:6] for each in (("int",), ("str",), ("float",), ("list", ("int",)))]
-            return [value for row in itertools.zip_longest(*pools) for value in row if value is not None]
+            pools = [
+                self._values(each)[:6]
+                for each in (("int",), ("str",), ("float",), ("list", ("int",)))
+            ]
+            return [
+                value for row in itertools.zip_longest(*pools) for value in row if value is not None
+            ]
         if name == "literal":
             return list(inside)
         if name == "union":
@@ -176,9 +183,15 @@ class Inputs:
             return [made(items) for items in _sequences(_hashable(self.values(inside[0])))]
         if name == "dict":
             contents, keys = self.values(inside[1]), _sequences(_hashable(self.values(inside[0])))
-            named = [word for word in self._target.words if word.isidentifier()][:4]
+            named = [word for word in self._target.words if word.isidentifier() and word[0] != "_"][
+                :4
+            ]
             keys = [*keys[:2], named, *keys[2:]] if named and inside[0] == ("str",) else keys
-            return [dict(zip(some, itertools.cycle(contents), strict=False)) for some in keys if contents]
+            return [
+                dict(zip(some, itertools.cycle(contents), strict=False))
+                for some in keys
+                if contents
+            ]
         return _SIMPLE[name](self._target) if name in _SIMPLE else []
 
 
@@ -232,7 +245,9 @@ def _combinations(
     if len(alone) > number:
         alone = [alone[place * len(alone) // number] for place in range(number)]
     room = max(number // 2, number - len(alone)) if len(pools) > 1 else number - len(alone)
-    together = [tuple(pool[int(len(pool) * rng.random() ** 2)] for pool in pools) for _ in range(room)]
+    together = [
+        tuple(pool[int(len(pool) * rng.random() ** 2)] for pool in pools) for _ in range(room)
+    ]
     return [*alone[: number - room], *together]
 
 
@@ -271,7 +286,7 @@ def _texts(target: Target) -> list[str]:
     short = [word for word in words if len(word) <= 2]
     counted = [f"{number}{word}" for word in words if len(word) <= 3 for number in ("1", "12")]
     around = [f"{one}a{other}b{one}" for one in short[:4] for other in short[:4]]
-    pairs = [f"{one} {other}" for one, other in zip(words, words[1:], strict=False) if one.isalpha()][:8]
+    pairs = [f"{one} {other}" for one, other in itertools.pairwise(words) if one.isalpha()][:8]
     lengths = [near for near in _near(target.numbers) if _LONG < near <= _LENGTH]
     long = [text for length in lengths for text in ("a" * length, ("ab " * length)[:length])]
     return [

@@ -21,7 +21,7 @@ from codea1_env.testgen.texts import (
 
 _ALIKE = 2
 """As many are written as a table."""
-_MAX_NAME = 40
+_MAX_NAME = 24
 
 
 def body_of(test: ObservedTest, shape: Shape) -> str:
@@ -67,13 +67,17 @@ def _function_lines(test: ObservedTest, shape: Shape) -> list[str]:
     for place in after:
         wanted = place
         if isinstance(place, int):  # the last one may stand for any number of values
-            wanted = shape.parameters[min(place, len(shape.parameters) - 1)] if shape.parameters else "x"
+            wanted = (
+                shape.parameters[min(place, len(shape.parameters) - 1)] if shape.parameters else "x"
+            )
         names[place] = name = shape.variable(wanted, names.values())
         lines.append(f"{name} = {texts[place]}")
         texts[place] = name
     words = [text if isinstance(key, int) else f"{key}={text}" for key, text in texts.items()]
     call = f"{shape.name}({', '.join(words)})"
-    lines.append(_expected(f"asyncio.run({call})" if shape.asynchronous else call, test.found["results"][0]))
+    lines.append(
+        _expected(f"asyncio.run({call})" if shape.asynchronous else call, test.found["results"][0])
+    )
     return [*lines, *(_expected(names[place], ("value", value)) for place, value in after.items())]
 
 
@@ -129,7 +133,9 @@ def laid_out(tests: Sequence[ObservedTest], shape: Shape) -> list[str]:
         for key, some in tables.items()
         for test in (some[:1] if len(some) >= _ALIKE else some)
     ]
-    parts.sort(key=lambda part: ("pytest.raises(" in part[1], "parametrize" not in part[1], len(part[1])))
+    parts.sort(
+        key=lambda part: ("pytest.raises(" in part[1], "parametrize" not in part[1], len(part[1]))
+    )
     return list(_named(parts))
 
 
@@ -142,17 +148,28 @@ def _likeness(test: ObservedTest, shape: Shape) -> tuple[str, ...]:
     form, content = test.found["results"][0]
     what = content[0] if form in ("raises", "breaks") else ""
     if form == "value":
-        what = "is" if content is None or type(content) is bool else "approx" if is_rough(content) else "=="
+        what = (
+            "is"
+            if content is None or type(content) is bool
+            else "approx"
+            if is_rough(content)
+            else "=="
+        )
     return (form, what, str(len(test.trial.arguments)), *names) if form != "first" else ()
 
 
 def _table(key: tuple[str, ...], tests: Sequence[ObservedTest], shape: Shape) -> tuple[str, str]:
     form, what, number, *given = key
     names = [shape.variable(name) for name in given]
-    words = [*names[: int(number)], *map("=".join, zip(given[int(number) :], names[int(number) :], strict=True))]
+    words = [
+        *names[: int(number)],
+        *map("=".join, zip(given[int(number) :], names[int(number) :], strict=True)),
+    ]
     call = f"{shape.name}({', '.join(words)})"
     source = f"asyncio.run({call})" if shape.asynchronous else call
-    rows = [[*map(literal, (*test.trial.arguments, *test.trial.keywords.values()))] for test in tests]
+    rows = [
+        [*map(literal, (*test.trial.arguments, *test.trial.keywords.values()))] for test in tests
+    ]
     if form in ("raises", "breaks"):
         statement, name = _expected(source, (form, (what, ""))), f"_raises_{snake_case(what)}"
     else:
@@ -189,8 +206,10 @@ def _single(test: ObservedTest, shape: Shape) -> tuple[str, str]:
         *map(_words, test.trial.arguments),
         *(f"{key}_{_words(value)}" for key, value in test.trial.keywords.items()),
     ]
-    words = [word for word, _ in itertools.groupby(words)] or ["without_arguments"]
-    name = "_".join(["test", snake, *words])[: _MAX_NAME + len(snake)].rstrip("_")
+    words = [word for word, _ in itertools.groupby(words)]
+    name = (
+        "_".join(["test", snake, *words]) if len("_".join(words)) <= _MAX_NAME else f"test_{snake}"
+    )
     return name, f"def NAME():\n{textwrap.indent(body_of(test, shape), '    ')}"
 
 
@@ -204,8 +223,9 @@ def _words(value: Any) -> str:
 
 def _named(parts: Iterable[tuple[str, str]]) -> Iterable[str]:
     taken: set[str] = set()
-    for name, text in parts:
-        free = (f"{name}_{number}" for number in itertools.count(2))
+    for base, text in parts:
+        free = (f"{base}_{number}" for number in itertools.count(2))
+        name = base
         while name in taken:
             name = next(free)
         taken.add(name)

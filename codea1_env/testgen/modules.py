@@ -231,7 +231,11 @@ def missing(module: Module, name: str, names: Iterable[str]) -> TargetError:
     """Return the error that a module does not define a name, with the nearest ones that it does."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"It defines {', '.join(names[:12]) or 'none'}."
+    hint = (
+        f"Did you mean {' or '.join(near)}?"
+        if near
+        else f"It defines {', '.join(names[:12]) or 'none'}."
+    )
     return TargetError(
         f"Expect {module.path} to define the function or class {name!r}, actually: it does not. {hint}"
     )

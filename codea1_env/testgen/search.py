@@ -23,6 +23,8 @@ _MAX_CHARS = 400
 _LOOKING, _SEARCHING = 0.5, 0.85
 """Shares of the time, after which nothing new is tried, and no more mutants are run."""
 _ROUNDS = 3
+_READABLE = 4
+"""Tests of a function at least, where there are so many different results."""
 _PROBES = 4
 _ENOUGH = 0.75
 _CHOSEN_PLANS = 4
@@ -32,7 +34,14 @@ _SURROUNDINGS = {
     "EOFError", "BlockingIOError", "ModuleNotFoundError", "ImportError", "TimeoutError",
 }  # fmt: skip
 """What a program raises that asks for what the sandbox has not."""
-_ACCIDENTS = {"UnboundLocalError", "NameError", "RecursionError", "AssertionError", "SystemError", "MemoryError"}
+_ACCIDENTS = {
+    "UnboundLocalError",
+    "NameError",
+    "RecursionError",
+    "AssertionError",
+    "SystemError",
+    "MemoryError",
+}
 
 
 @dataclass
@@ -132,7 +141,11 @@ class Looker:
         found = []
         for (text, trial), (one, other) in zip(new.items(), runs, strict=False):
             self.runs[text] = (one, other)
-            if one.outcome is Outcome.TIMEOUT and one.limit is not Limit.WALL_TIME and is_small(trial):
+            if (
+                one.outcome is Outcome.TIMEOUT
+                and one.limit is not Limit.WALL_TIME
+                and is_small(trial)
+            ):
                 self.hanging.append((text, trial))
             elif not is_stable(one, other):
                 self.unstable.append(text)
@@ -147,7 +160,10 @@ class Looker:
         """Return the simplest call that does not end with ten times the time, either; "" if there is none."""
         for text, trial in sorted(self.hanging, key=lambda pair: len(pair[0]))[:2]:
             seen = self.observer.patiently(self.target.program, trial)
-            if seen.outcome in (Outcome.TIMEOUT, Outcome.MEMORY) and seen.limit is not Limit.WALL_TIME:
+            if (
+                seen.outcome in (Outcome.TIMEOUT, Outcome.MEMORY)
+                and seen.limit is not Limit.WALL_TIME
+            ):
                 return text
         return ""
 
@@ -157,7 +173,10 @@ def candidates(looker: Looker, inputs: Inputs, varied: bool = False) -> Iterator
     target = looker.target
     yield list(target.examples)
     if target.is_class:
-        made = [*((each.arguments, dict(each.keywords)) for each in target.examples), *inputs.pool()]
+        made = [
+            *((each.arguments, dict(each.keywords)) for each in target.examples),
+            *inputs.pool(),
+        ]
         looker.look([Trial(*call) for call in made])
         good = [call for call in made if _is_made(looker, call)]
         if good:
@@ -178,7 +197,10 @@ def _working(looker: Looker, inputs: Inputs, plans: list[tuple[object, ...]]) ->
     if len(plans) < 2:
         return plans
     probes = [
-        [Trial(*call) for call in inputs.calls(looker.target.parameters, plan, 4 * _PROBES)[:_PROBES]]
+        [
+            Trial(*call)
+            for call in inputs.calls(looker.target.parameters, plan, 4 * _PROBES)[:_PROBES]
+        ]
         for plan in plans
     ]
     looker.look(list(itertools.chain(*probes)))
@@ -188,7 +210,9 @@ def _working(looker: Looker, inputs: Inputs, plans: list[tuple[object, ...]]) ->
         good = [seen is not None and not seen[1].errors for seen in known]
         shares.append(sum(good) / len(good) if good else 0.0)
     enough = min(_ENOUGH, max(shares))
-    return [plan for plan, share in zip(plans, shares, strict=True) if share >= enough][:_CHOSEN_PLANS]
+    return [plan for plan, share in zip(plans, shares, strict=True) if share >= enough][
+        :_CHOSEN_PLANS
+    ]
 
 
 def is_small(trial: Trial) -> bool:
@@ -235,7 +259,9 @@ class _Search:
             left = [self.mutants[number] for number in self._left()]
             if self.ask is not None and left:
                 trials = self.ask(left if asked else [])
-                self.looker.clock = self.clock = Clock(self.clock.seconds)  # an agent's time is not counted
+                self.looker.clock = self.clock = Clock(
+                    self.clock.seconds
+                )  # an agent's time is not counted
                 self._try(trials)
         self.cut = self.clock.is_over(_LOOKING) and bool(self._left())
         return self._suite()
@@ -264,8 +290,13 @@ class _Search:
         """Leave out trials that tell any redefinition from the program, such as those with objects made at import."""
         first, _ = self.target.definition.lines
         same = self.target.redefined("\n" * (first - 1) + self.target.definition.source)
-        rows = self.looker.observer.on_many([same], [trial for trial, _ in known]) if names else [[]]
-        holds = [row is not None and not differ(seen, row) for (_, seen), row in zip(known, rows[0], strict=True)]
+        rows = (
+            self.looker.observer.on_many([same], [trial for trial, _ in known]) if names else [[]]
+        )
+        holds = [
+            row is not None and not differ(seen, row)
+            for (_, seen), row in zip(known, rows[0], strict=True)
+        ]
         return list(itertools.compress(names, holds)), list(itertools.compress(known, holds))
 
     def _is_usable(self, name: str) -> bool:
@@ -313,6 +344,7 @@ class _Search:
             raising = [name for name in self.kills if "pytest.raises(" in self._text(name)]
             chosen = self._fewest([name for name in self.kills if name not in raising], frozenset())
             killed = frozenset[int]().union(*(self.kills[name] for name in chosen))
+            chosen = self._with_examples(chosen)
             chosen += self._fewest(raising, killed)
             trials = [self.looker.seen[name][0] for name in chosen]
             alone = self.looker.observer.alone(self.target.program, trials)
@@ -326,6 +358,25 @@ class _Search:
             for name in lucky:
                 del self.kills[name]
                 self.looker.unstable.append(name)
+
+    def _with_examples(self, chosen: list[str]) -> list[str]:
+        """Add calls of the documentation, or simple ones with other results, until a reader sees what a function does."""
+        if self.target.is_class:
+            return chosen
+        documented = {trial_text(each, self.target.shape) for each in self.target.examples}
+        results = {repr(self._test(name).found["results"]) for name in chosen}
+        simple = sorted(self.kills, key=lambda name: (name not in documented, len(name), name))
+        for name in simple:
+            result, text = repr(self._test(name).found["results"]), self._text(name)
+            if (
+                len(chosen) < _READABLE
+                and result not in results
+                and "\n" not in text
+                and len(text) < 80
+            ):
+                results.add(result)
+                chosen.append(name)
+        return chosen
 
     def _fewest(self, names: Sequence[str], known: frozenset[int]) -> list[str]:
         """Return few of these tests that kill as many mutants, without the known ones, as all of them."""
@@ -344,8 +395,16 @@ class _Search:
             less = replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
             [(one, other)] = looker.observer.twice(self.target.program, [less])
             column = [row[0] for row in looker.observer.on_many(codes, [less])]
-            stable = one.outcome is Outcome.PASS and is_stable(one, other) and len(one.errors) <= len(seen.errors)
-            says = _asserts(body_of(ObservedTest(less, one.found), self.target.shape)) if stable else False
+            stable = (
+                one.outcome is Outcome.PASS
+                and is_stable(one, other)
+                and len(one.errors) <= len(seen.errors)
+            )
+            says = (
+                _asserts(body_of(ObservedTest(less, one.found), self.target.shape))
+                if stable
+                else False
+            )
             if says and _all_differ(one, column):
                 trial, seen, rows = less, one, column
         for attribute in list(seen.found["attributes"]):

@@ -153,7 +153,11 @@ class OpenModule:
     """
 
     def __init__(
-        self, module: Module, workers: int = 1, level: str | None = None, packages: Iterable[str] = ()
+        self,
+        module: Module,
+        workers: int = 1,
+        level: str | None = None,
+        packages: Iterable[str] = (),
     ) -> None:
         self.module = module
         folders = folders_for(module, packages)
@@ -180,7 +184,10 @@ class OpenModule:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.sandbox.close()
 

@@ -55,7 +55,9 @@ def path_hint(target: Target, output: Path) -> str:
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     root = target.module.root.resolve()
-    return "" if target.module.installed or folder == root else f"PYTHONPATH={os.path.relpath(root)} "
+    return (
+        "" if target.module.installed or folder == root else f"PYTHONPATH={os.path.relpath(root)} "
+    )
 
 
 def _formatted(text: str, output: Path) -> str:

@@ -31,7 +31,9 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str], dict[str, str]], Path]:
+def repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[dict[str, str], dict[str, str]], Path]:
     """Makes a git repository of one commit, with other texts in the work tree."""
 
     def make(before: dict[str, str], after: dict[str, str]) -> Path:

@@ -16,7 +16,7 @@ from codea1_env.testgen.examples import contradiction
 
 BEFORE = {
     "src/shop/__init__.py": "",
-    "src/shop/prices.py": '''\
+    "src/shop/prices.py": """\
 RATE = 2
 
 
@@ -59,7 +59,7 @@ class Cart:
 
     def add(self, name: str, number: int = 1) -> None:
         self.items[name] = self.items.get(name, 0) + number
-''',
+""",
 }
 
 
@@ -88,7 +88,9 @@ REFACTORINGS = [
 
 
 @pytest.mark.parametrize(("pair", "name", "message"), REGRESSIONS, ids=lambda each: str(each)[:12])
-def test_a_regression_is_one_finding_with_a_line_that_shows_it(repository, capsys, pair, name, message):
+def test_a_regression_is_one_finding_with_a_line_that_shows_it(
+    repository, capsys, pair, name, message
+):
     folder = repository(BEFORE, changed(pair))
     assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
     report = json.loads(capsys.readouterr().out)

@@ -12,7 +12,7 @@ from codea1_env.testgen.clock import Clock
 from codea1_env.testgen.inputs import Inputs
 from codea1_env.testgen.texts import Trial
 
-TEXT = '''\
+TEXT = """\
 import random
 import time
 
@@ -79,7 +79,7 @@ def seconds(duration: str) -> int:
 
 def lookup(table, key):
     return table.get(key)
-'''
+"""
 
 
 @pytest.fixture

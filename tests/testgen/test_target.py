@@ -85,7 +85,11 @@ def test_type_hints_that_cannot_be_evaluated_are_unknown(opened):
 
 def test_definitions_say_what_is_public_and_what_they_use(opened):
     definitions = opened(TEXT).definitions
-    assert [name for name, each in definitions.items() if each.public] == ["convert", "Box", "notes"]
+    assert [name for name, each in definitions.items() if each.public] == [
+        "convert",
+        "Box",
+        "notes",
+    ]
     assert {"_helper", "UNITS"} <= definitions["convert"].uses
     assert definitions["_helper"].lines == (22, 23)
 
@@ -116,7 +120,13 @@ def test_names_of_methods_are_refused():
 
 
 def test_modules_are_found(tmp_path, monkeypatch):
-    for name in ("pack/__init__.py", "pack/a.py", "pack/tests/b.py", "pack/test_c.py", "two-words.py"):
+    for name in (
+        "pack/__init__.py",
+        "pack/a.py",
+        "pack/tests/b.py",
+        "pack/test_c.py",
+        "two-words.py",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("import json\nimport yaml\n")
     monkeypatch.chdir(tmp_path)
