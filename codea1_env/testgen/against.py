@@ -350,8 +350,8 @@ class _Comparison:
 def _differs(was: Seen, now: Seen) -> bool:
     if now.outcome in _ENDED:
         return True
-    bare = [replace(each, found={**each.found, "attributes": {}}) for each in (now, was)]
-    return now.outcome is Outcome.PASS and (differ(was, now) or differ(*bare))
+    new, old = (replace(each, found={**each.found, "attributes": {}}) for each in (now, was))
+    return now.outcome is Outcome.PASS and (differ(was, now) or differ(new, old))
 
 
 def _simplicity(text: str) -> tuple[int, int, str]:

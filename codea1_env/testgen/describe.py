@@ -206,7 +206,7 @@ def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
         return []
-    target = function.__init__ if isinstance(function, type) else function
+    target: Any = vars(function).get("__init__") if isinstance(function, type) else function
     try:
         hints = typing.get_type_hints(target)
     except Exception:  # a name is only there for type checkers
@@ -223,7 +223,8 @@ def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
         if each.kind is each.VAR_KEYWORD or private:
             continue
         hint = hints.get(each.name, each.empty)
-        way = {each.VAR_POSITIONAL: "star", each.KEYWORD_ONLY: "keyword"}.get(each.kind, "place")
+        star, keyword = each.kind is each.VAR_POSITIONAL, each.kind is each.KEYWORD_ONLY
+        way = "star" if star else "keyword" if keyword else "place"
         default = (
             [] if each.default is each.empty or not _is_plain(each.default) else [each.default]
         )
@@ -403,7 +404,8 @@ def _recorder(value: Any, found: list[Any]) -> Any:
         return method
 
     def init(self: Any, *args: Any, **words: Any) -> None:
-        rows[id(self)] = row = (copy.deepcopy([*args]), copy.deepcopy(words), [])
+        row: Any = (copy.deepcopy([*args]), copy.deepcopy(words), [])
+        rows[id(self)] = row
         found.append(row)
         super(kind, self).__init__(*args, **words)
 
@@ -417,7 +419,7 @@ def _recorder(value: Any, found: list[Any]) -> Any:
 
 
 def _called_in(text: str, name: str) -> list[Any]:
-    found = []
+    found: list[Any] = []
     for match in list(re.finditer(rf"(?<![\w]){re.escape(name)}\(", text))[:100]:
         for end in [
             each.end() for each in re.finditer(r"\)", text[match.start() : match.start() + 300])

@@ -110,7 +110,8 @@ class Inputs:
             if names and index < len(reading):  # every reader once on a fresh object
                 names = [reading[index]]
             steps: list[Step] = [(name, *self._pick(pools[name])) for name in names]
-            trials.append(Trial(*self._pick(made), tuple(steps)))
+            arguments, keywords = self._pick(made)
+            trials.append(Trial(arguments, keywords, tuple(steps)))
         return trials
 
     def _some(self, names: Sequence[str], index: int, number: int) -> list[str]:

@@ -1,8 +1,8 @@
 """Imports a module and puts another definition into it. Its text stands in every program and runs in the sandbox."""
 
 from __future__ import annotations
-
 import __future__
+
 import contextlib
 import importlib
 import sys

@@ -223,7 +223,7 @@ def readme_of(module: Module) -> str:
         from importlib import metadata  # reads what all packages say of themselves
 
         for name in metadata.packages_distributions().get(module.top, [])[:1]:
-            return str(metadata.metadata(name).get_payload() or "")[:200_000]
+            return str(metadata.metadata(name).json.get("description") or "")[:200_000]
     return ""
 
 

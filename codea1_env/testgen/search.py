@@ -10,7 +10,7 @@ from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.problem_sets.fuzz import Call
 from codea1_env.sandbox import AnalysisError, Limit, Outcome, Sandbox
 from codea1_env.testgen.clock import Clock
-from codea1_env.testgen.inputs import Inputs
+from codea1_env.testgen.inputs import Inputs, Kind
 from codea1_env.testgen.layout import body_of
 from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
 from codea1_env.testgen.reduce import reduce_suite
@@ -192,7 +192,7 @@ def _is_made(looker: Looker, call: Call) -> bool:
     return known is not None and bool(known[1].found.get("made"))
 
 
-def _working(looker: Looker, inputs: Inputs, plans: list[tuple[object, ...]]) -> list[tuple[object, ...]]:  # fmt: skip
+def _working(looker: Looker, inputs: Inputs, plans: list[tuple[Kind, ...]]) -> list[tuple[Kind, ...]]:  # fmt: skip
     """Return the plans that the function takes: those whose calls raise no error about the kind of their arguments."""
     if len(plans) < 2:
         return plans
