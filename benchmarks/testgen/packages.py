@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+
 def parser_for(text: str | None) -> argparse.ArgumentParser:
     """Return a command line that is explained by this text, and asks where the packages are."""
     parser = argparse.ArgumentParser(

@@ -1,7 +1,7 @@
 """Makes a small git repository: 6 planted regressions and 6 harmless refactorings in the work tree of one commit.
 
-    python benchmarks/testgen/planted.py FOLDER
-    cd FOLDER; codea1 check src --against HEAD
+python benchmarks/testgen/planted.py FOLDER
+cd FOLDER; codea1 check src --against HEAD
 """
 
 from __future__ import annotations

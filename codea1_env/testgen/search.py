@@ -365,7 +365,9 @@ class _Search:
             return chosen
         documented = {trial_text(each, self.target.shape) for each in self.target.examples}
         results = {repr(self._test(name).found["results"]) for name in chosen}
-        simple = sorted(self.kills, key=lambda name: (name not in documented, len(name), name))
+        simple = sorted(
+            self.kills, key=lambda name: (name not in documented, _is_odd(name), len(name), name)
+        )
         for name in simple:
             result, text = repr(self._test(name).found["results"]), self._text(name)
             if (
@@ -444,6 +446,11 @@ class _Search:
 def _spread(items: Sequence[int]) -> list[int]:
     """Return the items in another order: where only the first are reached, they come from everywhere."""
     return [item for start in range(16) for item in items[start::16]]
+
+
+def _is_odd(text: str) -> bool:
+    """Whether a call has arguments that no reader would choose first."""
+    return any(each in text for each in ("''", "' '", "[]", "{}", "-"))
 
 
 def _asserts(body: str) -> bool:
