@@ -12,7 +12,7 @@ from codea1_env.mutation.kills import Part, until_settled
 from codea1_env.oracle import gather
 from codea1_env.sandbox import CallResult, InfraError, Limit, Limits, Outcome, Sandbox
 from codea1_env.testgen import driver
-from codea1_env.testgen.importing import beside
+from codea1_env.testgen.target import beside
 from codea1_env.testgen.texts import ABSOLUTE, RELATIVE, Trial
 
 PATIENT = Limits(call_cpu_time=0.5, call_wall_time=5)
@@ -29,7 +29,7 @@ _PATIENCE = 10
 """So many times as long a first call may take."""
 _WRAPPED = 3
 """How deep in an answer of the driver a value lies that was returned."""
-_GROUP = 16
+_GROUP = 32
 _APPENDED = """
 def _codea1_observe(*arguments):
     return _codea1_driver["observe"]({name}, *arguments)
@@ -106,12 +106,6 @@ class Observer:
         """Run every trial in a process of its own."""
         jobs = [self._submit(program, [trial], PATIENT) for trial in trials]
         return [_seen(result) for [result] in gather(jobs)]
-
-    def again(self, program: str, trial: Trial) -> Seen:
-        """Run a trial a second time in the same process."""
-        limits = PATIENT.with_room_for(2)
-        [results] = gather([self._submit(program, [trial, trial], limits)])
-        return _seen(results[-1])
 
     def patiently(self, program: str, trial: Trial) -> Seen:
         """Run a trial with much more time, such as a first call may take that loads or fills something."""
