@@ -418,7 +418,7 @@ class Referee:
             )
             rewards = suite_rewards(outcome, self.config.rewards)
             unjudged = Outcome.UNJUDGED
-            if load.outcome is unjudged or any([test.outcome is unjudged for test in tests]):
+            if load.outcome is unjudged or any(test.outcome is unjudged for test in tests):
                 rewards = replace(rewards, code=None, test=None)
             suites.append(SuiteVerdict(tests, outcome, rewards))
         return Verdict(
