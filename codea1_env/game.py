@@ -164,6 +164,7 @@ class Game:
                 f"Expect the action of {episode.actor} to be a str (the text of its answer), "
                 f"actually: {type(action)}"
             )
+        action = str(action)  # without the note of an `Answer`
         if episode.program is None:
             program = read_program(episode.problem, action, self.sandbox)
             self.episode = Episode(episode.problem, self.max_rounds, episode.rounds, program)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from codea1_env.judging.verdicts import Judged, never_passed
 from codea1_env.mistake_book import BookChange, MistakeBook
@@ -43,16 +43,40 @@ class Agent(Protocol):
         ...
 
 
+class Answer(str):
+    """An answer with whatever its player wants to know when it learns from it; the game sees the text alone.
+
+    Example:
+        >>> answer = Answer("def one(): return 1", note={"log_prob": -0.5})
+        >>> Experience({}, answer, 1.0, "g").note
+        {'log_prob': -0.5}
+    """
+
+    def __new__(cls, text: str, note: Any = None) -> Self:
+        """Make one."""
+        made = super().__new__(cls, text)
+        made.note = note
+        return made
+
+    note: Any
+
+
 @dataclass(frozen=True)
 class Experience:
     """What one answer of a player earned."""
 
     observation: Observation
     action: str
+    """What the player returned, an `Answer` of its own included."""
     reward: float | None
     """None: the answer could not be scored. It must not count in its group, not even as 0."""
     group: str
     """Answers of one group are answers to the same question, and may be compared with each other."""
+
+    @property
+    def note(self) -> Any:
+        """What the player put into its answer; None if that is a mere text."""
+        return self.action.note if isinstance(self.action, Answer) else None
 
 
 @dataclass(frozen=True)
@@ -250,8 +274,8 @@ def _play(
     started = time.perf_counter()
     asked = [problem for problem in problems for _ in range(config.num_generations)]
     coder_observations = [observe(problem) for problem in asked]
-    answers = ask(coder, "coder", coder_observations)
-    programs = read_programs(asked, answers, referee.sandbox)
+    answers = ask_for_answers(coder, "coder", coder_observations)
+    programs = read_programs(asked, list(map(str, answers)), referee.sandbox)
 
     coded = time.perf_counter()
     tester_observations = [
@@ -269,10 +293,14 @@ def _play(
     with ThreadPoolExecutor(1, "judge") as thread:
         for part in _parts(len(asked), config.num_generations, config.overlap):
             observed = [o for o in tester_observations[part] for _ in range(config.num_suites)]
-            attacks = ask(tester, "tester", observed)
+            attacks = ask_for_answers(tester, "tester", observed)
             suite_answers += attacks
             judge = partial(
-                referee.judge_answers, judged_by[part], programs[part], attacks, history
+                referee.judge_answers,
+                judged_by[part],
+                programs[part],
+                list(map(str, attacks)),
+                history,
             )
             # The last part is not left to the thread: there is nothing to wait for but itself.
             last = len(suite_answers) == len(asked) * config.num_suites
@@ -308,7 +336,12 @@ def _parts(programs: int, group: int, number: int) -> list[slice]:
 
 
 def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
-    """Let a player answer, and check that it gave one text for each observation.
+    """Let a player answer as `ask_for_answers` does, and return the mere texts."""
+    return list(map(str, ask_for_answers(agent, role, observations)))
+
+
+def ask_for_answers(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
+    """Let a player answer, and check that it gave one text for each observation, with notes or without.
 
     Args:
         agent: The player.

@@ -20,7 +20,14 @@ import numpy as np
 
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
-from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
+from codea1_env.agents.state import (
+    KnownProblems,
+    of_other_pools,
+    read_json,
+    rng_state,
+    shown_to,
+    write_json,
+)
 from codea1_env.agents.variants import variants
 from codea1_env.evaluation.held_out import HeldOut
 from codea1_env.problem_sets.problem import call_of
@@ -94,6 +101,9 @@ def _distinct(items: Iterable[str]) -> tuple[str, ...]:
 class TabularAgent:
     r"""A softmax over the pool of each problem, trained by a policy-gradient algorithm.
 
+    It sees: the logits are the sum of a table for the problem and one for what is shown beside it, a program known by
+    its text (see `SoftmaxPolicy`). A tester from which the program is hidden has the first alone.
+
     Args:
         pools: One pool per problem.
         algorithm: What turns rewards into new logits.
@@ -126,7 +136,7 @@ class TabularAgent:
             raise ValueError(f"Expect the items of a pool to differ, actually not in: {twice[0]!r}")
         self.algorithm = algorithm
         self.rng = rng
-        self._problems = ByPrompt(pool.problem for pool in pools)
+        self._problems = KnownProblems(pool.problem for pool in pools)
         self._pools = {pool.problem.task_id: pool for pool in pools}
         self._index = {
             key: {item: index for index, item in enumerate(pool.items)}
@@ -139,9 +149,9 @@ class TabularAgent:
         """Draw one answer for each observation."""
         answers = []
         for observation in observations:
-            key = self._problems[observation].task_id
-            drawn = self.policy.draw(key, self.rng)
-            answers.append(TEST_SEPARATOR.join(self._pools[key].items[index] for index in drawn))
+            items = self._pools[self._problems[observation].task_id].items
+            drawn = self.policy.draw(self._table(observation), self.rng)
+            answers.append(TEST_SEPARATOR.join(items[index] for index in drawn))
         return answers
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
@@ -160,26 +170,25 @@ class TabularAgent:
         """
         rows: dict[str, list[tuple[int, ...]]] = {}
         for item in demonstrations:
-            key = self._problems[item.observation].task_id
+            index = self._index[self._problems[item.observation].task_id]
             parts = item.action.split(TEST_SEPARATOR)
-            drawn = tuple(self._index[key][part] for part in parts if part in self._index[key])
+            drawn = tuple(index[part] for part in parts if part in index)
             if drawn:
-                rows.setdefault(key, []).append(drawn)
+                rows.setdefault(self._table(item.observation), []).append(drawn)
+        before = {key: self.policy.logits[key].copy() for key in rows}
         losses = []
         for key, answers in rows.items():
             gradient = np.concatenate([self.policy.gradients(key, drawn) for drawn in answers])
             log_probs = [self.policy.log_probs(key, drawn) for drawn in answers]
             losses.append(-float(np.concatenate(log_probs).mean()))
             self.policy.logits[key] += self.algorithm.learning_rate * gradient.mean(axis=0)
+        self.policy.settle(before)
         return {"loss": float(np.mean(losses)) if losses else 0.0}
 
     def save(self, path: Path) -> None:
         """Write the tables and the state of the random generator."""
-        tables = {
-            key: {"logits": logits.tolist(), "pool": self._pools[key].fingerprint}
-            for key, logits in self.policy.logits.items()
-        }
-        write_json(path / "tabular.json", {"tables": tables, "rng": rng_state(self.rng)})
+        state = {"tables": self.policy.state_dict(), "pools": self._fingerprints()}
+        write_json(path / "tabular.json", state | {"rng": rng_state(self.rng)})
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -188,18 +197,23 @@ class TabularAgent:
             ValueError: It was saved by a player with other pools.
         """
         state = read_json(path / "tabular.json")
-        saved = {key: table["pool"] for key, table in state["tables"].items()}
-        if saved != {key: pool.fingerprint for key, pool in self._pools.items()}:
+        if state.get("pools") != self._fingerprints():
             raise of_other_pools(path)
-        for key, table in state["tables"].items():
-            self.policy.logits[key] = np.array(table["logits"], dtype=np.float64)
+        self.policy.load_state_dict(state["tables"])
         self.rng.bit_generator.state = state["rng"]
 
+    def _fingerprints(self) -> dict[str, str]:
+        return {key: pool.fingerprint for key, pool in self._pools.items()}
+
+    def _table(self, observation: Observation) -> str:
+        return self.policy.table(self._problems[observation].task_id, shown_to(observation))
+
     def _sample(self, item: Experience) -> Sample:
-        key = self._problems[item.observation].task_id
+        index = self._index[self._problems[item.observation].task_id]
+        key = self._table(item.observation)
         parts = item.action.split(TEST_SEPARATOR) if self.policy.draws > 1 else [item.action]
         try:
-            drawn = tuple(self._index[key][part] for part in parts)
+            drawn = tuple(index[part] for part in parts)
         except KeyError as error:
             raise ValueError(
                 f"Expect experience with answers of this player, actually: {error.args[0]!r:.200}"

@@ -19,11 +19,10 @@ from codea1_env.training import PlayerConfig, TrainConfig, settings
 
 DEFAULT_ENTRIES = (
     "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
-    "sft", "frozen-tester", "copier", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
+    "black-box", "sft", "frozen-tester", "copier", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
     "alpha=0", "alpha=0.25", "alpha=0.75", "alpha=1", "rloo",
 )  # fmt: skip
-"""All that differ with tabular players: "alpha=0.5" and "grpo" are code-a1, and so is "black-box", because tabular
-testers choose by problem and never look at the program."""
+"""All that differ: "alpha=0.5" and "grpo" are code-a1."""
 
 QUICK_ENTRIES = ("code-a1", "golden-tests", "self-play")
 _OF_ALL = {
