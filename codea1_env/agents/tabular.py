@@ -30,6 +30,7 @@ from codea1_env.agents.state import (
 )
 from codea1_env.agents.variants import variants
 from codea1_env.evaluation.held_out import HeldOut
+from codea1_env.problem_sets.cells import is_of_cells, pools_of
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Problem
 from codea1_env.rollout import Experience
@@ -51,8 +52,13 @@ class Pool:
 
 
 def pool_of_programs(split: HeldOut, size: int = 16) -> Pool:
-    """Make a pool of programs: the reference, mutants of it, a stub, and one that cannot be parsed."""
+    """Make a pool of programs: the reference, mutants of it, a stub, and one that cannot be parsed.
+
+    A problem of cells has a pool of its own, whatever the size.
+    """
     problem = split.problem
+    if is_of_cells(problem):
+        return Pool(problem, pools_of(problem).programs)
     stub = f"def {problem.entry_point}(*args, **kwargs):\n    return None\n"
     broken = problem.reference + "\n    return (\n"
     mutants = split.train_mutants[: max(0, size - 3)]
@@ -69,13 +75,15 @@ def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 
     Args:
         split: The problem. Only its tests for training are used, so held-back ones stay unseen.
         sandbox: Where the golden tests are parsed.
-        size: Tests of the pool, nearly.
+        size: Tests of the pool, nearly; a problem of cells has a pool of its own.
         seed: Decides which wrong, weak and boundary tests are taken.
 
     Raises:
         ValueError: The problem has no golden tests to train with.
     """
     problem = split.problem
+    if is_of_cells(problem):
+        return Pool(problem, pools_of(problem).tests)
     golden = list(itertools.islice(filter(writable, split.train_tests), _GOLDEN))
     if not golden:
         raise ValueError(
