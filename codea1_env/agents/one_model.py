@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import (
@@ -72,6 +73,7 @@ class TabularSelfPlayer:
     ) -> None:
         self.rng = rng
         self._algorithms = {"programs": program_algorithm, "tests": test_algorithm}
+        self._remembered()  # what cannot be saved is an error now, not at the first checkpoint
         self._problems = KnownProblems(pool.problem for pool in programs)
         self._programs = {pool.problem.task_id: pool for pool in programs}
         self._tests = {pool.problem.task_id: pool for pool in tests}
@@ -134,10 +136,10 @@ class TabularSelfPlayer:
         return metrics
 
     def save(self, path: Path) -> None:
-        """Write the tables and the state of the random generator."""
+        """Write the tables, what the algorithms remember, and the state of the random generator."""
         tables = {name: policy.state_dict() for name, policy in self.policies.items()}
         state = {"tables": tables, "pools": self._fingerprints(), "rng": rng_state(self.rng)}
-        write_json(path / "one_model.json", state)
+        write_json(path / "one_model.json", state | {"algorithms": self._remembered()})
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -150,7 +152,12 @@ class TabularSelfPlayer:
             raise of_other_pools(path)
         for name, tables in state["tables"].items():
             self.policies[name].load_state_dict(tables)
+        for name, algorithm in self._algorithms.items():
+            load_saved_state(algorithm, state.get("algorithms", {}).get(name))
         self.rng.bit_generator.state = state["rng"]
+
+    def _remembered(self) -> dict[str, Any]:
+        return {name: saved_state(algorithm) for name, algorithm in self._algorithms.items()}
 
     def _draw_suite(self, key: str, code: str) -> _SuiteDraw:
         known = self._programs[key].items

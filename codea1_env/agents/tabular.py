@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import (
@@ -142,6 +143,7 @@ class TabularAgent:
         twice = [pool.problem.task_id for pool in pools if len(set(pool.items)) < len(pool.items)]
         if twice:
             raise ValueError(f"Expect the items of a pool to differ, actually not in: {twice[0]!r}")
+        saved_state(algorithm)  # what cannot be saved is an error now, not at the first checkpoint
         self.algorithm = algorithm
         self.rng = rng
         self._problems = KnownProblems(pool.problem for pool in pools)
@@ -194,9 +196,10 @@ class TabularAgent:
         return {"loss": float(np.mean(losses)) if losses else 0.0}
 
     def save(self, path: Path) -> None:
-        """Write the tables and the state of the random generator."""
+        """Write the tables, what the algorithm remembers, and the state of the random generator."""
         state = {"tables": self.policy.state_dict(), "pools": self._fingerprints()}
-        write_json(path / "tabular.json", state | {"rng": rng_state(self.rng)})
+        state |= {"algorithm": saved_state(self.algorithm), "rng": rng_state(self.rng)}
+        write_json(path / "tabular.json", state)
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -208,6 +211,7 @@ class TabularAgent:
         if state.get("pools") != self._fingerprints():
             raise of_other_pools(path)
         self.policy.load_state_dict(state["tables"])
+        load_saved_state(self.algorithm, state.get("algorithm"))
         self.rng.bit_generator.state = state["rng"]
 
     def _fingerprints(self) -> dict[str, str]:

@@ -107,7 +107,7 @@ class CellsConfig:
             >>> CellsConfig.read("C=64,faults=1/8").size
             8
         """
-        kinds = {each.name: type(each.default) for each in dataclasses.fields(cls)}
+        kinds: dict[str, type] = {each.name: type(each.default) for each in dataclasses.fields(cls)}
         given: dict[str, int | bool | Fraction] = {}
         for part in filter(None, text.split(",")):
             name, _, value = (each.strip() for each in part.partition("="))

@@ -6,6 +6,7 @@ import pytest
 from codea1_env.agents import (
     ALGORITHMS,
     GRPO,
+    Answer,
     Experience,
     Pool,
     TabularAgent,
@@ -17,7 +18,10 @@ from codea1_env.agents.algorithms import teaches
 from codea1_env.agents.policy import MAX_SHOWN
 from codea1_env.agents.tabular import TEST_SEPARATOR
 from codea1_env.evaluation import hold_out
+from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee
+from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
@@ -202,3 +206,23 @@ def test_no_coder_can_make_a_tester_hold_more_and_more_tables():
         seen = observe(PROBLEM, code=f"def f(): return {number}", turn=1)
         agent.learn([Experience(seen, s, float(i), "g") for i, s in enumerate(agent.act([seen] * 2))])  # fmt: skip
     assert MAX_SHOWN < len(agent.policy.state_dict()["shown"]) <= MAX_SHOWN + 64
+
+
+def test_experience_carries_what_the_player_put_into_its_answer(referee_of_cells):
+    problem, referee = referee_of_cells
+
+    class Noting(TabularAgent):
+        def act(self, observations):
+            return [Answer(text, len(text)) for text in super().act(observations)]
+
+    pools = [Pool(problem, (problem.reference, "def f(x): return 0"))]
+    coder = Noting(pools, GRPO(), np.random.default_rng(0))
+    tester = Noting([Pool(problem, ("assert f(1) == 2",))], GRPO(), np.random.default_rng(0))
+    played = rollout([problem], coder, tester, referee, MistakeBook(), RolloutConfig(2, 2))
+    for item in (*played.coder_experience(), *played.tester_experience()):
+        assert item.note == len(item.action)
+
+
+@pytest.fixture
+def referee_of_cells(sandbox):
+    return load_problems("cells:C=4,families=1,faults=1/4,problems=1")[0], Referee(sandbox)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -101,6 +102,20 @@ def test_unknown_names(name: str, message: str, learners: Path):
     with pytest.raises(EntryError) as caught:
         find_entry(name.format(file=learners))
     assert message in str(caught.value)
+
+
+def test_an_algorithm_with_hyperparameters_of_its_own():
+    entry = find_entry("ppo(entropy=0.02)")
+    config = entry.apply(BenchConfig().base(0))
+    assert (config.algorithm, config.algorithm_args) == ("ppo", {"entropy": 0.02})
+    assert entry.folder != find_entry("ppo(entropy=0.2)").folder
+    for name, message in (
+        ("ppo(entrpy=1)", "Did you mean entropy"),
+        ("no-book(x=1)", "Expect an algorithm before the hyperparameters, actually: 'no-book'"),
+        ("ppo(entropy)", "expect settings such as"),
+    ):
+        with pytest.raises(EntryError, match=re.escape(message)):
+            find_entry(name)
 
 
 def test_classes_of_ones_own(learners: Path):
