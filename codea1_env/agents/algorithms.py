@@ -27,11 +27,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from codea1_env.agents.losses import (
+    clipped_loss,
+    descend,
+    entropy_gradient,
+    gradient_step,
+    group_advantages,
+    k3,
+    log_probs,
+    mean,
+)
 from codea1_env.agents.policy import (
     Floats,
     Sample,
     SoftmaxPolicy,
-    by_group,
     by_table,
     in_groups,
     rewards_of,
@@ -85,18 +94,18 @@ class GRPO:
             if not advantages.any():
                 continue
             uniform = np.zeros_like(policy.logits[key])
-            old, reference = _log_probs(policy, key, batch), _log_probs(policy, key, batch, uniform)
+            old, reference = log_probs(policy, key, batch), log_probs(policy, key, batch, uniform)
             for _ in range(self.num_iterations):
-                new = _log_probs(policy, key, batch)
+                new = log_probs(policy, key, batch)
                 loss, slopes, stopped = clipped_loss(
                     new - old, advantages[:, None], self.epsilon, self.epsilon_high
                 )
                 kl, kl_slopes = k3(new - reference)
                 slopes = (slopes + self.beta * kl_slopes) / new.size
-                _descend(policy, key, batch, self.learning_rate * slopes)
+                descend(policy, key, batch, self.learning_rate * slopes)
                 losses.append(float((loss + self.beta * kl).mean()))
                 clipped.append(float(stopped.mean()))
-        return {"loss": _mean(losses), "clip_ratio": _mean(clipped)}
+        return {"loss": mean(losses), "clip_ratio": mean(clipped)}
 
 
 @dataclass(frozen=True)
@@ -167,10 +176,10 @@ class RLOO:
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take one gradient step on the tables that the samples came from."""
         losses = [
-            _step(policy, key, batch, in_groups(batch, self.advantages), self.learning_rate)
+            gradient_step(policy, key, batch, in_groups(batch, self.advantages), self.learning_rate)
             for key, batch in by_table(samples).items()
         ]
-        return {"loss": _mean(losses)}
+        return {"loss": mean(losses)}
 
     def advantages(self, rewards: Floats) -> Floats:
         """Reward minus the mean reward of the group's other answers; 0 for a group of one.
@@ -208,8 +217,8 @@ class ReinforcePlusPlus:
         losses = []
         for key, batch in by_table(scored).items():
             own = weights[[sample.key == key for sample in scored]]
-            losses.append(_step(policy, key, batch, own, self.learning_rate))
-        return {"loss": _mean(losses)}
+            losses.append(gradient_step(policy, key, batch, own, self.learning_rate))
+        return {"loss": mean(losses)}
 
     def advantages(self, rewards: Floats) -> Floats:
         """Reward minus the mean of the batch, over the deviation of the batch (of the sample, plus 1e-4, as in TRL).
@@ -247,7 +256,7 @@ class PPO:
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take `num_iterations` gradient steps on the tables that the samples came from, and one on their values."""
         tables = by_table(samples)
-        new = _mean(list(self._values.values()))
+        new = mean(list(self._values.values()))
         raw = {key: rewards_of(batch) - self._values.get(key, new) for key, batch in tables.items()}
         every = np.concatenate([*raw.values(), np.zeros(0)])
         losses, clipped, errors = [], [], []
@@ -258,20 +267,20 @@ class PPO:
             if len(every) < 2 or np.all(every == every[0]):
                 continue
             advantages = (raw[key] - every.mean()) / (every.std(ddof=1) + 1e-4)
-            old = _log_probs(policy, key, batch)
+            old = log_probs(policy, key, batch)
             for _ in range(self.num_iterations):
-                ratio = _log_probs(policy, key, batch) - old
+                ratio = log_probs(policy, key, batch) - old
                 bounds = (self.epsilon, self.epsilon)
                 loss, slopes, stopped = clipped_loss(ratio, advantages[:, None], *bounds)
                 rise = self.entropy * entropy_gradient(policy, key)
-                _descend(policy, key, batch, self.learning_rate * slopes / ratio.size)
+                descend(policy, key, batch, self.learning_rate * slopes / ratio.size)
                 policy.logits[key] += self.learning_rate * rise
                 losses.append(float(loss.mean()))
                 clipped.append(float(stopped.mean()))
         return {
-            "loss": _mean(losses),
-            "clip_ratio": _mean(clipped),
-            "value_loss": _mean(errors),
+            "loss": mean(losses),
+            "clip_ratio": mean(clipped),
+            "value_loss": mean(errors),
         }
 
     def state_dict(self) -> dict[str, float]:
@@ -301,9 +310,9 @@ class Reinforce:
             rise = self.learning_rate * self.entropy * entropy_gradient(policy, key)
             # As GRPO: the mean over the draws of an answer.
             weights = rewards_of(batch) / [len(sample.drawn) for sample in batch]
-            losses.append(_step(policy, key, batch, weights, self.learning_rate))
+            losses.append(gradient_step(policy, key, batch, weights, self.learning_rate))
             policy.logits[key] += rise
-        return {"loss": _mean(losses)}
+        return {"loss": mean(losses)}
 
 
 ALGORITHMS: dict[str, Callable[..., Any]] = {
@@ -451,84 +460,3 @@ def required_parameters(make: Callable[..., Any]) -> list[str]:
         for each in inspect.signature(make).parameters.values()
         if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
-
-
-def group_advantages(samples: Sequence[Sample], *, scale: bool = True) -> Floats:
-    """Reward minus the group's mean, over its deviation (of the sample, plus 1e-4, as in TRL).
-
-    Unscorable answers get 0 and do not count for the others.
-
-    Example:
-        >>> rewards = [1.0, 0.0, None, 0.5]
-        >>> group = [Sample("t", (0,), reward, "g") for reward in rewards]
-        >>> group_advantages(group).round(3).tolist()
-        [1.0, -1.0, 0.0, 0.0]
-    """
-    rewards = rewards_of(samples)
-    advantages = np.zeros(len(rewards))
-    for members in by_group(samples):
-        scored = [index for index in members if not np.isnan(rewards[index])]
-        group = rewards[scored]
-        if len(group) < 2 or np.all(group == group[0]):
-            continue
-        centred = group - group.mean()
-        advantages[scored] = centred / (group.std(ddof=1) + 1e-4) if scale else centred
-    return advantages
-
-
-def clipped_loss(
-    log_ratio: Floats, advantage: Floats | float, epsilon: float, epsilon_high: float
-) -> tuple[Floats, Floats, Floats]:
-    """Loss of each draw, its derivative by the draw's log-probability, and 1 where clipping stopped it.
-
-    Example:
-        >>> ratio = np.array([0.5, 1.0, 1.5])
-        >>> loss, slope, stopped = clipped_loss(np.log(ratio), 1.0, 0.2, 0.28)
-        >>> print(loss, stopped)
-        [-0.5  -1.   -1.28] [0. 0. 1.]
-    """
-    ratio = np.exp(log_ratio)
-    free = ratio * advantage
-    bound = np.clip(ratio, 1 - epsilon, 1 + epsilon_high) * advantage
-    stopped = bound < free
-    return -np.minimum(free, bound), np.where(stopped, 0.0, -free), stopped.astype(np.float64)
-
-
-def k3(log_ratio: Floats) -> tuple[Floats, Floats]:
-    """Schulman's estimate of the KL divergence of each draw, exp(-x) - 1 + x, and its derivative."""
-    return np.exp(-log_ratio) - 1 + log_ratio, 1 - np.exp(-log_ratio)
-
-
-def entropy_gradient(policy: SoftmaxPolicy, key: str) -> Floats:
-    """Return the derivative of the entropy of the first draw by the logits."""
-    chances = policy.probabilities(key)
-    gradient: Floats = -chances * (np.log(np.maximum(chances, 1e-300)) + policy.entropy(key))
-    return gradient
-
-
-def _log_probs(
-    policy: SoftmaxPolicy, key: str, batch: Sequence[Sample], logits: Floats | None = None
-) -> Floats:
-    return np.array([policy.log_probs(key, sample.drawn, logits) for sample in batch])
-
-
-def _descend(policy: SoftmaxPolicy, key: str, batch: Sequence[Sample], slopes: Floats) -> None:
-    """Change a table against the slopes of a loss by the log-probabilities of its draws."""
-    rows = zip(slopes, batch, strict=True)
-    policy.logits[key] -= sum(row @ policy.gradients(key, sample.drawn) for row, sample in rows)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else 0.0
-
-
-def _step(
-    policy: SoftmaxPolicy, key: str, batch: Sequence[Sample], weights: Floats, rate: float
-) -> float:
-    """Take one step of the policy gradient on a table; returns the loss before it."""
-    gradient, loss = np.zeros_like(policy.logits[key]), 0.0
-    for sample, weight in zip(batch, weights, strict=True):
-        loss -= weight * policy.log_probs(key, sample.drawn).sum() / len(batch)
-        gradient -= weight * policy.gradients(key, sample.drawn).sum(axis=0) / len(batch)
-    policy.logits[key] -= rate * gradient
-    return loss

@@ -10,12 +10,9 @@ from codea1_env.agents.algorithms import (
     RLOO,
     Reinforce,
     ReinforcePlusPlus,
-    clipped_loss,
-    entropy_gradient,
-    group_advantages,
-    k3,
     teaches,
 )
+from codea1_env.agents.losses import clipped_loss, entropy_gradient, group_advantages, k3
 from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, in_groups
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
