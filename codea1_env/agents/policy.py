@@ -30,8 +30,9 @@ class Sample:
     """Answers of one group had the same question and are compared with each other."""
 
 
-_CARRIED = 0.5
-"""Share of what is learned where something is shown that goes to the table of the question itself."""
+CARRIED = 0.1
+"""Share of what is learned against a program that goes to the table of the question, and so to all programs. With much of
+it a tester that knows the hole of one program looks there in all others, and finds no other hole."""
 MAX_SHOWN = 1024
 """Texts of a question that have a table of their own; later ones share `_BUCKETS` tables by their hash."""
 _BUCKETS = 64
@@ -41,8 +42,8 @@ class SoftmaxPolicy:
     """Draws items from a table by the softmax of its logits, without replacement.
 
     A question may come with a text that is shown beside it, such as the program that a tester attacks. The logits
-    are then a sum: the table of the question, and one for this text. What is learned against one program goes to both
-    in equal parts, so that half of it is carried over to the question's other programs.
+    are then a sum: the table of the question, and one for this text. What is learned against one program is divided
+    between both, so that a share of it is carried over to the question's other programs.
 
     The probability of a sequence of draws is that of Plackett and Luce: each draw is a softmax over the
     items that are left. An answer of K items is to this policy what a completion of K tokens is to a
@@ -51,6 +52,7 @@ class SoftmaxPolicy:
     Args:
         sizes: Number of items of every table. All items start equally likely.
         draws: Items of an answer, or fewer if a table is smaller.
+        carried: This share.
 
     Example:
         >>> policy = SoftmaxPolicy({"a": 4}, draws=2)
@@ -61,16 +63,16 @@ class SoftmaxPolicy:
         >>> policy.logits[key][2] += 1.0
         >>> policy.settle(before)
         >>> [float(policy.logits[each][2]) for each in (key, policy.table("a", "another"))]
-        [1.0, 0.5]
+        [1.0, 0.1]
     """
 
-    def __init__(self, sizes: Mapping[str, int], draws: int = 1) -> None:
+    def __init__(self, sizes: Mapping[str, int], draws: int = 1, carried: float = CARRIED) -> None:
         if draws < 1:
             raise ValueError(f"Expect draws to be at least 1, actually: {draws}")
         empty = [key for key, size in sizes.items() if size < 1]
         if empty:
             raise ValueError(f"Expect every table to have an item, actually none in: {empty[0]!r}")
-        self.draws = draws
+        self.draws, self.carried = draws, carried
         self.logits: dict[str, Floats] = {key: np.zeros(size) for key, size in sizes.items()}
         """Key of a table -> its logits; of one with a text the sum, which `table` makes anew."""
         self._shown: dict[str, Floats] = {}
@@ -101,8 +103,8 @@ class SoftmaxPolicy:
             if key not in self._shown:
                 self._shown[key] = np.zeros_like(change)
                 self._texts[question] += 1
-            self._shown[key] += (1 - _CARRIED) * change
-            self.logits[question] += _CARRIED * change
+            self._shown[key] += (1 - self.carried) * change
+            self.logits[question] += self.carried * change
         for key, question in shown.items():
             self.logits[key] = self.logits[question] + self._shown[key]
 

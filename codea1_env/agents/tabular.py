@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from codea1_env.agents.algorithms import load_saved_state, saved_state
-from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
+from codea1_env.agents.policy import CARRIED, Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import (
     KnownProblems,
@@ -118,6 +118,7 @@ class TabularAgent:
         algorithm: What turns rewards into new logits.
         rng: The player's own random generator.
         draws: Items of an answer: 1 for a coder, the number of tests for a tester.
+        carried: Share of what is learned against a program that goes to all programs of the problem.
 
     Example:
         >>> from codea1_env.agents import GRPO
@@ -139,6 +140,7 @@ class TabularAgent:
         algorithm: Algorithm,
         rng: np.random.Generator,
         draws: int = 1,
+        carried: float = CARRIED,
     ) -> None:
         twice = [pool.problem.task_id for pool in pools if len(set(pool.items)) < len(pool.items)]
         if twice:
@@ -153,7 +155,7 @@ class TabularAgent:
             for key, pool in self._pools.items()
         }
         sizes = {key: len(pool.items) for key, pool in self._pools.items()}
-        self.policy = SoftmaxPolicy(sizes, draws)
+        self.policy = SoftmaxPolicy(sizes, draws, carried)
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Draw one answer for each observation."""

@@ -162,12 +162,14 @@ def test_a_tester_answers_each_program_that_it_sees_with_a_test_of_its_own():
     assert chances(agent, SHOWN["2"])[4] > 0.8
 
 
-def test_half_of_what_is_learned_against_a_program_goes_to_programs_not_seen_yet():
+@pytest.mark.parametrize("carried", [0.0, 0.1, 0.5])
+def test_a_share_of_what_is_learned_against_a_program_goes_to_programs_not_seen_yet(carried):
     agent = make_tester(draws=1)
+    agent.policy.carried = carried
     learned(agent, SHOWN["1"], 1)
     change = agent.policy.logits[agent.policy.table("p", SHOWN["1"]["code"])]
-    assert agent.policy.logits[agent.policy.table("p", "def f(): return 3")] == pytest.approx(change / 2)  # fmt: skip
-    assert agent.policy.logits["p"] == pytest.approx(change / 2)
+    assert agent.policy.logits[agent.policy.table("p", "def f(): return 3")] == pytest.approx(carried * change)  # fmt: skip
+    assert agent.policy.logits["p"] == pytest.approx(carried * change)
 
 
 def test_a_tester_that_is_shown_nothing_has_one_table():

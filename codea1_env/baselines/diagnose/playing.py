@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from codea1_env.agents import Pool, TabularAgent, make_algorithm
+from codea1_env.agents.policy import CARRIED
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
@@ -28,7 +29,7 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Sandbox
 
-TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "oracle", "other-programs"]  # fmt: skip
+TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "iid", "oracle", "other-programs"]  # fmt: skip
 SOLVED = 0.9
 
 
@@ -44,6 +45,8 @@ class PlayConfig:
     tester: TesterName = "tabular"
     learns: bool = True
     """Whether a tabular tester learns."""
+    carried: float = CARRIED
+    """Share of what a tabular tester learns against a program that goes to all programs of the problem."""
     black_box: bool = False
     use_book: bool = True
     suite_selection: Literal["max-variance", "all"] = "max-variance"
@@ -60,7 +63,12 @@ class PlayConfig:
     """Share of steps that the reference judges; in the others the coder's first program does."""
     handicap: float = 0.0
     """How much smaller the logits of right programs are at the start."""
-    noise: Noise | None = None
+    noise: Literal["none", "independent", "pair", "program"] = "none"
+    """What the errors of verdicts depend on: nothing, program and call, or the program alone. See `Noise`."""
+    wrong: float = 0.0
+    """Rate of wrong verdicts of both kinds together: 1 less Youden's J."""
+    wrong_are: Literal["both", "passes", "failures"] = "both"
+    """Verdicts that are wrong: half of them passes that should be failures, all, or none."""
     shuffled: bool = False
     """The rewards of the suites against a program are shuffled among them: a control."""
     seed: int = 0
@@ -96,7 +104,7 @@ class _Run:
                 f"Expect suites of at most the {few} tests of a pool, actually: {config.num_tests}"
             )
         rewards = RewardConfig(config.alpha, config.num_tests, function=config.rewards)
-        self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), config.noise)
+        self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:
             self.referee._worlds = memory._worlds
         self.coder = self._coder(self.problems, 0)
@@ -154,14 +162,18 @@ class _Run:
     def _table(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
         pools = [Pool(each, pools_of(each).tests) for each in problems]
         algorithm = self._algorithm(self.config.tester_rate)
-        return TabularAgent(pools, algorithm, self._rng(stream), self.config.num_tests)
+        config = self.config
+        rng = self._rng(stream)
+        return TabularAgent(pools, algorithm, rng, config.num_tests, carried=config.carried)
 
     def _tester(self) -> Any:
         config, rng = self.config, self._rng(1)
+        few = config.world.families - config.num_tests
         made: dict[str, Any] = {
             "tabular": lambda: self._table(self.problems, 1),
             "random": lambda: RandomTester(self.worlds, config.num_tests, config.num_suites, rng),
             "fixed": lambda: FixedCells(self.worlds, config.num_tests, rng),
+            "iid": lambda: GoldenCells(self.worlds, few, rng, fresh=True),
             "golden": lambda: GoldenCells(self.worlds, config.hidden, rng),
             "golden-fresh": lambda: GoldenCells(self.worlds, config.hidden, rng, fresh=True),
             "oracle": lambda: OracleTester(self.worlds, config.num_tests, rng),
@@ -264,6 +276,8 @@ class _Run:
         solved = [step for step, each in enumerate(self.curve) if (each["solved"] or 0) >= SOLVED]
         row["steps_to_solved"] = float(solved[0]) if solved else None
         row["inflation"] = (row["reward"] or 0.0) - (row["correctness"] or 0.0)
+        row["unhacked"] = 1 - (row["hacked"] or 0.0)
+        row["honest"] = 1 - max(0.0, row["inflation"] or 0.0)
         return row | self._game()
 
     def _game(self) -> Row:
@@ -285,6 +299,14 @@ class _Run:
             ):
                 found.setdefault(measure, []).append(value)
         return {measure: _mean(values) for measure, values in found.items()}
+
+
+def _noise(config: PlayConfig) -> Noise | None:
+    if config.noise == "none":
+        return None
+    passes = {"both": 0.5, "passes": 1.0, "failures": 0.0}[config.wrong_are]
+    rates = (config.wrong * passes, config.wrong * (1 - passes))
+    return Noise(config.noise, *rates, seed=config.seed)
 
 
 def _mean(values: Sequence[Any]) -> float | None:
