@@ -19,7 +19,6 @@ from codea1_env.baselines.bench.suite import find_entry
 from codea1_env.baselines.diagnose.playing import PlayConfig
 from codea1_env.rewards import REWARDS
 from codea1_env.training import TrainConfig
-from codea1_env.training.settings import replaced
 
 Changes = Mapping[str, Any]
 """Field of `PlayConfig` -> value; those of the world as `world.faults`."""
@@ -76,7 +75,15 @@ class Experiment:
     def config(self, setting: str, row: str, seed: int) -> PlayConfig:
         """Return the settings of a run."""
         changes = {**self.base, **self.settings[setting], **row_changes(row)}
-        return replaced(PlayConfig(), changes | {"seed": seed, "world.seed": seed})
+        # The world at once: half of its changes may contradict its defaults.
+        world = {
+            name.removeprefix("world."): changes.pop(name)
+            for name in list(changes)
+            if name.startswith("world.")
+        }
+        default = PlayConfig()
+        made = dataclasses.replace(default.world, **world, seed=seed)
+        return dataclasses.replace(default, **changes, world=made, seed=seed)
 
 
 _DENSE = {"world.disjoint": False, "world.families": 15, "world.problems": 4}
