@@ -30,9 +30,10 @@ class Sample:
     """Answers of one group had the same question and are compared with each other."""
 
 
-CARRIED = 0.1
-"""Share of what is learned against a program that goes to the table of the question, and so to all programs. With much of
-it a tester that knows the hole of one program looks there in all others, and finds no other hole."""
+CARRIED = 0.5
+"""Share of what is learned against a program that goes to the table of the question, and so to all programs. It is all that
+a tester knows of a program that it sees for the first time. Where programs have nothing in common (problems of cells) less
+is better: a tester that looks for the hole of one program in all others finds no other hole."""
 MAX_SHOWN = 1024
 """Texts of a question that have a table of their own; later ones share `_BUCKETS` tables by their hash."""
 _BUCKETS = 64
@@ -63,7 +64,7 @@ class SoftmaxPolicy:
         >>> policy.logits[key][2] += 1.0
         >>> policy.settle(before)
         >>> [float(policy.logits[each][2]) for each in (key, policy.table("a", "another"))]
-        [1.0, 0.1]
+        [1.0, 0.5]
     """
 
     def __init__(self, sizes: Mapping[str, int], draws: int = 1, carried: float = CARRIED) -> None:

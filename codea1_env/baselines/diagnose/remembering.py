@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -59,7 +61,7 @@ class RememberingReferee(Referee):
     ) -> None:
         super().__init__(sandbox, config)
         self._noise = noise
-        self._rng = np.random.default_rng(noise.seed if noise else 0)
+        self._judgements: Counter[str] = Counter()
         self._worlds: dict[tuple[str, str], _Memory] = {}
 
     def memory(self, problem: Problem) -> _Memory:
@@ -72,6 +74,7 @@ class RememberingReferee(Referee):
     def _judge_part(self, part: AttackAnswers) -> list[Judged]:
         memory = self.memory(part.problem)
         share = len(part.attacks) // max(1, len(part.programs))
+        rng = self._rng(part.problem.task_id)
         judged: list[Judged] = []
         for number, program in enumerate(part.programs):
             attacks = part.attacks[number * share : (number + 1) * share]
@@ -80,9 +83,16 @@ class RememberingReferee(Referee):
                 return super()._judge_part(part)
             results = memory.results[program.code]
             if self._noise is not None:
-                results = _noisy(results, self._noise, self._rng, program.code)
+                results = _noisy(results, self._noise, rng, program.code)
             judged.append((list(read.suites), self._pay(read, results)))
         return judged
+
+    def _rng(self, task_id: str) -> np.random.Generator:
+        """Return a generator for the errors of one judgement: problems are judged in several threads."""
+        self._judgements[task_id] += 1
+        seed = 0 if self._noise is None else self._noise.seed
+        name = zlib.crc32(task_id.encode())
+        return np.random.default_rng([seed, name, self._judgements[task_id]])
 
 
 @dataclass(frozen=True)
@@ -156,7 +166,8 @@ def _noisy(
             chance = float(chances[number])
         else:
             text = f"{noise.seed} {passed} {code} {call if noise.kind == 'pair' else ''}"
-            chance = zlib.crc32(text.encode()) / 2**32
+            digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+            chance = int.from_bytes(digest) / 2**64
         if chance < rate:
             calls[call] = TestResult(Outcome.FAIL if passed else Outcome.PASS, "")
     return ProgramResults(results.load, calls)
