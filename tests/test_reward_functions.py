@@ -9,7 +9,7 @@ import pytest
 
 from codea1_env import RewardConfig, SuiteOutcome, parallel_env, suite_rewards
 from codea1_env.cli.app import run
-from codea1_env.rewards import REWARDS, code_a1, execution_first, mutation_score
+from codea1_env.rewards import REWARDS, code_a1, execution_first, find_reward, mutation_score
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import name_of
@@ -162,3 +162,27 @@ def test_what_is_no_reward_is_named(paid: object) -> None:
     config = RewardConfig(function=lambda outcome, config: paid)
     with pytest.raises(ValueError, match="to return the program's reward"):
         suite_rewards(SuiteOutcome(True, [True], 0, 0, 0), config)
+
+
+@pytest.mark.parametrize(
+    ("name", "failed", "history", "expected"),
+    [
+        ("rltf", [True, False], (0, 0), (0.65, 0.5 + 0.25)),
+        ("utrl", [True, False], (0, 0), (0.5, 1.0)),
+        ("utrl", [False, False], (0, 0), (1.0, 0.5)),
+        ("incremental", [True, True], (1, 1), (0.5, 1.0)),
+        ("incremental", [True, True], (0, 1), (0.0, 0.5)),
+        ("solve-rate", [True, True], (0, 0), (0.0, 1.0)),
+        ("learnability", [True, True], (0, 0), (0.0, 0.5)),
+        ("learnability", [True, False], (0, 0), (0.5, 1.0)),
+    ],
+)
+def test_rewards_of_other_systems_by_hand(name, failed, history, expected):
+    outcome = SuiteOutcome(True, failed, 0, *history)
+    assert find_reward(name)(outcome, RewardConfig(num_tests=2)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", sorted(REWARDS))
+def test_no_reward_pays_tests_of_a_program_that_does_not_run(name):
+    assert find_reward(name)(SuiteOutcome(False, [True, True], 0, 0, 0), RewardConfig())[1] == 0
+    assert find_reward(name)(SuiteOutcome(True, [], 8, 0, 0), RewardConfig())[0] is None

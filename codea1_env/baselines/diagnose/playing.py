@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from codea1_env.agents import Pool, TabularAgent, make_algorithm
+from codea1_env.agents import Pool, TabularAgent, WithPast, make_algorithm
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
@@ -69,6 +69,8 @@ class PlayConfig:
     """Rate of wrong verdicts of both kinds together: 1 less Youden's J."""
     wrong_are: Literal["both", "passes", "failures"] = "both"
     """Verdicts that are wrong: half of them passes that should be failures, all, or none."""
+    past: Literal["none", "coder", "tester", "both"] = "none"
+    """Who answers half of the questions as it was earlier, see `WithPast`."""
     shuffled: bool = False
     """The rewards of the suites against a program are shuffled among them: a control."""
     seed: int = 0
@@ -107,8 +109,12 @@ class _Run:
         self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:
             self.referee._worlds = memory._worlds
-        self.coder = self._coder(self.problems, 0)
+        self.coder: Any = self._coder(self.problems, 0)
         self.tester = self._tester()
+        if config.past in ("coder", "both"):
+            self.coder = WithPast(self.coder, self._rng(4))
+        if config.past in ("tester", "both") and isinstance(self.tester, TabularAgent):
+            self.tester = WithPast(self.tester, self._rng(5))
         self.book = MistakeBook()
         self.rng = np.random.default_rng([config.seed, 9])
         self.breaks = {each.task_id: self._breaks(each) for each in self.problems}
@@ -257,7 +263,7 @@ class _Run:
 
     def _answers(self, name: str) -> Floats | None:
         """Return for each program the tester's probability of each test of its first draw; None where no table says it."""
-        if not isinstance(self.tester, TabularAgent) or self.config.world.C > 64:
+        if not isinstance(self.tester, TabularAgent | WithPast) or self.config.world.C > 64:
             return None
         policy, rows = self.tester.policy, []
         for code in self.worlds[name].programs:
