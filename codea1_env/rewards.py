@@ -165,7 +165,7 @@ def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float 
 
 
 def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Return a program is a mutant that a suite kills or does not: to break it a second time earns nothing more.
+    """Pay a suite for killing a program, as a mutant is killed: a second break earns nothing more.
 
     Over the programs of a group the adversarial part is the suite's mutation score. A program that lives gets 1.
 
@@ -181,105 +181,21 @@ def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float |
     return code, _for_tests(outcome, config, config.alpha, float(killed))
 
 
-def rltf(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay programs as RLTF does (Liu et al. 2023, arXiv 2307.04349), by category and pass ratio; suites as the paper.
-
-    A program that does not run gets 0, one that runs 0.3 and 0.7 times the share of tests that it passes. RLTF's own scale
-    begins at -1; a shift and a scale change no advantage of a group.
-
-    Example:
-        >>> round(rltf(SuiteOutcome(True, [True, False], 0, 0, 0), RewardConfig(num_tests=2))[0], 3)
-        0.65
-    """
-    code = code_reward(outcome, strict_paper=config.strict_paper)
-    if code is not None:
-        code = _RUNS + (1 - _RUNS) * code if outcome.code_executes else 0.0
-    return code, code_a1(outcome, config)[1]
-
-
-def utrl(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay suites as UTRL does (arXiv 2508.21107): for telling a wrong program from the right one, with clipped validity.
-
-    The discrimination part is 1 where any test of the suite breaks the program; validity pays up to half of K valid tests and no
-    more, so that a suite is not made longer for it. Where the clip lies, and the weight (`alpha`), are our decision. The
-    program is paid as the paper does.
-
-    Example:
-        >>> utrl(SuiteOutcome(True, [True, False], 0, 0, 0), RewardConfig(num_tests=4))[1]
-        1.0
-    """
-    code, _ = code_a1(outcome, config)
-    valid = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
-    reward = config.alpha * min(1.0, 2 * valid) + (1 - config.alpha) * any(outcome.failed)
-    return code, reward * outcome.code_executes - outcome.nonprintable_ratio
-
-
-def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay suites as MIST-RL does: a test for a program that no earlier test kills, those of the Mistake Book included.
-
-    So a second test that breaks the same program earns nothing, nor does any where an old one breaks it.
-
-    Example:
-        >>> [incremental(SuiteOutcome(True, [True], 0, passed, 2), RewardConfig(num_tests=1))[1] for passed in (2, 1)]
-        [1.0, 0.5]
-    """
-    code, _ = code_a1(outcome, config)
-    new = any(outcome.failed[: config.num_tests])
-    new = new and outcome.history_passed == outcome.history_total
-    return code, _for_tests(outcome, config, config.alpha, float(new))
-
-
-def solve_rate(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay suites as a proposer of hard tasks: 1 less the share of its tests that the program passes.
-
-    As in Search Self-Play and Multi-Agent Evolve, with the tests of a suite in the place of the tries at a task: a suite meets one
-    program. Validity keeps its weight.
-
-    Example:
-        >>> solve_rate(SuiteOutcome(True, [True, False], 0, 0, 0), RewardConfig(num_tests=2))[1]
-        0.75
-    """
-    return code_a1(outcome, config)[0], _for_tests(
-        outcome, config, config.alpha, 1 - _passed(outcome)
-    )
-
-
-def learnability(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay suites for being neither too hard nor too easy: 4p(1 - p), where p is the share of its tests that pass.
-
-    After Absolute Zero (arXiv 2505.03335), which pays 0 for tasks that are always or never solved. As in `solve_rate` the tests
-    of a suite stand for the tries at a task.
-
-    Example:
-        >>> config = RewardConfig(num_tests=2, alpha=0.0)
-        >>> [learnability(SuiteOutcome(True, failed, 0, 0, 0), config)[1] for failed in ([True, True], [True, False])]
-        [0.0, 1.0]
-    """
-    passed = _passed(outcome)
-    return code_a1(outcome, config)[0], _for_tests(
-        outcome, config, config.alpha, 4 * passed * (1 - passed)
-    )
-
-
-def _passed(outcome: SuiteOutcome) -> float:
-    """Return the share of attacking tests that the program passes; 1 without any."""
-    return 1 - sum(map(bool, outcome.failed)) / len(outcome.failed) if outcome.failed else 1.0
-
-
 _EXECUTION = 0.6
-_RUNS = 0.3
 
-REWARDS: dict[str, RewardFunction] = {
+_VARIANTS = "codea1_env.reward_variants"
+REWARDS: dict[str, RewardFunction | str] = {
     "code-a1": code_a1,
     "execution-first": execution_first,
     "mutation-score": mutation_score,
-    "rltf": rltf,
-    "utrl": utrl,
-    "incremental": incremental,
-    "solve-rate": solve_rate,
-    "learnability": learnability,
+    "rltf": f"{_VARIANTS}:rltf",
+    "utrl": f"{_VARIANTS}:utrl",
+    "incremental": f"{_VARIANTS}:incremental",
+    "solve-rate": f"{_VARIANTS}:solve_rate",
+    "learnability": f"{_VARIANTS}:learnability",
+    "prediction-accuracy": f"{_VARIANTS}:prediction_accuracy",
 }
-"""Rewards by name."""
+"""Rewards by name; those of other systems are found in their module."""
 
 
 def _for_tests(
@@ -305,14 +221,15 @@ def find_reward(function: str | RewardFunction) -> RewardFunction:
         'mutation_score'
     """
     if isinstance(function, str):
-        if function in REWARDS:
-            return REWARDS[function]
-        if ":" not in function:
+        known = REWARDS.get(function, function)
+        if not isinstance(known, str):
+            return known
+        if ":" not in known:
             raise ValueError(
                 f"Expect rewards to be one of {', '.join(REWARDS)}, module:NAME, FILE.py:NAME or a function, "
                 f"actually: {function!r}"
             )
-        function = find(function, "function")
+        function = find(known, "function")
     try:
         if isinstance(function, (str, type)):
             raise TypeError

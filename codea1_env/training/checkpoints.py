@@ -109,8 +109,8 @@ def load_checkpoint(
         book = MistakeBook.load(
             checkpoint / "book.sqlite",
             config.max_tests_per_problem,
-            config.decay,
-            config.stale_steps,
+            decay=config.decay,
+            stale_after=config.stale_steps,
         )
         return Books(book, MistakeBook.load(checkpoint / "past.sqlite", PAST_TESTS))
     except (FileNotFoundError, ValueError) as error:

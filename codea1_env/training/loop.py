@@ -173,12 +173,12 @@ def train(
         book = MistakeBook(config.max_tests_per_problem, config.decay, config.stale_steps)
         past = measuring.new_past()
         numbers = RolloutConfig(
-            config.num_generations,
-            config.num_suites,
-            config.use_book,
-            config.black_box,
-            config.overlap,
-            config.oracle,
+            num_generations=config.num_generations,
+            num_suites=config.num_suites,
+            use_book=config.use_book,
+            black_box=config.black_box,
+            overlap=config.overlap,
+            oracle=config.oracle,
         )
         sampling = DynamicSampling(config, problems)
 
