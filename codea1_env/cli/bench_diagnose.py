@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import tyro
@@ -71,6 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=command.json)
     shown = _Shown(console, experiments, range(command.first_seed, command.first_seed + seeds))
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with library_errors():
             runs = run_all(
@@ -84,6 +87,8 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         console.print(f"To go on, say the same with --output-dir {folder}", highlight=False)
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
     expected = expectations()
     lines = ["# What a learned adversary is good for", ""]
     for each in experiments:
@@ -96,6 +101,10 @@ def run(arguments: Sequence[str]) -> int:
         print_markdown(text, console)
     console.print(f"Results folder: {folder}", highlight=False, soft_wrap=True)
     return 1 if any(each.error for each in runs) else 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 class _Shown:
