@@ -6,6 +6,8 @@ import dataclasses
 import json
 import math
 import multiprocessing
+import os
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,7 +110,9 @@ def run_all(
     left, started, made = sum(len(job.rows) for job in jobs), time.perf_counter(), 0
     if jobs:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+        with ProcessPoolExecutor(
+            min(processes, len(jobs)), context, _end_with_parent, (os.getpid(),)
+        ) as pool:
             running = {pool.submit(run_job, job) for job in jobs}
             try:
                 while running:
@@ -124,6 +128,17 @@ def run_all(
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return [known[key] for key in keys]
+
+
+def _end_with_parent(parent: int) -> None:
+    """End a worker process when nobody waits for it any more, however its parent ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _jobs(
