@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from codea1_env.agents.algorithms import ALGORITHMS, GRPO, RLOO, make_algorithm
 from codea1_env.agents.one_model import TabularSelfPlayer
-from codea1_env.agents.past import WithPast
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
 from codea1_env.agents.protocols import Imitator, Learner, Setting, as_learner, own_player
 from codea1_env.agents.scripted import (
@@ -43,7 +42,6 @@ __all__ = [
     "SoftmaxPolicy",
     "TabularAgent",
     "TabularSelfPlayer",
-    "WithPast",
     "as_learner",
     "find_class",
     "make_algorithm",

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from codea1_env.agents import Pool, TabularAgent, WithPast, make_algorithm
+from codea1_env.agents import Pool, TabularAgent, make_algorithm
+from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,

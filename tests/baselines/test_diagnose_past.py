@@ -1,11 +1,12 @@
-"""Opponents from the past: who answers, who learns, and what is saved."""
+"""Opponents from the past: who answers, and who learns."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from codea1_env.agents import GRPO, Experience, Pool, TabularAgent, WithPast
+from codea1_env.agents import GRPO, Experience, Pool, TabularAgent
+from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 
@@ -59,17 +60,6 @@ def test_moments_are_few_and_reach_far_back():
     taught(one, "a", 40)
     assert len(one._moments) <= 4
     assert one.every == 16
-
-
-def test_a_restored_one_goes_on_as_if_nothing_had_happened(tmp_path):
-    first, second = player(every=2), player(every=2)
-    taught(first, "a", 7)
-    first.save(tmp_path)
-    second.load(tmp_path)
-    taught(first, "b", 7)
-    taught(second, "b", 7)
-    assert second.policy.state_dict() == first.policy.state_dict()
-    assert second.act([SEEN, OTHER] * 10) == first.act([SEEN, OTHER] * 10)
 
 
 @pytest.mark.parametrize("settings", [{"share": 1.5}, {"every": 0}, {"most": 1}])

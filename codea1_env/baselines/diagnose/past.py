@@ -3,19 +3,20 @@
 Who trains only against the newest opponent may forget how to beat older ones, and two such players can go round in
 circles. Here a share of the questions is answered by an earlier moment of the same player (Heinrich et al. 2015; Lanctot
 et al. 2017, arXiv 1711.00832). Nobody learns from answers of the past: the other player does, from what they did to it.
+
+Runs of `codea1 train` have `opponents = "past"`, which keeps moments in files and lets one side of a whole step be of the past;
+here it is question by question, in memory.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from codea1_env.agents.policy import SoftmaxPolicy
-from codea1_env.agents.state import read_json, rng_state, write_json
 from codea1_env.agents.tabular import TabularAgent
 from codea1_env.rollout import Answer, Experience
 from codea1_env.spaces import Observation
@@ -83,21 +84,6 @@ class WithPast:
                 self._moments = self._moments[1::2]
                 self.every *= 2
         return {**metrics, "past": len(self._moments)}
-
-    def save(self, path: Path) -> None:
-        """Write the player and its moments."""
-        self.player.save(path)
-        moments = [each.state_dict() for each in self._moments]
-        state = {"moments": moments, "steps": self._steps, "every": self.every}
-        write_json(path / "past.json", state | {"rng": rng_state(self._rng)})
-
-    def load(self, path: Path) -> None:
-        """Restore what `save` wrote."""
-        self.player.load(path)
-        state = read_json(path / "past.json")
-        self._moments = [self._copy(each) for each in state["moments"]]
-        self._steps, self.every = state["steps"], state["every"]
-        self._rng.bit_generator.state = state["rng"]
 
     def _moment(self) -> SoftmaxPolicy | None:
         chance, number = self._rng.random(), self._rng.integers(1 << 30)
