@@ -3,6 +3,7 @@
 | source | what |
 |---|---|
 | `starter` | bundled: three tiers, written for this project |
+| `cells`, `cells:C=256,faults=1/64,...` | generated tables whose faults are known exactly, see `codea1_env.problem_sets.cells` |
 | `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `ult` | public sets, through the library `datasets` |
 | `bigcodebench`, `bigcodebench-hard`, and both with `-instruct`; `livecodebench` | likewise |
 | `org/name` | any data set of the Hugging Face hub in one of the known layouts |
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from codea1_env.problem_sets.cells import is_cells, load_cells
 from codea1_env.problem_sets.golden import apart, here
 from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError, StdinTest
 from codea1_env.problem_sets.rows import Row
@@ -41,7 +43,7 @@ __all__ = [
     "register_source",
 ]
 
-SOURCES = ("starter", *HUB_SOURCES)
+SOURCES = ("starter", "cells", *HUB_SOURCES)
 """The names that `load_problems` knows, besides files and hub ids."""
 
 _registered: dict[str, Callable[[], Iterable[Problem]]] = {}
@@ -197,6 +199,8 @@ def _own_source(source: str | Path) -> Iterator[Located | ProblemsError] | None:
     """Return the problems of a registered name, or of FILE.py:NAME; None for other sources."""
     name = str(source)
     load = _registered.get(name)
+    if is_cells(name):
+        return (Located(problem, name) for problem in load_cells(name))
     if load is None and ".py:" in name:
         try:
             load = find(name, "function")
