@@ -448,7 +448,7 @@ def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None
     bad = problem_with(Case((1,), {}, 1), Case((lambda: 1,), {}, 1))
     assert "case 2 to be plain data" in run_reference(bad, sandbox).fault
     register_source("no-data", lambda: [bad])
-    with pytest.raises(ProblemsError, match="no-data, problem 1: Expect case 2 to be plain data"):
+    with pytest.raises(ProblemsError, match="no-data, problem 1: p: Expect case 2 to be plain data"):
         load_problems("no-data")
 
 
