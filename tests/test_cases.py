@@ -15,10 +15,10 @@ from problem_rows import LAYOUTS, OWN, judged
 from codea1_env.compare import check_outputs
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
 from codea1_env.problem_sets.evalplus import ROOT, read_template
+from codea1_env.problem_sets.evalplus_lists import read_list
 from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.golden import read_module, read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
-from codea1_env.problem_sets.literal_lists import read_list
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems, register_source
@@ -448,7 +448,9 @@ def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None
     bad = problem_with(Case((1,), {}, 1), Case((lambda: 1,), {}, 1))
     assert "case 2 to be plain data" in run_reference(bad, sandbox).fault
     register_source("no-data", lambda: [bad])
-    with pytest.raises(ProblemsError, match="no-data, problem 1: p: Expect case 2 to be plain data"):
+    with pytest.raises(
+        ProblemsError, match="no-data, problem 1: p: Expect case 2 to be plain data"
+    ):
         load_problems("no-data")
 
 
