@@ -90,6 +90,8 @@ def test_statements_that_are_handed_in_take_the_place_of_cases() -> None:
         (["assert set(f(2)) == {1}", "assert set(f(3)) == {2}"], 2, 0),
         (["assert set(f(2)) == {1}", "assert f(3) == [2]"], 1, 1),
         (["assert sorted(f(2)) == [1]"], 0, 1),
+        (["open('a', 'w').write('x')", "assert f('a') == 1"], 0, 2),
+        (["assert f('open(1)') == 1  # open(1)"], 1, 0),
     ],
 )
 def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, left: int) -> None:
@@ -511,6 +513,7 @@ CLASS_A = "class A: pass\na = A()\n"
         (CLASS_A + "assert f(a) is a\n", False),
         (CLASS_A + "class TestF:\n    def test_f(self):\n        assert f(a) is a\n", False),
         ("def check(candidate):\n    assert candidate([2]) == [2]\ncheck(f)\n", True),
+        ("open('a', 'w').close()\nassert f('a') == 'a'\n", False),
     ],
 )  # fmt: skip
 def test_test_programs_of_old_files_are_run(sandbox: Sandbox, program: str, is_data: bool) -> None:
