@@ -34,7 +34,7 @@ LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"make (test|docs)$": "runs beside this script",
     r"--engine ray|ray stop|cluster_(training|costs)|--stream": "needs a cluster: tests/cluster makes one",
-    r"--against ": "needs a repository with a history: tests/test_cli_testgen_findings.py",
+    r"--against ": "needs a repository with a history: tests/testgen/test_against.py",
     r"package\.durations|SITE|testgen_packages": "needs a package of the reader's, or those of the list",
     r"ray start|my_script\.py": "needs several machines",
     r"accelerate launch|vllm serve": "needs GPUs",

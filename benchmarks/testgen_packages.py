@@ -73,9 +73,8 @@ def measure(
         "error": "" if output.exists() else done.stderr.strip()[-600:],
     }
     if done.stdout.startswith("{"):
-        report = json.loads(done.stdout)
-        row |= {name: report[name] for name in ("mutants", "killed", "findings", "cut")}
-        row["tests"] = len(report["tests"])
+        [report] = json.loads(done.stdout)["results"]
+        row |= {name: report[name] for name in ("mutants", "killed", "findings", "cut", "tests")}
     if output.exists():
         tests = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(output)],

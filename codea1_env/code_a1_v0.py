@@ -31,7 +31,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper  # type: ignore[impo
 from codea1_env.game import Game
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.referee import RefereeConfig
+from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rendering import terminal as rendering
 from codea1_env.rewards import RewardFunction
 from codea1_env.sandbox import Sandbox
@@ -68,7 +68,8 @@ class GameView:
         split: "train" or "eval" to play only these problems; None for all.
         max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
         render_mode: "human", "ansi", "html" or None.
-        referee: How programs and tests are judged and paid: number of tests, alpha, oracle, limits.
+        referee: How programs and tests are judged and paid: number of tests, alpha, oracle, limits; or a
+            `Referee`, which several environments can share.
         rewards: What both players are paid: a name in `codea1_env.rewards.REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or
             a function of outcome and config. None for what `referee` says, the paper's.
         mistake_book: The book to use, updated in place; None starts an empty one.
@@ -93,7 +94,7 @@ class GameView:
         split: str | None = None,
         max_rounds: int = 1,
         render_mode: str | None = None,
-        referee: RefereeConfig | None = None,
+        referee: RefereeConfig | Referee | None = None,
         rewards: str | RewardFunction | None = None,
         mistake_book: MistakeBook | None = None,
         sandbox: Sandbox | None = None,

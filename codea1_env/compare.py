@@ -90,6 +90,8 @@ def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestRe
         expected: What the reference's process sent: it returned a value.
         comparison: The rule.
     """
+    if frame == expected and comparison.rule != "not-none":
+        return _PASSED
     small = len(frame) + len(expected) <= _SMALL
     return (_small_judgement if small else _judgement)(frame, expected, comparison)
 
@@ -100,6 +102,7 @@ def _judgement(frame: bytes, expected: bytes, comparison: Comparison) -> TestRes
     return _repeatable(rules.judge_reply(frame, expected, comparison, _BUDGET))
 
 
+_PASSED = TestResult(Outcome.PASS)
 _small_judgement = lru_cache(maxsize=1 << 14)(_judgement)
 
 

@@ -16,27 +16,16 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from codea1_env.judging.feedback import explain, failing_tests, feedback
-from codea1_env.judging.verdicts import Round, Verdict, never_passed
+from codea1_env.judging.feedback import explain
+from codea1_env.judging.verdicts import AttackAnswers
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.responses import Dropped, Program, parse_suite, read_program
+from codea1_env.responses import Program, read_programs
 from codea1_env.rewards import RewardFunction
+from codea1_env.rounds import PlayedRound, enter, situation
 from codea1_env.sandbox import Sandbox, default_sandbox
-from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation, observe
-
-
-@dataclass(frozen=True)
-class PlayedRound:
-    """One round that has been judged."""
-
-    program: Program
-    verdict: Verdict
-    dropped: tuple[Dropped, ...]
-    """What the tester wrote and no test could be made of."""
-    rewards: Mapping[str, float]
-    """What each agent got."""
+from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation
 
 
 @dataclass(frozen=True)
@@ -64,7 +53,7 @@ class Game:
         problems: A source for `load_problems`, or the problems themselves.
         split: "train" or "eval" to play only these problems; None for all.
         max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
-        referee: How programs and tests are judged and paid.
+        referee: How programs and tests are judged and paid; or a `Referee`, which games that are judged together share.
         rewards: What both players are paid: a name in `codea1_env.rewards.REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or
             a function of outcome and config. None for what `referee` says, the paper's.
         mistake_book: The book to use. It is updated, and cleared by a reset with a seed, in place.
@@ -82,11 +71,14 @@ class Game:
         problems: str | Sequence[Problem] = "starter",
         split: str | None = None,
         max_rounds: int = 1,
-        referee: RefereeConfig | None = None,
+        referee: RefereeConfig | Referee | None = None,
         rewards: str | RewardFunction | None = None,
         mistake_book: MistakeBook | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
+        shared = referee if isinstance(referee, Referee) else None
+        if shared is not None:
+            referee, sandbox = shared.config, shared.sandbox
         if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
             raise ValueError(
                 f"Expect max_rounds to be a positive integer, actually: {max_rounds!r}"
@@ -102,7 +94,7 @@ class Game:
                 )
         self.problems = collect_problems(problems, split)
         self.max_rounds = max_rounds
-        self.config = RefereeConfig() if referee is None else referee
+        self.config = referee if isinstance(referee, RefereeConfig) else RefereeConfig()
         if rewards is not None:
             paying = replace(self.config.rewards, function=rewards)
             self.config = replace(self.config, rewards=paying)
@@ -112,7 +104,7 @@ class Game:
         self.rng = np.random.default_rng()
         self.episode: Episode | None = None
         self._sandbox = sandbox
-        self._referee: Referee | None = None
+        self._referee = shared if rewards is None else None
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode.
@@ -153,6 +145,10 @@ class Game:
             TypeError: The action is not a string.
             ResetNeeded: There is no episode, or it is over.
         """
+        act_together([self], [action])
+
+    def check(self, action: str) -> None:
+        """Check that somebody is to act, and that this is an action. Raises as `act` does."""
         episode = self.running()
         if episode.actor is None:
             raise ResetNeeded(
@@ -164,27 +160,6 @@ class Game:
                 f"Expect the action of {episode.actor} to be a str (the text of its answer), "
                 f"actually: {type(action)}"
             )
-        if episode.program is None:
-            program = read_program(episode.problem, action, self.sandbox)
-            self.episode = Episode(episode.problem, self.max_rounds, episode.rounds, program)
-        else:
-            played = self._judge(episode.problem, episode.program, action)
-            self.episode = Episode(episode.problem, self.max_rounds, (*episode.rounds, played))
-
-    def _judge(self, problem: Problem, program: Program, answer: str) -> PlayedRound:
-        """Judge a whole round, pays both players and update the book."""
-        suite = parse_suite(answer, problem, self.sandbox)
-        history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
-        verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
-        self.book.update(
-            problem.task_id,
-            failed=verdict.failed,
-            passed=verdict.forgettable,
-            unpassed=never_passed([verdict]),
-        )
-        for_tests = verdict.suites[0].rewards.test
-        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests or 0.0)}
-        return PlayedRound(program, verdict, suite.dropped, rewards)
 
     def running(self) -> Episode:
         """Return the episode, finished or not.
@@ -216,15 +191,7 @@ class Game:
         """Return what both agents see now."""
         episode = self.running()
         last = episode.rounds[-1] if episode.rounds else None
-        program = episode.program or (last.program if last else None)
-        return observe(
-            episode.problem,
-            code=program.code if program else "",
-            tests=failing_tests(last.verdict) if last else "",
-            feedback=feedback(last.program, last.verdict, last.dropped) if last else "",
-            round=len(episode.rounds),
-            turn=0 if episode.program is None else 1,
-        )
+        return situation(episode.problem, len(episode.rounds), episode.program, last)
 
     def info(self) -> dict[str, Any]:
         """Return what came of the latest action, in plain data without times: see docs/environment.md."""
@@ -265,6 +232,56 @@ class Game:
         for name, value in self.__dict__.items():
             setattr(twin, name, value if name in shared else copy.deepcopy(value, memo))
         return twin
+
+
+def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
+    """Play one turn of several games, whose programs and tests go to the sandbox together.
+
+    Args:
+        games: Games that share a referee. Each may have a book of its own or share one.
+        actions: One text for each.
+
+    Raises:
+        TypeError: An action is not a string. Then no game has changed.
+        ResetNeeded: A game has no episode, or it is over.
+    """
+    for game, action in zip(games, actions, strict=True):
+        game.check(action)
+    episodes = [game.running() for game in games]
+    coding = [i for i, episode in enumerate(episodes) if episode.program is None]
+    programs = read_programs(
+        [episodes[i].problem for i in coding], [actions[i] for i in coding], games[0].sandbox
+    )
+    for i, program in zip(coding, programs, strict=True):
+        games[i].episode = replace(episodes[i], program=program)
+    tables: dict[tuple[str, int], list[int]] = {}
+    for i, game in enumerate(games):
+        if episodes[i].program is not None:
+            tables.setdefault((episodes[i].problem.task_id, id(game.book)), []).append(i)
+    _judge_together(games, actions, list(tables.values()))
+
+
+def _judge_together(
+    games: Sequence[Game], actions: Sequence[str], tables: Sequence[Sequence[int]]
+) -> None:
+    """Judge a round of games; those of one table have the same problem and book."""
+    parts = []
+    for members in tables:
+        first = games[members[0]]
+        problem = first.running().problem
+        programs = [program for i in members if (program := games[i].running().program)]
+        history = first.book.tests(problem.task_id, first.config.rewards.num_tests)
+        parts.append(AttackAnswers(problem, programs, [actions[i] for i in members], history))
+    judged = iter(games[0].referee.judge_parts(parts) if parts else ())
+    for part, members in zip(parts, tables, strict=True):
+        verdicts = []
+        for i, program in zip(members, part.programs, strict=True):
+            suites, verdict = next(judged)
+            played = PlayedRound(program, tuple(suites), verdict)
+            episode = games[i].running()
+            games[i].episode = replace(episode, program=None, rounds=(*episode.rounds, played))
+            verdicts.append(verdict)
+        enter(games[members[0]].book, verdicts)
 
 
 OPTIONS = ("problem_id", "mistake_book")

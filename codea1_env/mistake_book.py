@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, Self, get_args
 
 from codea1_env.support import book_file
 from codea1_env.support.book_file import Page, PageEntry
 
 Decay = Literal["per-program", "per-step"]
+Replay = Literal["frequency", "quality", "uniform"]
 STALE_AFTER = 5
 """Steps in a row in which a replayed test fails every program, before others that wait go first."""
 
@@ -50,6 +52,9 @@ class MistakeBook:
             ``"per-step"``: all programs of one update together count -1.
         stale_after: Updates in a row in which a replayed test fails every program while other tests wait, before
             it is moved behind them. None: never, as released.
+        replay: Which tests come first. ``"frequency"``: the most frequent ones, as released. ``"quality"``: drawn
+            without replacement, the likelier the more programs a test breaks: its frequency is its weight.
+            ``"uniform"``: drawn with equal weights. The draw depends on the problem and its page alone.
 
     Raises:
         ValueError: An argument is outside its range.
@@ -69,25 +74,20 @@ class MistakeBook:
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
         stale_after: int | None = STALE_AFTER,
+        replay: Replay = "frequency",
     ) -> None:
-        size = max_tests_per_problem
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(
-                f"Expect max_tests_per_problem to be a positive integer, actually: {size!r}"
-            )
-        if decay not in get_args(Decay):
-            raise ValueError(
-                f"Expect decay to be one of {', '.join(get_args(Decay))}, actually: {decay!r}"
-            )
-        if stale_after is not None and (
-            isinstance(stale_after, bool) or not isinstance(stale_after, int) or stale_after < 1
-        ):
-            raise ValueError(
-                f"Expect stale_after to be a positive integer or None, actually: {stale_after!r}"
-            )
-        self.max_tests_per_problem = size
+        _check_positive("max_tests_per_problem", max_tests_per_problem)
+        if stale_after is not None:
+            _check_positive("stale_after", stale_after)
+        for name, value, known in (("decay", decay, Decay), ("replay", replay, Replay)):
+            if value not in get_args(known):
+                raise ValueError(
+                    f"Expect {name} to be one of {', '.join(get_args(known))}, actually: {value!r}"
+                )
+        self.max_tests_per_problem = max_tests_per_problem
         self.stale_after = stale_after
         self.decay: Decay = decay
+        self.replay: Replay = replay
         self._pages: dict[str, Page] = {}
         self._size = 0
         # The file that holds this book up to the problems in _unsaved; None before the first save.
@@ -155,7 +155,7 @@ class MistakeBook:
         return (entry.stuck // self.stale_after if self.stale_after else 0), -entry.frequency
 
     def tests(self, task_id: str, limit: int | None = None) -> list[str]:
-        """The tests of a problem, most frequent first; of equally frequent ones, the older first.
+        """The tests of a problem, most frequent first; of equally frequent ones, the older first. See `replay`.
 
         One that failed every program of `stale_after` steps in a row stands behind the others, until a program
         passes it.
@@ -168,7 +168,20 @@ class MistakeBook:
             raise ValueError(f"Expect limit to be None, 0 or more, actually: {limit!r}")
         page = self._read(task_id)
         # sorted() keeps the order of equals, and a page is in order of entry.
-        return sorted(page, key=lambda test: self._rank(page[test]))[:limit]
+        ranked = sorted(page, key=lambda test: self._rank(page[test]))
+        if self.replay != "frequency":
+            ranked = self._drawn(task_id, page)
+        return ranked[:limit]
+
+    def _drawn(self, task_id: str, page: Page) -> list[str]:
+        """Draw all tests of a page without replacement (Efraimidis and Spirakis 2006: the largest u ** (1 / weight))."""
+        rng = Random(f"{task_id}\0{len(page)}\0{sum(entry.frequency for entry in page.values())}")
+        weigh = self.replay == "quality"
+        keys = {
+            test: rng.random() ** (1 / entry.frequency if weigh else 1)
+            for test, entry in page.items()
+        }
+        return sorted(page, key=lambda test: -keys[test])
 
     def frequency(self, task_id: str, test: str) -> int:
         """How often the test broke programs, less what it lost since; 0 if it is not in the book."""
@@ -198,7 +211,7 @@ class MistakeBook:
 
         The third number is left out where it is 0: steps in a row in which the test failed every program.
         """
-        return {"problems": {task: _rows_of(page) for task, page in self._items()}}
+        return {"problems": {task: book_file.rows_of(page) for task, page in self._items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace the contents by those of `state_dict`, and keep this book's settings.
@@ -214,7 +227,10 @@ class MistakeBook:
                 f"Expect the state of a Mistake Book, a mapping with the key 'problems' as "
                 f"state_dict() returns it, actually: {state!r:.100}"
             )
-        pages = {task: self._trimmed(_checked_page(task, rows)) for task, rows in problems.items()}
+        pages = {
+            task: self._trimmed(book_file.checked_page(task, rows))
+            for task, rows in problems.items()
+        }
         self.clear()
         for task, page in pages.items():
             if page:
@@ -237,19 +253,20 @@ class MistakeBook:
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str],
-        max_tests_per_problem: int = 64,
-        decay: Decay = "per-program",
-        stale_after: int | None = STALE_AFTER,
+        cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> Self:
         """Read a book from the file that `save` wrote.
+
+        Args:
+            path: The file.
+            max_tests_per_problem: As in the class.
+            **settings: The other arguments of the class.
 
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: The file is not a Mistake Book.
         """
-        book = cls(max_tests_per_problem, decay, stale_after)
+        book = cls(max_tests_per_problem, **settings)
         for task, page in book_file.read(Path(path)):
             book._pages[task] = book._trimmed(page)
             book._size += len(book._pages[task])
@@ -289,6 +306,11 @@ class MistakeBook:
             yield task, self._read(task)
 
 
+def _check_positive(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"Expect {name} to be a positive integer, actually: {value!r}")
+
+
 def _counted(name: str, tests: Iterable[str]) -> Counter[str]:
     if isinstance(tests, str):
         raise TypeError(
@@ -305,31 +327,6 @@ def _counted(name: str, tests: Iterable[str]) -> Counter[str]:
 def _least_frequent(page: Page) -> str:
     # min() returns the first of equals, which is the oldest.
     return min(page, key=lambda test: page[test].frequency)
-
-
-def _rows_of(page: Page) -> list[list[Any]]:
-    return [
-        [test, *entry] if entry.stuck else [test, entry.frequency] for test, entry in page.items()
-    ]
-
-
-def _checked_page(task: object, rows: Iterable[Sequence[Any]]) -> Page:
-    page: Page = {}
-    valid = isinstance(task, str)
-    try:
-        for test, *numbers in rows:
-            valid &= isinstance(test, str) and all(type(number) is int for number in numbers)
-            valid &= test not in page
-            page[test] = PageEntry(*numbers)
-            valid &= page[test].frequency > 0 and page[test].stuck >= 0
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        raise ValueError(
-            f"Expect problem {task!r:.100} to have a list of different [test, positive frequency] or "
-            f"[test, frequency, stuck], actually: {rows!r:.100}"
-        )
-    return page
 
 
 class SqliteBook(MistakeBook):
@@ -349,6 +346,7 @@ class SqliteBook(MistakeBook):
         max_tests_per_problem: As in `MistakeBook`. It holds for pages as they are updated.
         decay: As in `MistakeBook`.
         stale_after: As in `MistakeBook`.
+        replay: As in `MistakeBook`.
 
     Raises:
         ValueError: The file is not a Mistake Book.
@@ -369,8 +367,9 @@ class SqliteBook(MistakeBook):
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
         stale_after: int | None = STALE_AFTER,
+        replay: Replay = "frequency",
     ) -> None:
-        super().__init__(max_tests_per_problem, decay, stale_after)
+        super().__init__(max_tests_per_problem, decay, stale_after, replay)
         self.path = Path(path)
         if not self.path.exists():
             book_file.create(self.path, [])
@@ -442,20 +441,16 @@ class SqliteBook(MistakeBook):
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str],
-        max_tests_per_problem: int = 64,
-        decay: Decay = "per-program",
-        stale_after: int | None = STALE_AFTER,
+        cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> Self:
-        """Open a file that must exist.
+        """Open a file that must exist; see `MistakeBook.load`.
 
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: The file is not a Mistake Book.
         """
         book_file.connect(Path(path)).close()
-        return cls(path, max_tests_per_problem, decay, stale_after)
+        return cls(path, max_tests_per_problem, **settings)
 
     def __enter__(self) -> Self:
         return self
@@ -466,7 +461,7 @@ class SqliteBook(MistakeBook):
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., MistakeBook], tuple[Any, ...]]:
-        settings = (self.max_tests_per_problem, self.decay, self.stale_after)
+        settings = (self.max_tests_per_problem, self.decay, self.stale_after, self.replay)
         return _in_memory, (*settings, self.state_dict())
 
     def _begin(self) -> None:
@@ -490,8 +485,12 @@ class SqliteBook(MistakeBook):
 
 
 def _in_memory(
-    max_tests_per_problem: int, decay: Decay, stale_after: int | None, state: dict[str, Any]
+    max_tests_per_problem: int,
+    decay: Decay,
+    stale_after: int | None,
+    replay: Replay,
+    state: dict[str, Any],
 ) -> MistakeBook:
-    book = MistakeBook(max_tests_per_problem, decay, stale_after)
+    book = MistakeBook(max_tests_per_problem, decay, stale_after, replay)
     book.load_state_dict(state)
     return book

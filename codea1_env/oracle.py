@@ -10,9 +10,6 @@ import cmath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import Returned, read_reply, same, without_addresses
@@ -42,7 +39,7 @@ from codea1_env.sandbox import (
     TestResult,
 )
 from codea1_env.sandbox.inside.analysis import literals
-from codea1_env.support.texts import LRUCache
+from codea1_env.support.texts import ENTRY_CHARS, REMEMBERED_CHARS, LRUCache
 
 MOST_TIMEOUTS = 2
 """Calls of one suite that may reach a time limit, or end the process; those behind them are not made. Otherwise a suite
@@ -53,6 +50,7 @@ COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 
 # An encoded float whose exponent is that of inf and nan; what else may hold one.
 _MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
+_MOST_KEPT = REMEMBERED_CHARS // 4  # characters of the answers of one reference
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _ENDS = {
     Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
@@ -127,8 +125,7 @@ class Attack(NamedTuple):
         return self.code, self.subject.entry_point
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """What the reference says of a call."""
 
     reply: bytes = b""
@@ -141,19 +138,21 @@ class Truth:
     unjudged: bool = False
     """Whether nothing is known of it, since the sandbox failed at the reference. It is asked again another time."""
 
-    @cached_property
+    @property
     def source(self) -> str | None:
-        """The value as a literal; None if there is none, or too long a one. Only some tests ask for it."""
-        return literals.write(self.read.value) if isinstance(self.read, Returned) else None
+        """The value as a literal; None if there is none, or too long a one."""
+        read = self.read
+        return literals.write(read.value) if isinstance(read, Returned) else None
 
-    @cached_property
+    @property
     def is_finite(self) -> bool:
         """Whether the value holds neither inf nor nan."""
-        if not _MAY_BE_INFINITE.search(self.value) or not isinstance(self.read, Returned):
+        if not _MAY_BE_INFINITE.search(self.value):
             return True
-        return not _holds_infinity(self.read.value)
+        read = self.read
+        return not isinstance(read, Returned) or not _holds_infinity(read.value)
 
-    @cached_property
+    @property
     def read(self) -> Returned | TestResult:
         """The value, decoded."""
         return read_reply(self.reply)
@@ -168,6 +167,14 @@ def _holds_infinity(value: Any) -> bool:
     if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, range)):
         return any(map(_holds_infinity, value))
     return False
+
+
+class _Answered(NamedTuple):
+    """What a reference has said of calls."""
+
+    truths: dict[str, Truth]
+    size: int
+    """Characters, about."""
 
 
 class _Plan(NamedTuple):
@@ -192,8 +199,7 @@ class Oracle:
     def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
         self._sandbox = sandbox
         self._limits = limits
-        self._truths = LRUCache[tuple[Subject, str], Truth]()
-        self._loaded = LRUCache[Subject, bool]()
+        self._truths = LRUCache[Subject, _Answered]()
 
     def ask(
         self,
@@ -210,17 +216,14 @@ class Oracle:
             BrokenReferenceError: A reference does not run.
             InfraError: The sandbox failed.
         """
-        known: dict[Subject, dict[str, Truth]] = {}
-        new = set()
-        unknown = []
-        for subject, suites in wanted.items():
-            tests = {test.call_text: test for suite in suites for test in suite}
-            truths = {call: self._truths.get((subject, call)) for call in tests}
-            known[subject] = {call: truth for call, truth in truths.items() if truth is not None}
-            if self._loaded.get(subject) is None:
-                new.add(subject)
-            if subject in new or len(known[subject]) < len(tests):
-                unknown.append(subject)
+        answered = {subject: self._truths.get(subject) for subject in wanted}
+        new = {subject for subject, known in answered.items() if known is None}
+        known = {subject: dict(each.truths) if each else {} for subject, each in answered.items()}
+        unknown = [
+            subject
+            for subject, suites in wanted.items()
+            if subject in new or any(t.call_text not in known[subject] for s in suites for t in s)
+        ]
         plans = self._plans(unknown, problems or {})
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
@@ -230,25 +233,16 @@ class Oracle:
             for answer in answers:
                 if not answer.load.passed:
                     raise broken_reference(subject.task_id, subject.entry_point, answer.load)
-            self._loaded.put(subject, True, len(subject.code))
-            # Some may have got further than others: these have timed out.
-            for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
-                if any(map(_is_unjudged, replies)):
-                    known[subject][test.call_text] = _UNJUDGED
-                    continue
-                truth = _agreed(replies, Comparison(subject.rule, 0.0, 0.0))
-                if truth.fault is InvalidReason.TIMEOUT and subject.contract:
-                    truth = replace(truth, reason=f"{truth.reason} ({TOGETHER})")
-                known[subject][test.call_text] = truth
-                size = len(test.call_text) + 4 * len(truth.reply)
-                self._truths.put((subject, test.call_text), truth, size)
+            truths = _truths_of(subject, tests, answers)
+            known[subject] |= truths
+            self._remember(subject, truths)
             return True
 
         asked = {
             subject: [*suites, plans[subject].golden] if subject in plans else suites
             for subject, suites in wanted.items()
         }
-        make_calls(
+        made = make_calls(
             self._sandbox,
             self._limits,
             asked,
@@ -262,10 +256,21 @@ class Oracle:
             faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
                 settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
-        return {
-            subject: reached(suites, known[subject], _is_costly)[0]
-            for subject, suites in wanted.items()
-        }
+            if plan.golden:  # what was made for these only says nothing of the suites
+                made[subject], _ = reached(wanted[subject], known[subject], _is_costly)
+        return made
+
+    def _remember(self, subject: Subject, truths: dict[str, Truth]) -> None:
+        """Keep answers of a reference, so far as they are known."""
+        old = self._truths.get(subject)
+        if old is None or old.size > _MOST_KEPT:
+            old = _Answered({}, len(subject.code))
+        size = old.size
+        for call, truth in truths.items():
+            if not truth.unjudged:
+                old.truths[call] = truth
+                size += len(call) + 4 * len(truth.reply) + ENTRY_CHARS
+        self._truths.put(subject, _Answered(old.truths, size), size)
 
     def _plans(
         self, unknown: Collection[Subject], problems: Mapping[Subject, Problem]
@@ -284,14 +289,14 @@ class Oracle:
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
-        new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
+        new = [each for each in dict.fromkeys(subjects) if self._truths.get(each) is None]
         jobs = [
             self._sandbox.submit_encoded(*each.program, [], limits=self._limits) for each in new
         ]
         found = zip(new, gather(jobs), strict=True)
         broken = {subject for subject, answers in found if not answers.load.passed}
         for subject in set(new) - broken:
-            self._loaded.put(subject, True, len(subject.code))
+            self._remember(subject, {})
         return [subject not in broken for subject in subjects]
 
 
@@ -335,23 +340,18 @@ def make_calls(
             if calls or program in new:
                 asked[program] = calls
         new = ()
-        started = {
-            each: [
-                sandbox.submit_encoded(
-                    *each.program,
-                    [test.call for test in calls],
-                    limits=limits,
-                    hash_seed=seed,
-                )
-                for seed in seeds(each)
-            ]
+        started = [
+            sandbox.submit_encoded(
+                *each.program, [test.call for test in calls], limits=limits, hash_seed=seed
+            )
             for each, calls in asked.items()
-        }
-        answers = iter(gather([future for futures in started.values() for future in futures]))
+            for seed in seeds(each)
+        ]
+        answers = iter(gather(started))
         left = {
             program: suites[program]
-            for program, futures in started.items()
-            if enter(program, asked[program], [next(answers) for _ in futures])
+            for program, calls in asked.items()
+            if enter(program, calls, [next(answers) for _ in seeds(program)])
         }
     return made
 
@@ -370,11 +370,9 @@ def reached(
     if any(map(is_late, known.values())):
         calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
     made = {call: known[call] for call in calls if call in known}
-    missing = [test for call, test in calls.items() if call not in made]
-    return made, sorted(missing, key=_call_text)
-
-
-_call_text = attrgetter("call_text")
+    if len(made) == len(calls):
+        return made, []
+    return made, [calls[call] for call in sorted(calls.keys() - made.keys())]
 
 
 def _paid_for(
@@ -401,21 +399,33 @@ def gather(futures: Sequence[Future[T]]) -> list[T]:
 
 
 def _is_costly(truth: Truth) -> bool:
-    return truth.fault in COSTLY
+    return truth.fault is not None and truth.fault in COSTLY
 
 
 _UNJUDGED = Truth(unjudged=True)
 
 
-def _is_unjudged(reply: bytes | TestResult) -> bool:
-    return isinstance(reply, TestResult) and reply.outcome is Outcome.UNJUDGED
+def _truths_of(
+    subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]
+) -> dict[str, Truth]:
+    """Return what the runs of a reference say of calls. Some may have got further than others: these have timed out."""
+    exactly = Comparison(subject.rule, 0.0, 0.0)
+    truths = {}
+    for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
+        truth = _agreed(replies, exactly)
+        if truth.fault is InvalidReason.TIMEOUT and subject.contract:
+            truth = truth._replace(reason=f"{truth.reason} ({TOGETHER})")
+        truths[test.call_text] = truth
+    return truths
 
 
 def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Truth:
     """Return what several runs of one call amount to."""
-    first, others = replies[0], replies[1:]
+    first = replies[0]
     truth = _truth(first)
-    for other in others:
+    for other in replies:
+        if isinstance(other, TestResult) and other.outcome is Outcome.UNJUDGED:
+            return _UNJUDGED
         if other != first and truth.fault is None:
             truth = _compared(first, other, comparison)
     return truth

@@ -45,6 +45,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox.inside.analysis import literals
 
 __all__ = [
     "BrokenReferenceError",
@@ -288,16 +289,17 @@ class Referee:
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
-        verdicts = [
-            self._ruling(number, test, subject, truths) for number, test in enumerate(suite.tests)
-        ]
+        verdicts = []
         same: dict[str, list[int]] = {}
-        for number, verdict in enumerate(verdicts):
-            if verdict.attacks:
-                same.setdefault(suite.tests[number].same_as, []).append(number)
-        for numbers in same.values():
-            if len(numbers) > 1:
-                self._keep_one(numbers, suite, verdicts)
+        for number, test in enumerate(suite.tests):
+            verdict = self._ruling(number, test, subject, truths)
+            verdicts.append(verdict)
+            if verdict.call:
+                same.setdefault(test.same_as, []).append(number)
+        if sum(map(len, same.values())) > len(same):
+            for numbers in same.values():
+                if len(numbers) > 1:
+                    self._keep_one(numbers, suite, verdicts)
         return verdicts
 
     @staticmethod
@@ -343,14 +345,15 @@ class Referee:
 
     def _compared(self, test: Test, subject: Subject, truth: Truth) -> TestVerdict:
         """Return the ruling where the bytes of prediction and value differ."""
-        source, right = truth.source, truth.read
+        right = truth.read
         if not isinstance(right, Returned):
             reason = f"the reference returns what cannot be compared: {right.message}"
             return _invalid(test, InvalidReason.NO_LITERAL, reason)
         tolerance = self.config.tolerance
-        said = judge_prediction(test, subject, truth, tolerance, self.sandbox)
+        said = judge_prediction(test, subject, truth.reply, right, tolerance, self.sandbox)
         if said.outcome is Outcome.UNJUDGED:
             return TestVerdict(test.text, "not made", NOT_JUDGED, Outcome.UNJUDGED)
+        source = literals.write(right.value)
         if said.passed:
             # What has no literal may equal one that has, as a Counter equals a dict.
             text = f"assert {test.call_text} == {test.value if source is None else source}"
@@ -382,7 +385,7 @@ class Referee:
                 continue
             attacking = suites.setdefault(each.attack, [])
             for suite, verdicts in zip(each.suites, each.rulings, strict=True):
-                calls = {verdict.call for verdict in verdicts if verdict.attacks}
+                calls = {verdict.call for verdict in verdicts}
                 attacking.append([test for test in suite.tests if test.call_text in calls])
             replayed = zip(each.history, each.replayed, strict=True)
             attacking.append([suite.tests[0] for suite, kept in replayed if kept and kept.attacks])
@@ -399,22 +402,23 @@ class Referee:
         texts = zip(dict.fromkeys(each.round.history), each.replayed, strict=True)
         known = [(text, ruling and ruling._replace(text=text)) for text, ruling in texts]
         replayed = [ruling for _, ruling in known if ruling]
-        history = tuple(test for test in _judged(replayed, results) if test.attacks)
-        passed = sum(not test.broke for test in history)
+        history = tuple([test for test in _judged(replayed, results) if test.attacks])
+        passed = len([test for test in history if not test.broke])
         suites = []
         for suite, rulings in zip(each.suites, each.rulings, strict=True):
             tests = _judged(rulings, results)
             outcome = SuiteOutcome(
                 code_executes=load.passed,
                 failed=self._failed(tests),
-                invalid=sum(test.status in ("corrected", "invalid") for test in tests)
-                + sum(item.invalid for item in suite.dropped),
+                invalid=len([test for test in tests if test.fault is not None])
+                + sum([item.invalid for item in suite.dropped]),
                 history_passed=passed,
                 history_total=len(history),
                 nonprintable_ratio=suite.nonprintable_ratio,
             )
             rewards = suite_rewards(outcome, self.config.rewards)
-            if any(each is Outcome.UNJUDGED for each in (load.outcome, *_outcomes(tests))):
+            unjudged = Outcome.UNJUDGED
+            if load.outcome is unjudged or any(test.outcome is unjudged for test in tests):
                 rewards = replace(rewards, code=None, test=None)
             suites.append(SuiteVerdict(tests, outcome, rewards))
         return Verdict(
@@ -429,11 +433,11 @@ class Referee:
 
     def _failed(self, tests: Sequence[TestVerdict]) -> tuple[bool, ...]:
         """For each test that attacks, did it break the program?"""
-        attacking = [test for test in tests if test.attacks]
+        attacking = [test for test in tests if test.call]
         paying = self.config.rewards
         if len(attacking) > paying.num_tests and not paying.strict_paper:
             attacking.sort(key=attrgetter("call"))
-        return tuple([test.broke for test in attacking])
+        return tuple([test.outcome is not Outcome.PASS for test in attacking])
 
 
 def _joined(parts: Sequence[Suite]) -> Suite:
@@ -457,28 +461,20 @@ def _short(source: str) -> str:
 
 def _judged(tests: Sequence[TestVerdict], results: ProgramResults) -> tuple[TestVerdict, ...]:
     """Return the tests of a suite with what became of them on the program."""
-    return tuple([_on_program(test, results) if test.attacks else test for test in tests])
+    load, calls = results
+    whole = None if load.passed else load
+    return tuple(
+        [_on_program(test, whole or calls.get(test.call)) if test.call else test for test in tests]
+    )
 
 
-def _on_program(test: TestVerdict, results: ProgramResults) -> TestVerdict:
-    result = results.calls.get(test.call) if results.load.passed else results.load
+def _on_program(test: TestVerdict, result: TestResult | None) -> TestVerdict:
     if result is not None and result.outcome is not Outcome.UNJUDGED:
-        return TestVerdict(  # `_replace` takes twice as long
-            test.text,
-            test.status,
-            test.reason,
-            result.outcome,
-            result.message,
-            test.call,
-            test.fault,
-        )
+        text, status, reason, _, _, call, fault = test  # `_replace` takes twice as long
+        return TestVerdict(text, status, reason, result.outcome, result.message, call, fault)
     if result is not None:
         test = test._replace(outcome=result.outcome, message=result.message)
     if test.status == "corrected":  # that it is wrong is known all the same
         return test._replace(status="invalid", call="")
     reason = NOT_MADE if result is None else NOT_JUDGED
     return test._replace(status="not made", reason=reason, call="")
-
-
-def _outcomes(tests: Sequence[TestVerdict]) -> list[Outcome | None]:
-    return [test.outcome for test in tests]

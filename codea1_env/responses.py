@@ -1,15 +1,10 @@
 r"""Model text -> a program, or tests.
 
-A test is a call and the value that it predicts. Tests are read from the answer, and nothing of it is run: every
-assertion that says what a call of the function returns, wherever it stands (at the top level, in functions, in
-classes of unittest and pytest, in loops and `parametrize` over literals, as JSON), with names that are bound to
-literals. What cannot be read so is dropped with a reason, and counts as invalid if it is about the function.
+A test is a call and the value that it predicts, read from the answer without running it: every assertion that says what
+a call returns, wherever it stands. What cannot be read so is dropped with a reason, and is invalid if it is about the
+function. Of a coder's answer the last block that defines the function is taken, and never repaired.
 
-Of a coder's answer the last block that defines the function is taken: no header alone, no stub, no use of it. Only what
-stands around a program is taken off (quotation marks, prompts, JSON, escapes); the program itself is never repaired.
-
-What stands before the end of the last reasoning block (`</think>`) is not the answer. Nothing is parsed in this
-process: `codea1_env.reading` does it, in the sandbox.
+Nothing is parsed in this process: `codea1_env.reading` does it, in the sandbox.
 """
 
 from __future__ import annotations
@@ -45,7 +40,6 @@ class Program:
     """The program in a coder's answer."""
 
     code: str
-    """Program text, as it was written."""
     problem: str | None = None
     """Why the answer holds no program that could run; None if it may."""
 
@@ -123,23 +117,18 @@ def parse_programs(
     Args:
         answers: Pairs of the answer and the function that the program must define, if it is known.
         sandbox: Where the texts are read.
-        prompts: What the answers may complete: a text that begins the function, one for each; none by default.
+        prompts: What the answers may complete, one for each; none by default.
 
     Returns:
-        One program for each. An answer that cannot hold one (empty, too long, with a null byte or a lone surrogate)
-        gives a `problem`; whether the code is Python shows when it runs.
+        One program for each. An answer that cannot hold one gives a `problem`; whether the code is Python shows when
+        it runs.
 
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
     """
     problems = [text_problem(text) for text, _ in answers]
-    asked = [
-        (*answer, prompt)
-        for answer, prompt, problem in zip(
-            answers, prompts or [""] * len(answers), problems, strict=True
-        )
-        if problem is None
-    ]
+    rows = zip(answers, prompts or [""] * len(answers), problems, strict=True)
+    asked = [(*answer, prompt) for answer, prompt, problem in rows if problem is None]
     read = iter(
         in_batches(
             asked,
@@ -166,17 +155,10 @@ def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
 
 
 def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> list[Suite]:
-    """Find the tests in testers' answers.
+    """Find the tests in testers' answers: one suite for each pair of an answer and its problem.
 
-    A test is at fault (`InvalidReason.OUTSIDE_SIGNATURE`) if its arguments contradict the annotations of the problem's signature,
-    or where it has none, the shapes of the arguments in its golden tests and examples.
-
-    Args:
-        answers: Pairs of the answer and its problem.
-        sandbox: Where the texts are read.
-
-    Returns:
-        One suite for each answer.
+    A test is `OUTSIDE_SIGNATURE` if its arguments contradict the annotations of the problem's signature, or where it
+    has none, the shapes of the arguments in its golden tests and examples.
 
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
@@ -200,28 +182,22 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     suites = []
     for (text, problem), reason in zip(answers, reasons, strict=True):
         nothing: Any = [[], [["", reason, text[:_SHOWN], False]]]
-        tests, dropped = next(rows) if reason is None else nothing
-        suites.append(
-            Suite(
-                tuple([_test(problem.entry_point, *row) for row in tests]),
-                tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in dropped]),
-                nonprintable_ratio(text),
-            )
-        )
+        found, left = next(rows) if reason is None else nothing
+        tests = tuple([_test(problem.entry_point, *row) for row in found])
+        dropped = tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in left])
+        suites.append(Suite(tests, dropped, nonprintable_ratio(text)))
     return suites
 
 
-def _test(
-    name: str, call: str, predicted: str, arguments: str, same: str, value: str, *about: Any
-) -> Test:
-    absolute, relative, fault, reason = about
+def _test(name: str, call: str, predicted: str, arguments: str, *about: Any) -> Test:
+    same, value, absolute, relative, fault, reason = about
     encoded = bytes.fromhex(call), bytes.fromhex(predicted)
     texts = f"{name}({arguments})", same, value
     return Test(*encoded, *texts, absolute, relative, _FAULTS.get(fault), reason)
 
 
 def nonprintable_ratio(text: str) -> float:
-    r"""Return the share of characters outside `string.printable`: all but ASCII letters, digits, signs and spaces.
+    r"""Return the share of characters outside `string.printable`.
 
     Example:
         >>> nonprintable_ratio("caf\u00e9")
@@ -291,16 +267,9 @@ def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
 def read_programs(
     problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox
 ) -> list[Program]:
-    """Find the programs in answers, see `parse_programs`, and make them whole, see `whole_program`.
-
-    Args:
-        problems: What the answers answer, one for each.
-        answers: Any texts.
-        sandbox: Where they are read.
-    """
-    asked = [
-        (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
-    ]
+    """Find the programs in answers, see `parse_programs`, and make them whole, see `whole_program`."""
+    names = [problem.entry_point for problem in problems]
+    asked = list(zip(answers, names, strict=True))
     programs = parse_programs(asked, sandbox, [problem.prompt for problem in problems])
     return [
         Program(whole_program(problem, program.code), program.problem)

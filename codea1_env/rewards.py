@@ -165,7 +165,7 @@ def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float 
 
 
 def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Return a program is a mutant that a suite kills or does not: to break it a second time earns nothing more.
+    """Pay a suite for killing a program, as a mutant is killed: a second break earns nothing more.
 
     Over the programs of a group the adversarial part is the suite's mutation score. A program that lives gets 1.
 
@@ -183,12 +183,18 @@ def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float |
 
 _EXECUTION = 0.6
 
-REWARDS: dict[str, RewardFunction] = {
+_VARIANTS = "codea1_env.reward_variants"
+REWARDS: dict[str, RewardFunction | str] = {
     "code-a1": code_a1,
     "execution-first": execution_first,
     "mutation-score": mutation_score,
+    "rltf": f"{_VARIANTS}:rltf",
+    "utrl": f"{_VARIANTS}:utrl",
+    "solve-rate": f"{_VARIANTS}:solve_rate",
+    "learnability": f"{_VARIANTS}:learnability",
+    "prediction-accuracy": f"{_VARIANTS}:prediction_accuracy",
 }
-"""Rewards by name."""
+"""Rewards by name; those of other systems are found in their module."""
 
 
 def _for_tests(
@@ -214,14 +220,15 @@ def find_reward(function: str | RewardFunction) -> RewardFunction:
         'mutation_score'
     """
     if isinstance(function, str):
-        if function in REWARDS:
-            return REWARDS[function]
-        if ":" not in function:
+        known = REWARDS.get(function, function)
+        if not isinstance(known, str):
+            return known
+        if ":" not in known:
             raise ValueError(
                 f"Expect rewards to be one of {', '.join(REWARDS)}, module:NAME, FILE.py:NAME or a function, "
                 f"actually: {function!r}"
             )
-        function = find(function, "function")
+        function = find(known, "function")
     try:
         if isinstance(function, (str, type)):
             raise TypeError

@@ -1,9 +1,9 @@
-"""Many episodes of one round at once: how players are trained.
+"""Many episodes at once: how players are trained.
 
 An environment plays one episode at a time. A training step wants N programs for each problem and M suites
 for each program, all asked for and judged together, so that a language model generates one big batch and
-the sandbox is always busy. The rules are those of the environment: the same observations, the same referee,
-the same Mistake Book.
+the sandbox is always busy. The rules are those of the environment (`codea1_env.rounds`): the same observations, the
+same referee, the same Mistake Book. But the book is updated once, after all rounds.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
-from codea1_env.judging.verdicts import Judged, never_passed
+from codea1_env.judging.verdicts import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
 from codea1_env.responses import Program, Suite, read_programs
-from codea1_env.spaces import Observation, observe
+from codea1_env.rounds import PlayedRound, enter, situation
+from codea1_env.spaces import Observation
 from codea1_env.support.plugins import explained
 
 SuiteSelection = Literal["max-variance", "all"]
 Oracle = Literal["reference", "coder"]
+TesterRounds = Literal["every", "first"]
 
 
 class AnswerError(ValueError):
@@ -67,6 +69,11 @@ class RolloutConfig:
     """Replay tests from the Mistake Book, and write new ones into it."""
     black_box: bool = False
     """Hide the program from the tester."""
+    max_rounds: int = 1
+    """Rounds of an episode. From the second on the coder sees what broke its program and may repair it."""
+    tester_rounds: TesterRounds = "every"
+    """Rounds in which the tester answers: `"every"`, or only the `"first"`, whose suites then attack the repaired
+    programs, too. The tester is paid for its answers only."""
     overlap: int = 1
     """Parts that the problems are divided into: while the tester attacks one part, the sandbox judges the part
     before. 1 judges everything at the end."""
@@ -75,11 +82,9 @@ class RolloutConfig:
     runs. Then nothing but the players' agreement decides, and both can be wrong together."""
 
     def __post_init__(self) -> None:
-        if self.num_generations < 1 or self.num_suites < 1 or self.overlap < 1:
-            raise ValueError(
-                "Expect num_generations, num_suites and overlap to be at least 1, "
-                f"actually: {self.num_generations}, {self.num_suites} and {self.overlap}"
-            )
+        for name in ("num_generations", "num_suites", "overlap", "max_rounds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Expect {name} to be at least 1, actually: {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,21 @@ class RolloutEpisode:
     """What the tester wrote."""
     suites: tuple[Suite, ...]
     verdict: Verdict
+    round: int = 0
+    """Number of the round: 0 for a first program, above for repairs."""
+    tester_answered: bool = True
+    """Whether the suites were written for this program. If not, they are those of the first round."""
+
+    @property
+    def played(self) -> PlayedRound:
+        """The round, as the players see it in the next one."""
+        return PlayedRound(self.program, self.suites, self.verdict)
+
+    @property
+    def question(self) -> str:
+        """What the program answers: programs of one problem and round are one group."""
+        task_id = self.problem.task_id
+        return f"{task_id}/round-{self.round}" if self.round else task_id
 
     @property
     def test_rewards(self) -> tuple[float | None, ...]:
@@ -118,13 +138,16 @@ class Rollouts:
     """Wall-clock time of each phase: coder, tester, judge."""
 
     def coder_experience(self) -> list[Experience]:
-        """Return what the coder can learn from: the programs of a problem are one group."""
+        """Return what the coder can learn from: the programs of a problem are one group in each round.
+
+        Each answer is paid for its own round, as in the environment.
+        """
         return [
             Experience(
                 episode.coder_observation,
                 episode.answer,
                 episode.verdict.code_reward,
-                group=episode.problem.task_id,
+                group=episode.question,
             )
             for episode in self.episodes
         ]
@@ -141,19 +164,20 @@ class Rollouts:
                 episode.tester_observation,
                 answer,
                 reward,
-                group=f"{episode.problem.task_id}#{episode.index}",
+                group=f"{episode.question}#{episode.index}",
             )
             for episode in (self.episodes if selection == "all" else self.max_variance_episodes())
+            if episode.tester_answered
             for answer, reward in zip(episode.suite_answers, episode.test_rewards, strict=True)
         ]
 
     def max_variance_episodes(self) -> list[RolloutEpisode]:
-        """Of each problem, the episode whose suites' rewards differ most (the first of equals)."""
+        """Of each problem and round, the episode whose suites' rewards differ most (the first of equals)."""
         best: dict[str, RolloutEpisode] = {}
         for episode in self.episodes:
-            known = best.get(episode.problem.task_id)
+            known = best.get(episode.question)
             if known is None or _spread(episode) > _spread(known):
-                best[episode.problem.task_id] = episode
+                best[episode.question] = episode
         return list(best.values())
 
 
@@ -166,7 +190,7 @@ def rollout(
     config: RolloutConfig = RolloutConfig(),
     more: Callable[[Rollouts], Sequence[Problem]] = lambda _: (),
 ) -> Rollouts:
-    """Play one round of every problem with every combination of answers, and update the book once.
+    """Play every problem with every combination of answers, and update the book once.
 
     Args and errors are those of `play`; the book is changed.
     """
@@ -182,7 +206,7 @@ def play(
     config: RolloutConfig = RolloutConfig(),
     more: Callable[[Rollouts], Sequence[Problem]] = lambda _: (),
 ) -> Rollouts:
-    """Play one round of every problem with every combination of answers, and leave the book as it is.
+    """Play every problem with every combination of answers, and leave the book as it is.
 
     Args:
         problems: The problems of the step, all different.
@@ -212,23 +236,7 @@ def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollo
     """Enter what `play` returned into the book, once per problem, and say in it what that changed."""
     if not config.use_book:
         return played
-    by_problem: dict[str, list[Verdict]] = {}
-    for episode in played.episodes:
-        by_problem.setdefault(episode.problem.task_id, []).append(episode.verdict)
-    changes = [
-        book.update(
-            task_id,
-            failed=[test for verdict in verdicts for test in verdict.failed],
-            passed=[test for verdict in verdicts for test in verdict.forgettable],
-            unpassed=never_passed(verdicts),
-        )
-        for task_id, verdicts in by_problem.items()
-    ]
-    change = BookChange(
-        added=sum(each.added for each in changes),
-        removed=sum(each.removed for each in changes),
-        evicted=sum(each.evicted for each in changes),
-    )
+    change = enter(book, (episode.verdict for episode in played.episodes))
     return dataclasses.replace(played, book_change=change)
 
 
@@ -247,57 +255,124 @@ def _play(
             f"Expect the problems of a step to be different, actually twice: {twice[0]!r}. "
             "Raise num_generations for more answers to a problem."
         )
-    started = time.perf_counter()
-    asked = [problem for problem in problems for _ in range(config.num_generations)]
-    coder_observations = [observe(problem) for problem in asked]
-    answers = ask(coder, "coder", coder_observations)
-    programs = read_programs(asked, answers, referee.sandbox)
-
-    coded = time.perf_counter()
-    tester_observations = [
-        observe(problem, code="" if config.black_box else program.code, turn=1)
-        for problem, program in zip(asked, programs, strict=True)
-    ]
-    judged_by = asked if config.oracle == "reference" else by_own_program(asked, programs, referee)
-    limit = referee.config.rewards.num_tests
+    num_tests = referee.config.rewards.num_tests
     history = {
-        p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
+        problem.task_id: book.tests(problem.task_id, num_tests) if config.use_book else []
+        for problem in problems
     }
     before = dataclasses.replace(referee.counters)
-    suite_answers: list[str] = []
-    judging: list[Callable[[], list[Judged]]] = []
-    with ThreadPoolExecutor(1, "judge") as thread:
-        for part in _parts(len(asked), config.num_generations, config.overlap):
-            observed = [o for o in tester_observations[part] for _ in range(config.num_suites)]
-            attacks = ask(tester, "tester", observed)
-            suite_answers += attacks
-            judge = partial(
-                referee.judge_answers, judged_by[part], programs[part], attacks, history
-            )
-            # The last part is not left to the thread: there is nothing to wait for but itself.
-            last = len(suite_answers) == len(asked) * config.num_suites
-            judging.append(judge if last else thread.submit(judge).result)
-        tested = time.perf_counter()
-        judgements = [item for result in judging for item in result()]
-    judged = time.perf_counter()
-
-    repeats = config.num_suites
-    episodes = tuple(
-        RolloutEpisode(
-            problem=problem,
-            index=i % config.num_generations,
-            coder_observation=coder_observations[i],
-            answer=answers[i],
-            program=programs[i],
-            tester_observation=tester_observations[i],
-            suite_answers=tuple(suite_answers[i * repeats : (i + 1) * repeats]),
-            suites=tuple(suites),
-            verdict=verdict,
-        )
-        for i, (problem, (suites, verdict)) in enumerate(zip(asked, judgements, strict=True))
+    table = _Table(coder, tester, referee, config, history)
+    asked = [problem for problem in problems for _ in range(config.num_generations)]
+    episodes: list[RolloutEpisode] = []
+    last: list[RolloutEpisode] = []
+    for _ in range(config.max_rounds):
+        last = table.play_round(asked, last)
+        episodes += last
+    return Rollouts(
+        tuple(episodes), BookChange(0, 0, 0), referee.counters - before, dict(table.seconds)
     )
-    seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
-    return Rollouts(episodes, BookChange(0, 0, 0), referee.counters - before, seconds)
+
+
+class _Table:
+    """Where a step is played: round after round, all problems at once."""
+
+    def __init__(
+        self,
+        coder: Agent,
+        tester: Agent,
+        referee: Referee,
+        config: RolloutConfig,
+        history: Mapping[str, Sequence[str]],
+    ) -> None:
+        self.coder, self.tester = coder, tester
+        self.referee, self.config, self.history = referee, config, history
+        self.seconds = {"coder": 0.0, "tester": 0.0, "judge": 0.0}
+
+    def play_round(
+        self, asked: Sequence[Problem], last: Sequence[RolloutEpisode]
+    ) -> list[RolloutEpisode]:
+        """Play one round of every program.
+
+        Args:
+            asked: The problem of each program.
+            last: The round before, program by program; empty before the first.
+        """
+        started = time.perf_counter()
+        number = last[0].round + 1 if last else 0
+        none: list[PlayedRound | None] = [None] * len(asked)
+        before = [episode.played for episode in last] or none
+        seen = [
+            situation(problem, number, before=played)
+            for problem, played in zip(asked, before, strict=True)
+        ]
+        answers = ask(self.coder, "coder", seen)
+        programs = read_programs(asked, answers, self.referee.sandbox)
+        self.seconds["coder"] += time.perf_counter() - started
+        shown = [
+            situation(problem, number, program, played, black_box=self.config.black_box)
+            for problem, program, played in zip(asked, programs, before, strict=True)
+        ]
+        answering = not last or self.config.tester_rounds == "every"
+        given = [] if answering else [list(episode.suite_answers) for episode in last]
+        attacks, judgements = self._attacked(asked, programs, shown, given)
+        return [
+            RolloutEpisode(
+                problem=problem,
+                index=i % self.config.num_generations,
+                coder_observation=seen[i],
+                answer=answers[i],
+                program=programs[i],
+                tester_observation=shown[i],
+                suite_answers=tuple(attacks[i]),
+                suites=tuple(suites),
+                verdict=verdict,
+                round=number,
+                tester_answered=answering,
+            )
+            for i, (problem, (suites, verdict)) in enumerate(zip(asked, judgements, strict=True))
+        ]
+
+    def _attacked(
+        self,
+        asked: Sequence[Problem],
+        programs: Sequence[Program],
+        shown: Sequence[Observation],
+        given: list[list[str]],
+    ) -> tuple[list[list[str]], list[Judged]]:
+        """Return the answers that attack each program, and what the referee says.
+
+        Args:
+            asked: The problem of each program.
+            programs: The programs.
+            shown: What the tester sees of each.
+            given: Answers that attack each program; empty to ask the tester.
+        """
+        started = time.perf_counter()
+        by_coder = self.config.oracle == "coder"
+        judged_by = by_own_program(asked, programs, self.referee) if by_coder else asked
+        attacks: list[list[str]] = []
+        judging: list[Callable[[], list[Judged]]] = []
+        with ThreadPoolExecutor(1, "judge") as thread:
+            for part in _parts(len(asked), self.config.num_generations, self.config.overlap):
+                attacks += given[part] or self._suites(shown[part])
+                texts = [text for answers in attacks[part] for text in answers]
+                judge = partial(
+                    self.referee.judge_answers, judged_by[part], programs[part], texts, self.history
+                )
+                # The last part is not left to the thread: there is nothing to wait for but itself.
+                last = part.stop == len(asked)
+                judging.append(judge if last else thread.submit(judge).result)
+            tested = time.perf_counter()
+            judgements = [item for result in judging for item in result()]
+        self.seconds["tester"] += tested - started
+        self.seconds["judge"] += time.perf_counter() - tested
+        return attacks, judgements
+
+    def _suites(self, shown: Sequence[Observation]) -> list[list[str]]:
+        """Return the tester's answers to each program."""
+        repeats = self.config.num_suites
+        answers = ask(self.tester, "tester", [seen for seen in shown for _ in range(repeats)])
+        return [answers[i : i + repeats] for i in range(0, len(answers), repeats)]
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:

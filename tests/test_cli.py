@@ -140,7 +140,7 @@ def test_help_breaks_lines_where_the_screen_ends(
             assert len(line.rstrip()) + 1 + len(below.split()[0]) > 76, line
 
 
-@pytest.mark.parametrize("command", ["", "bench", "eval", "sandbox", "testgen"])
+@pytest.mark.parametrize("command", ["", "bench", "eval", "sandbox"])
 def test_lists_of_commands_fit_into_80_columns(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,7 @@ def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, An
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_preset_is_valid(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = dry_run("--preset", preset, "--devices", "1x141", capsys=capsys)
+    settings = dry_run("--preset", preset, capsys=capsys)
     # "tabular" writes out the defaults.
     assert (settings == dry_run(capsys=capsys)) == (preset == "tabular")
 
@@ -306,8 +306,8 @@ def test_bad_budgets_and_threads(
 def test_a_file_extends_a_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('extends = "qwen2.5-coder-7b"\nseed = 5\n[coder.trainer]\nwarmup_steps = 3\n')
-    settings = dry_run("--config", str(path), "--devices", "1x80", capsys=capsys)
-    preset = dry_run("--preset", "qwen2.5-coder-7b", "--devices", "1x80", capsys=capsys)
+    settings = dry_run("--config", str(path), capsys=capsys)
+    preset = dry_run("--preset", "qwen2.5-coder-7b", capsys=capsys)
     preset["coder"]["trainer"]["warmup_steps"] = 3
     assert settings == preset | {"seed": 5}
     path.write_text('extends = "qwen"')

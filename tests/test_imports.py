@@ -35,7 +35,7 @@ LAYERS = (
     ("game",),
     ("cluster", "evaluation"),
     ("agents",),
-    ("testgen",),
+    ("testgen", "integrations"),
     ("training",),
     ("baselines",),
     ("report",),
@@ -151,7 +151,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 def test_the_top_holds_the_game_and_nothing_else() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == {
         "__init__", "code_a1_v0", "compare", "game", "mistake_book", "oracle", "problems", "referee", "responses",
-        "rewards", "rollout", "spaces",
+        "reward_variants", "rewards", "rollout", "rounds", "spaces",
     }  # fmt: skip
 
 

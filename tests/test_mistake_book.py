@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -562,3 +563,27 @@ def test_wrong_use_is_explained():
         MistakeBook().update("p", passed=[b"assert"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="limit"):
         MistakeBook().tests("p", limit=-1)
+
+
+@pytest.mark.parametrize("replay", ["quality", "uniform"])
+def test_tests_are_drawn_by_their_quality_or_alike(replay) -> None:
+    first = Counter()
+    for number in range(400):
+        book = MistakeBook(replay=replay)
+        book.update(f"task {number}", failed=["often"] * 9 + ["rare"])
+        order = book.tests(f"task {number}")
+        assert order == book.tests(f"task {number}")  # a page that has not changed gives the same
+        assert sorted(order) == ["often", "rare"]
+        first[order[0]] += 1
+    # 9 to 1, or 1 to 1; four standard deviations.
+    expected = 360 if replay == "quality" else 200
+    assert abs(first["often"] - expected) < 4 * (400 * 0.25) ** 0.5
+
+
+def test_how_tests_are_drawn_is_kept_with_copies(tmp_path) -> None:
+    book = MistakeBook(replay="uniform")
+    assert copy.deepcopy(book).replay == "uniform"
+    with SqliteBook(tmp_path / "book.sqlite", replay="quality") as on_disk:
+        assert copy.deepcopy(on_disk).replay == "quality"
+    with pytest.raises(ValueError, match="replay to be one of frequency, quality, uniform"):
+        MistakeBook(replay="best")

@@ -14,7 +14,7 @@ from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subje
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
-from codea1_env.sandbox import RETURNED, Limits, Sandbox, encoded_arguments
+from codea1_env.sandbox import RETURNED, Limits, Returned, Sandbox, encoded_arguments
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)
@@ -53,8 +53,8 @@ def test_values(oracle):
     assert found.keys() == {"f(1)", "f('a')"}
     truth = found["f(1)"]
     assert (truth.value, truth.reply) == (encode([1, 2]), RETURNED + encode([1, 2]))
-    assert (truth.source, truth.reason, truth.fault) == ("[1, 2]", "", None)
-    assert found["f('a')"].source == "['a', 'aa']"
+    assert (truth.read, truth.reason, truth.fault) == (Returned([1, 2]), "", None)
+    assert found["f('a')"].read == Returned(["a", "aa"])
 
 
 @pytest.mark.parametrize(

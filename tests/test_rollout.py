@@ -211,7 +211,7 @@ def test_wrong_use_raises_at_once(referee):
         play(referee, Cycle(""), Numbers())
     with pytest.raises(ValueError, match="actually twice: 'starter/is_even'"):
         play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
-    with pytest.raises(ValueError, match="at least 1, actually: 0, 8 and 1"):
+    with pytest.raises(ValueError, match="num_generations to be at least 1, actually: 0"):
         RolloutConfig(num_generations=0)
 
 
@@ -268,3 +268,69 @@ def test_a_failure_of_ours_in_one_part_is_raised(sandbox, monkeypatch):
             referee.judge_answers(asked, programs, attacks, {})
     verdicts = [verdict for _, verdict in referee.judge_answers(asked, programs, attacks, {})]
     assert [verdict.code_reward for verdict in verdicts] == [1.0, 0.0, 0.0] * len(problems)
+
+
+BREAKS = "assert is_even(3) == False"
+RIGHT = "def is_even(n): return n % 2 == 0"
+
+
+class Repairs(Cycle):
+    """Writes a wrong program, and the right one once it has seen a test fail."""
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        self.seen += observations
+        return [RIGHT if seen["tests"] else WRONG["is_even"] for seen in observations]
+
+
+@pytest.mark.parametrize("tester_rounds", ["every", "first"])
+def test_a_program_is_repaired_in_the_second_round(referee, tester_rounds):
+    coder, tester = Repairs(), Cycle(BREAKS)
+    config = RolloutConfig(2, 3, max_rounds=2, tester_rounds=tester_rounds)
+    played = play(referee, coder, tester, problems=TWO[:1], config=config)
+    assert [(e.round, e.index, e.verdict.code_reward) for e in played.episodes] == [
+        (0, 0, 0.0),
+        (0, 1, 0.0),
+        (1, 0, 1.0),
+        (1, 1, 1.0),
+    ]
+    repair = coder.seen[2]
+    assert (repair["code"], repair["tests"]) == (WRONG["is_even"], BREAKS)
+    assert repair["round"] == 1
+    assert "fail" in repair["feedback"]
+    # The tester is asked, and paid, for its answers only.
+    groups = [item.group for item in played.tester_experience("all")]
+    first = ["starter/is_even#0"] * 3 + ["starter/is_even#1"] * 3
+    later = ["starter/is_even/round-1#0"] * 3 + ["starter/is_even/round-1#1"] * 3
+    assert groups == (first + later if tester_rounds == "every" else first)
+    assert len(tester.seen) == len(groups)
+    assert [item.group for item in played.coder_experience()] == [
+        *["starter/is_even"] * 2,
+        *["starter/is_even/round-1"] * 2,
+    ]
+
+
+def test_rounds_show_what_the_environment_shows(referee, sandbox):
+    coder, tester = Repairs(), Cycle(BREAKS)
+    config = RolloutConfig(1, 1, max_rounds=3)
+    play(referee, coder, tester, problems=TWO[:1], config=config)
+    env = parallel_env(problems=TWO[:1], sandbox=sandbox, max_rounds=3)
+    observations, _ = env.reset(seed=0)
+    seen = {CODER: [], TESTER: []}
+    while env.agents:
+        seen[CODER].append(observations[CODER])
+        observations, *_ = env.step({CODER: Repairs().act([observations[CODER]])[0]})
+        seen[TESTER].append(observations[TESTER])
+        observations, *_ = env.step({TESTER: BREAKS})
+    for player, agent in ((coder, CODER), (tester, TESTER)):
+        # The environment's book remembers the test of the first round, so that it is replayed.
+        assert player.seen[:2] == seen[agent][:2]
+        assert [each["code"] for each in player.seen] == [each["code"] for each in seen[agent]]
+
+
+def test_a_black_box_tester_sees_no_program_in_any_round(referee):
+    tester = Cycle(BREAKS)
+    config = RolloutConfig(1, 1, black_box=True, max_rounds=2)
+    play(referee, Repairs(), tester, problems=TWO[:1], config=config)
+    assert [(seen["code"], seen["tests"], seen["feedback"]) for seen in tester.seen] == [
+        ("",) * 3
+    ] * 2

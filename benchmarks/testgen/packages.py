@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from codea1_env.testgen.modules import Module
-
-LISTED = Path(__file__).with_name("functions.txt")
 
 
 def parser_for(text: str | None) -> argparse.ArgumentParser:
@@ -38,26 +31,3 @@ class Log(list[dict[str, Any]]):
         self.append(row)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-
-
-def allow(site: Path) -> None:
-    """Make the packages of this folder importable here, and in sandboxes that are made later."""
-    sys.path.insert(0, str(site))
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(site), os.environ.get("PYTHONPATH")])
-    )
-
-
-def module_at(site: Path, file: str) -> Module:
-    """Return the module that a file of the folder is."""
-    site = site.resolve()
-    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    return Module(site / file, dotted, site, installed=True)
-
-
-def listed(path: Path = LISTED) -> Iterator[tuple[str, str]]:
-    """Yield the file and the name of each function in a list."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            file, _, name = line.partition("::")
-            yield file, name

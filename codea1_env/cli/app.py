@@ -28,6 +28,7 @@ COMMANDS = {
     "train": "Train both players against each other.",
     "watch": "Show a run in the terminal while it goes on.",
     "report": "Write a page about runs, benchmarks and evaluations.",
+    "check": "Show what a branch does differently, with a line to repeat it.",
     "testgen": "Write tests to keep: for your own functions, or a problem set.",
     "export": "Copy a trained language model, or episodes, out of a run.",
     "problems": "List, show or check problems.",

@@ -7,29 +7,16 @@ from typing import Literal
 
 from rich.console import Console
 
-from codea1_env.agents import (
-    Agent,
-    BoundaryTester,
-    CopierTester,
-    GoldenTester,
-    MutantCoder,
-    Pool,
-    ReferenceCoder,
-    Setting,
-    own_player,
-    pool_of_programs,
-    pool_of_tests,
-)
+from codea1_env.agents import Agent
 from codea1_env.agents.llm.engines import computing_for, is_model, load_player
 from codea1_env.agents.models import DEFAULT_MODEL
+from codea1_env.agents.opponents import SCRIPTED, make_opponent
 from codea1_env.cli.errors import InputError, unknown_name
 from codea1_env.cli.parsing import ComputingOptions
-from codea1_env.evaluation import hold_out
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 
-CODERS = ("mutant", "reference")
-TESTERS = ("golden", "boundary", "copier")
+CODERS, TESTERS = SCRIPTED["coder"], SCRIPTED["tester"]
 
 
 def is_own(name: str) -> bool:
@@ -93,7 +80,7 @@ def make_player(
         InputError: There is no such player.
     """
     if is_own(name):
-        return _own(name, known, problems, sandbox, seed, num_tests)
+        return _made(name, known, problems, sandbox, seed, num_tests)
     if name not in known and is_model(name):
         try:
             asked = computing or ComputingOptions()
@@ -104,18 +91,10 @@ def make_player(
             raise InputError(str(error)) from error
     check_name(name, known)
     check_references(name, known, problems)
-    if name == "mutant":
-        return MutantCoder(problems, sandbox, seed=seed)
-    if name == "reference":
-        return ReferenceCoder(problems, seed=seed)
-    if name == "copier":
-        return CopierTester(num_tests)
-    if name == "golden":
-        return GoldenTester(problems, num_tests, seed)
-    return BoundaryTester(problems, sandbox, num_tests, seed)
+    return _made(name, known, problems, sandbox, seed, num_tests)
 
 
-def _own(
+def _made(
     name: str,
     known: Sequence[str],
     problems: Sequence[Problem],
@@ -123,16 +102,8 @@ def _own(
     seed: int,
     num_tests: int,
 ) -> Agent:
-    """Return a player of the user's: their own code, which runs in this process."""
-
-    def pools() -> list[Pool]:
-        splits = hold_out(problems, sandbox, seed)
-        if known is CODERS:
-            return [pool_of_programs(split) for split in splits]
-        return [pool_of_tests(split, sandbox, seed=seed) for split in splits]
-
     role: Literal["coder", "tester"] = "coder" if known is CODERS else "tester"
     try:
-        return own_player(name, Setting(role, num_tests, 1.0, seed, sandbox, pools))
+        return make_opponent(name, role, problems, sandbox, seed, num_tests)
     except ValueError as error:
         raise InputError(str(error)) from error

@@ -1,60 +1,258 @@
-"""`codea1 testgen`: tests to keep, for a problem set or for a function of one's own."""
+"""`codea1 testgen`: tests to keep, for code of one's own or for a problem set."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
-USAGE = """\
-usage: codea1 testgen PACKAGE.module::NAME|FILE.py::NAME [OPTIONS]
-       codea1 testgen FILE.py|FOLDER|PACKAGE [OPTIONS]
-       codea1 testgen --check TARGET ... [--against GIT_REV] [OPTIONS]
-       codea1 testgen FILE.py|FOLDER|PACKAGE --export problems [OPTIONS]
-       codea1 testgen --problems SOURCE --agent NAME_OR_PATH [OPTIONS]
+import tyro
+from rich.console import Console
 
-The first writes a pytest file for a function or class of your own, the second
-one for each of them. The third only looks for findings. The fourth makes a
-problem set of functions. The fifth writes a suite for every problem of a set,
-and with them a new set to train on. All keep few tests, which kill as many
-mutants as all of them.
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.cli.check import check_timeout, lowered, own_code_errors
+from codea1_env.cli.errors import FailureError, InputError
+from codea1_env.cli.eval_agents import check_agent, player_of
+from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.parsing import parse
+from codea1_env.evaluation.runner import AgentOf
+from codea1_env.mutation import Mutant
+from codea1_env.rendering.display import clean
+from codea1_env.rollout import AnswerError, ask
+from codea1_env.spaces import observe
+from codea1_env.testgen.findings import contradicted_example, endless_call
+from codea1_env.testgen.modules import Module, TargetError, modules_in, split_target
+from codea1_env.testgen.search import write_suite
+from codea1_env.testgen.target import OpenModule, Target
+from codea1_env.testgen.texts import Trial
+from codea1_env.testgen.write import WRITTEN, default_output, path_hint, pytest_file
 
-The options are explained by
-  codea1 testgen FILE.py::NAME --help
-  codea1 testgen FOLDER --help
-  codea1 testgen --check --help
-  codea1 testgen FOLDER --export problems --help
-  codea1 testgen --problems SOURCE --help
-"""
+_MOST_SHOWN = 30
+"""Surviving mutants that an agent is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestgenCommand(AskingOptions):
+    """Write a pytest file for a function or class of your own; or one for each public one of a file, folder or package.
+
+    Exit codes: 0 files were written, 1 also something was found (a contradicted example, a call that never ends), 2 bad
+    input, or no tests.
+
+    Files that exist are left alone. With --problems SOURCE it writes a suite for each problem of a set instead; add
+    --help to see how.
+    """
+
+    target: Annotated[
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|PACKAGE.module::NAME|FOLDER|PACKAGE")
+    ]  # fmt: skip
+    """What is tested."""
+    output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
+    """The file for one function or class; None for test_MODULE_NAME.py in --output-dir."""
+    output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The folder for files. None for that of the code; for a whole folder or package, tests/generated."""
+    overwrite: bool = False
+    """Overwrite files that this command has written."""
+    survivors: bool = False
+    """List the small faults that no test notices."""
+    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 20.0
+    """Processor time for each function or class; then the best tests so far are written."""
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 8
+    """Answers of an agent for each function or class."""
+    num_tests: int = 8
+    """Tests that an agent is asked for in an answer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("num_tests")
+        check_timeout(self.timeout)
+
+
+Asker = Callable[[OpenModule, Target, Sequence[Mutant]], list[Trial]]
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen`; returns the exit code."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
-        return 0 if arguments else 2
-    one = any("::" in each for each in arguments)
-    own = one or not arguments[0].startswith("-")
-    check = "--check" in arguments
-    export = any(each.partition("=")[0] == "--export" for each in arguments)
-    if {"-h", "--help"} & set(arguments):
-        arguments = ["--help"]  # beside it, what is already given would not be explained
-    if check:
-        arguments = [each for each in arguments if each != "--check"]
-    name = (
-        "testgen_check"
-        if check
-        else "testgen_export"
-        if export
-        else "testgen_function"
-        if one
-        else "testgen_folder"
-        if own
-        else ""
-    )
-    if not name:
+    if any(each.partition("=")[0] in ("--problems", "--samples") for each in arguments):
         from codea1_env.cli import eval_run
 
         return eval_run.run("suites", arguments, "testgen")
-    code: int = importlib.import_module(f"codea1_env.cli.{name}").run(arguments)
-    return code
+    command = parse(TestgenCommand, arguments, name="testgen")
+    console = Console(stderr=command.json)
+    rows: list[dict[str, Any]] = []
+    with own_code_errors(), ExitStack() as stack:
+        place, name = split_target(command.target)
+        if command.output is not None and not name:
+            raise InputError(
+                "expect --output with FILE.py::NAME, actually: a whole place. Name a folder with --output-dir"
+            )
+        asker = _asker(command, stack)
+        for module in modules_in(place) if not name else modules_in(place)[:1]:
+            for row in _written(command, module, name, asker, console):
+                rows.append(row)
+                if not command.json:
+                    _show(row, command, console)
+    written = [row for row in rows if row["file"]]
+    if command.json:
+        print(json.dumps({"results": rows, "written": len(written)}))
+    if not written and not any(row["findings"] for row in rows):
+        raise InputError(
+            f"expect a function or class that can be tested, actually: {rows[0]['reason'] if rows else 'none is public'}"
+        )
+    return 1 if any(row["findings"] for row in rows) else 0
+
+
+def _written(
+    command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console
+) -> Iterator[dict[str, Any]]:
+    """Write files for a name of a module, or for all public ones; yields what came of each."""
+    try:
+        opened = _open(command, module)
+        with opened:
+            home, inner = opened.home_of(name) if name else (module, "")
+            if home != module:
+                opened.sandbox.close()
+                opened = _open(command, home)
+            with opened:
+                public = [each.name for each in opened.definitions.values() if each.public]
+                for each in [inner] if name else public:
+                    with console.status(f"Writing tests for {clean(each)}"):
+                        target = opened.target(each, module.name if home != module else "")
+                        yield _row(command, opened, target, asker)
+    except TargetError as error:
+        if name:
+            raise
+        yield {"target": module.name, "file": "", "reason": lowered(error), "findings": []}
+
+
+def _open(command: TestgenCommand, module: Module) -> OpenModule:
+    return OpenModule(module, command.cores, command.sandbox_level, command.packages)
+
+
+def _row(
+    command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None
+) -> dict[str, Any]:
+    """Write the file of a target; returns what came of it."""
+    output = _output(command, target)
+    row: dict[str, Any] = {"target": target.label, "file": "", "reason": "", "findings": []}
+    if why := _refused(output, command.overwrite):
+        if command.output or "::" in command.target:
+            raise InputError(why)
+        return row | {"reason": why}
+
+    def asked(survivors: Sequence[Mutant]) -> list[Trial]:
+        return asker(opened, target, survivors) if asker is not None else []
+
+    suite = write_suite(
+        target, opened.sandbox, seed=command.seed, timeout=command.timeout, ask=asked if asker else None
+    )  # fmt: skip
+    found = [each for each in [contradicted_example(target, opened.sandbox)] if each is not None]
+    found += [endless_call(target, suite.endless)] if suite.endless else []
+    if suite.tests:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(pytest_file(suite, output), encoding="utf-8")
+    return row | {
+        "file": str(output) if suite.tests else "",
+        "reason": suite.why_not,
+        "tests": len(suite.tests),
+        "passing": suite.passing,
+        "mutants": len(suite.mutants),
+        "killed": len(suite.killed),
+        "survivors": [f"line {each.line}: {each.description}" for each in suite.survivors],
+        "cut": suite.cut,
+        "run": f"{path_hint(target, output)}pytest {os.path.relpath(output)}",
+        "findings": [each.as_data() for each in found],
+    }
+
+
+def _output(command: TestgenCommand, target: Target) -> Path:
+    if command.output is not None:
+        return command.output
+    if command.output_dir is not None:
+        return default_output(command.output_dir, target)
+    if "::" not in command.target:
+        return default_output(Path("tests", "generated"), target)
+    folder = Path() if target.module.installed else Path(os.path.relpath(target.module.path)).parent
+    return default_output(folder, target)
+
+
+def _refused(output: Path, overwrite: bool) -> str:
+    """Say why a file is not written; "" if it is."""
+    if output.suffix != ".py":
+        return f"expect {output} to be a Python file, actually: its name does not end with .py"
+    if output.exists() and not overwrite:
+        return f"expect {output} to be a new file, actually: it exists. Name another with --output, or add --overwrite"
+    if (
+        output.exists()
+        and WRITTEN not in output.read_text(encoding="utf-8", errors="replace")[:200]
+    ):
+        return f"expect {output} to be a file that codea1 testgen has written, actually: it does not say so"
+    return ""
+
+
+def _show(row: dict[str, Any], command: TestgenCommand, console: Console) -> None:
+    lines = []
+    for each in row["findings"]:
+        lines += [f"{each['path']}:{each['line']}: {each['message']}", f"  {each['command']}"]
+    if row["file"]:
+        tests = "1 test notices" if row["tests"] == 1 else f"{row['tests']} tests notice"
+        lines.append(
+            f"Wrote {row['file']}: {tests} {row['killed']} of {row['mutants']} small faults"
+        )
+        lines.append(f"  {row['run']}")
+        left = row["survivors"]
+        if command.survivors:
+            lines += [f"  not noticed: {each}" for each in left]
+        elif left:
+            lines.append(f"  {len(left)} are not noticed; --survivors lists them")
+        lines += (
+            ["  The time was over before everything was tried; --timeout gives more."]
+            if row["cut"]
+            else []
+        )
+    else:
+        lines.append(f"No tests for {row['target']}: {row['reason']}")
+    for line in lines:
+        console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
+
+
+def _asker(command: TestgenCommand, stack: ExitStack) -> Asker | None:
+    """Return what asks the agent for calls; it is loaded when it is asked for the first time."""
+    name = command.agent
+    if name in (None, "boundary"):  # what "boundary" would write is made up anyway
+        return None
+    if name == "golden":
+        raise InputError(
+            "expect an agent that writes tests, actually: 'golden', which knows only tests of problem sets"
+        )
+    check_agent("tester", name)
+    asking = command.asking(WORDINGS[command.prompts](command.num_tests), command.num_tests)
+    players: list[AgentOf] = []
+
+    def trials(opened: OpenModule, target: Target, survivors: Sequence[Mutant]) -> list[Trial]:
+        if not players:
+            players.append(
+                player_of("tester", name, [target.problem], opened.sandbox, asking, stack)
+            )
+        code = target.definition.source
+        if survivors:
+            code += (
+                "\n# Tests so far do not notice these changes of the code; write tests that do:\n"
+            )
+            code += "".join(
+                f"# line {each.line}: {each.description}\n" for each in survivors[:_MOST_SHOWN]
+            )
+        seen = observe(target.problem, code=code, turn=1)
+        try:
+            answers = ask(players[0](command.seed), "tester", [seen] * command.num_samples)
+        except AnswerError as error:
+            raise InputError(str(error)) from error
+        except BackendError as error:
+            raise FailureError(str(error)) from error
+        return [trial for each in answers for trial in opened.called_in(each, target.name)]
+
+    return trials

@@ -13,35 +13,40 @@ _RIGHT, _WRONG = TestResult(Outcome.PASS), TestResult(Outcome.FAIL)
 
 
 def judge_prediction(
-    test: Test, subject: Subject, truth: Truth, tolerance: float, sandbox: Sandbox
+    test: Test,
+    subject: Subject,
+    reply: bytes,
+    right: Returned,
+    tolerance: float,
+    sandbox: Sandbox,
 ) -> TestResult:
     """Judge a prediction.
 
     Args:
         test: It predicts something.
         subject: What it is about.
-        truth: The reference returned a value.
+        reply: What the reference's process sent.
+        right: The value in it.
         tolerance: Of floats in the game, relative and absolute.
         sandbox: Where a checker runs.
 
     Returns:
         PASS if it is right; UNJUDGED if the checker could not be asked.
     """
-    frame, right = RETURNED + test.predicted, truth.read
+    frame = RETURNED + test.predicted
     predicted = read_reply(frame)  # within a budget
-    if not (isinstance(predicted, Returned) and isinstance(right, Returned)):
+    if not isinstance(predicted, Returned):
         return _WRONG
     if same(predicted.value, right.value, subject.comparison(tolerance)):
         return _RIGHT
-    stated = Comparison(atol=test.absolute or 0.0, rtol=test.relative or 0.0)
-    # What a test states holds between numbers of which either is a float, as Python has it.
-    if (stated.atol or stated.rtol) and (
-        same(predicted.value, right.value, stated) or same(right.value, predicted.value, stated)
-    ):
-        return _RIGHT
+    if test.absolute or test.relative:
+        stated = Comparison(atol=test.absolute or 0.0, rtol=test.relative or 0.0)
+        # What a test states holds between numbers of which either is a float, as Python has it.
+        if same(predicted.value, right.value, stated) or same(right.value, predicted.value, stated):
+            return _RIGHT
     if not subject.checker:
         return _WRONG
-    return check_replies(subject.checker, [(test.call, frame, truth.reply)], sandbox)[0]
+    return check_replies(subject.checker, [(test.call, frame, reply)], sandbox)[0]
 
 
 def check_predictions(

@@ -77,19 +77,21 @@ class ProgramRuns:
             spent = answer.cpu_time + (load.cpu_time if load else 0.0)
             load = loads[attack] = replace(_repeatable(load or answer.load), cpu_time=spent)
             results, right, subject = known[attack], truths[attack.subject], attack.subject
-            comparison, unlike = subject.comparison(self._tolerance), []
+            comparison = subject.comparison(self._tolerance)
+            unlike: dict[str, tuple[bytes, bytes, bytes]] = {}
             # Fewer replies than calls: one reached a time limit.
             for test, reply in zip(tests, answer.replies, strict=False):
                 call = test.call_text
                 if isinstance(reply, TestResult):
                     results[call] = _repeatable(reply)
-                else:
-                    results[call] = judge_reply(reply, right[call].reply, comparison)
-                    if subject.checker and not results[call].passed:
-                        unlike.append((call, (test.call, reply, right[call].reply)))
-            questions = [question for _, question in unlike]
-            said = check_replies(subject.checker, questions, self._sandbox)
-            results |= {call: each for (call, _), each in zip(unlike, said, strict=True)}
+                    continue
+                expected = right[call].reply
+                results[call] = judge_reply(reply, expected, comparison)
+                if subject.checker and not results[call].passed:
+                    unlike[call] = (test.call, reply, expected)
+            if unlike:
+                said = check_replies(subject.checker, [*unlike.values()], self._sandbox)
+                results |= zip(unlike, said, strict=True)
             return load.passed
 
         running = {
@@ -150,4 +152,7 @@ def _repeatable(result: TestResult) -> TestResult:
 
 def _is_late(result: TestResult) -> bool:
     """Whether a call cost a process, and so more than other calls."""
-    return result.outcome in _COSTLY and result.error != "SystemExit"
+    outcome = result.outcome
+    if outcome is Outcome.PASS or outcome is Outcome.FAIL:  # most are
+        return False
+    return outcome in _COSTLY and result.error != "SystemExit"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from codea1_env.problem_sets.golden import apart
-from codea1_env.reading.values import read_values
+from codea1_env.reading.golden import read_values
 
 _PIECE = re.compile(r"'[^'\\\n]*+'|\"[^\"\\\n]*+\"|[^'\"]++")
 _PLAIN = re.compile(r"(?:[\[\](){}:0-9\s,.eE+-]|True|False|None)*+")

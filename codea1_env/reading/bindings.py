@@ -6,18 +6,19 @@ import ast
 import builtins
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import (
-    UNKNOWN,
-    LiteralMeter,
-    NotLiteralError,
-    read,
-)
+from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 
-from .functions import PURE_METHODS, are_skipped
+from .functions import are_skipped
 from .predictions import ENTRY_POINT, INSTANCE, SKIPPED, Call, Conditions, Names
 
 PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 """Functions of Python that change no argument."""
+_PURE_METHODS = frozenset({
+    "allclose", "approx", "array_equal", "copy", "count", "deepcopy", "encode", "endswith", "fabs", "find", "format",
+    "get", "index", "isclose", "isdigit", "issubset", "issuperset", "items", "join", "keys", "lower", "lstrip",
+    "replace", "rstrip", "split", "startswith", "strip", "title", "union", "upper", "values",
+})  # fmt: skip
+"""Methods of plain data, and functions of modules, that change neither it nor their arguments."""
 
 
 class Bindings:
@@ -30,12 +31,9 @@ class Bindings:
     def _assign(self, node: Any, names: Names) -> None:
         if node.value is None:
             return
-        targets = node.targets if type(node) is ast.Assign else [node.target]
-        if are_skipped([node.value], names, self._meter):
-            value: Any = SKIPPED
-        else:
-            value = self._value(node.value, names)
-        for target in targets:
+        skips = are_skipped([node.value], names, self._meter)
+        value = SKIPPED if skips else self._value(node.value, names)
+        for target in node.targets if type(node) is ast.Assign else [node.target]:
             self._bind(target, value, names)
 
     def _value(self, node: ast.expr, names: Names) -> Any:
@@ -47,11 +45,11 @@ class Bindings:
             return names.get(node.id, UNKNOWN)
         try:
             call = self._conditions.call(node, names)
-            if call is not None:
-                return call
         except NotLiteralError as error:
             self._forget(node, names)
             return Call([], {}, str(error))
+        if call is not None:
+            return call
         try:
             return read(node, names, self._meter)
         except NotLiteralError:
@@ -86,8 +84,7 @@ class Bindings:
             value = read(total, names, self._meter)
         except NotLiteralError:
             value = UNKNOWN
-        self._meter.work(self._size(names))
-        forget_object(names[target.id], names)
+        self._forget_name(target.id, names)
         names[target.id] = value
 
     def _forget(self, node: ast.AST, names: Names) -> None:
@@ -105,7 +102,7 @@ class Bindings:
         if self._conditions.is_function(node.func, names):
             return
         if type(node.func) is ast.Attribute:
-            if node.func.attr in PURE_METHODS:
+            if node.func.attr in _PURE_METHODS:
                 return
             self._forget_base(node.func.value, names)
             if node.func.attr.lower().startswith("assert"):
@@ -116,27 +113,26 @@ class Bindings:
             self._forget_base(argument, names)
 
     def _forget_base(self, node: ast.AST, names: Names) -> None:
-        key = ""
         while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                key = f"{node.value.id}.{node.attr}"
-                if key in names:
-                    break
+            key = self._conditions.key(node)
+            if key in names:
+                return self._forget_name(key, names)
             node = node.value
-        else:
-            key = node.id if isinstance(node, ast.Name) else ""
-        if key in names:
+        return self._forget_name(node.id if isinstance(node, ast.Name) else "", names)
+
+    def _forget_name(self, name: str, names: Names) -> None:
+        if name in names:
             self._meter.work(self._size(names))
-            forget_object(names[key], names)
+            self._forget_object(names[name], names)
+
+    @staticmethod
+    def _forget_object(value: Any, names: Names) -> None:
+        """Forget every name of an object that may have changed."""
+        if type(value) in (list, dict, set):
+            for name in [each for each, bound in names.items() if bound is value]:
+                names[name] = UNKNOWN
 
     @staticmethod
     def _size(names: Names) -> int:
         """Return what it costs to copy or search names; much less than following code does."""
         return 1 + len(names) // 8
-
-
-def forget_object(value: Any, names: Names) -> None:
-    """Every name of an object that may have changed."""
-    if type(value) in (list, dict, set):
-        for name in [each for each, bound in names.items() if bound is value]:
-            names[name] = UNKNOWN

@@ -36,8 +36,8 @@ def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], di
         >>> literal_calls(["assert f([1], key='a') == f(x)", "assert g(2)"], "f")
         [(([1],), {'key': 'a'})]
     """
-    found = [_literal_call(node, (name,)) for test in tests for node in _nodes(test)]
-    return [(tuple(call[0]), call[1]) for call in found if call is not None]
+    found = (call for test in tests for call in _calls_in(test, (name,)))
+    return [(tuple(arguments), keywords) for arguments, keywords in found]
 
 
 def module_calls(module: str, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -50,17 +50,18 @@ def module_calls(module: str, name: str) -> list[tuple[tuple[Any, ...], dict[str
     texts = [module]
     for node in _nodes(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "run":
-            texts += [
-                each.value
-                for each in node.args
-                if isinstance(each, ast.Constant) and isinstance(each.value, str)
-            ]
+            given = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            texts += [each for each in given if isinstance(each, str)]
     return literal_calls(texts, name)
 
 
 def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
     """Return the first calls of a function in golden tests, and in the examples of a prompt."""
-    of_tests = (_calls_in_test(test, name) for test in tests if len(test) <= MAX_CHARS)
+    of_tests = (
+        _calls_in(test, (name, _CANDIDATE) if _CANDIDATE in test else (name,))
+        for test in tests
+        if len(test) <= MAX_CHARS
+    )
     found = itertools.chain(*of_tests, _calls_in_prose(prompt, name))
     return list(itertools.islice(found, MAX_CALLS))
 
@@ -73,8 +74,7 @@ def _nodes(text: str) -> Iterator[ast.AST]:
     yield from ast.walk(ast.Module(body, []))
 
 
-def _calls_in_test(test: str, name: str) -> Iterator[Call]:
-    names = (name, _CANDIDATE) if _CANDIDATE in test else (name,)
+def _calls_in(test: str, names: tuple[str, ...]) -> Iterator[Call]:
     for node in _nodes(test):
         if (call := _literal_call(node, names)) is not None:
             yield call

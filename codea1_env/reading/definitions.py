@@ -109,12 +109,6 @@ def completion(answer: str, blocks: list[str], prompt: str, name: str) -> str | 
 
     The body may stand before a closing fence, or before prose. It may be indented otherwise than the prompt is, and
     its first line not at all.
-
-    Args:
-        answer: Any text.
-        blocks: The code in its fences.
-        prompt: Text that may hold the head of the function, with or without a docstring.
-        name: The function.
     """
     if re.search(rf"^(?:async +)?def +{re.escape(name)}\b", prompt, re.MULTILINE) is None:
         return None

@@ -6,7 +6,9 @@ Each function returns what is left without it. They are tried, in this order, on
 from __future__ import annotations
 
 import ast
+import contextlib
 import html
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ _SHELL = re.compile(
     re.MULTILINE,
 )
 _SHELL_STARTS = ("\n!", "\n%", "\n$", "\npip", "\nconda", "\nuv", "\napt")
+_MAX_TRIES = 5
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*+>(?!>)[ \t]?", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*+(?:>>>|\.\.\.|In \[[0-9]{0,4}\]:|\.{3,12}:)(?: (?P<code>[^\n]*+))?$")
@@ -53,12 +56,7 @@ def without_commands(code: str) -> str:
 
 
 def undisguised(text: str, word: str, together: bool = False) -> Iterator[str]:
-    r"""Yield readings of a text that hold a word, most likely ones first; the text as it is is none of them.
-
-    Args:
-        text: Any text.
-        word: What must stand in a reading.
-        together: Whether the strings of JSON are one reading.
+    r"""Yield readings of a text that hold a word, most likely ones first; the strings of JSON as one where `together`.
 
     Example:
         >>> list(undisguised("> def f():\n>     return 1\n", "f"))
@@ -75,30 +73,58 @@ def undisguised(text: str, word: str, together: bool = False) -> Iterator[str]:
             yield plain
 
 
+def strings_of_json(text: str, at: int = 0) -> Iterator[tuple[int, int, str | None]]:
+    """Yield start, end and value of the strings of JSON; None for one with an escape that JSON does not have."""
+    while (at := text.find('"', at)) >= 0 and (found := _STRING.match(text, at)):
+        at, value = found.end(), None
+        with contextlib.suppress(ValueError):
+            value = str(json.loads(found[0], strict=False))
+        yield found.start(), at, value
+
+
+def listed_statements(answer: str, key: str) -> list[str] | None:
+    r"""Return the texts under a key of the JSON in an answer; None if there is none.
+
+    One text may stand for the list. Of JSON that is cut off, the complete texts are taken.
+
+    Example:
+        >>> listed_statements('So: {"tests": ["assert f(1) == 2", "assert f(', "tests")
+        ['assert f(1) == 2']
+    """
+    decoder = json.JSONDecoder(strict=False)
+    place = -1
+    for _ in range(_MAX_TRIES):
+        place = answer.find("{", place + 1)
+        if place < 0:
+            break
+        with contextlib.suppress(ValueError, RecursionError):
+            found, _ = decoder.raw_decode(answer, place)
+            if key in found:
+                items = found[key] if isinstance(found[key], list) else [found[key]]
+                return [item for item in items if isinstance(item, str)]
+    start = re.search(rf"\"{re.escape(key)}\"\s*+:\s*+\[?", answer)
+    if start is None:
+        return None
+    texts: list[str] = []
+    last = start.end()
+    for begin, end, text in strings_of_json(answer, last):
+        if answer[last:begin].strip() not in ("", ","):
+            break
+        texts += [text] if text is not None else []
+        last = end
+    return texts
+
+
 def _in_json(text: str, word: str) -> Iterator[str]:
     """Yield the strings of JSON, also of JSON that is cut off; lists of lines as one."""
-    found: list[str] = []
-    ends: list[int] = []
-    starts: list[int] = []
-    at = text.find('"')
-    while at >= 0:
-        string = _STRING.match(text, at)
-        if string is None:
-            break
-        try:
-            found.append(str(json.loads(string[0], strict=False)))
-            starts.append(at)
-            ends.append(string.end())
-        except ValueError:  # an escape that JSON does not have
-            pass
-        at = text.find('"', string.end())
-    lines = zip(ends[1:-1], starts[2:], strict=True)
-    if len(found) > 2 and all(text[end:start].strip() == "," for end, start in lines):
-        yield "\n".join(found[1:])
+    found = [(start, end, each) for start, end, each in strings_of_json(text) if each is not None]
+    gaps = itertools.pairwise(found[1:])
+    if len(found) > 2 and all(text[one[1] : other[0]].strip() == "," for one, other in gaps):
+        yield "\n".join([each for _, _, each in found[1:]])
         return
-    for place, string_text in enumerate(found):
-        if place < _MAX_STRINGS and word in string_text and string_text != word:
-            yield string_text
+    for _, _, each in found[:_MAX_STRINGS]:
+        if word in each and each != word:
+            yield each
 
 
 def _in_python(text: str, word: str) -> Iterator[str]:

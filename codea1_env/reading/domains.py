@@ -53,25 +53,19 @@ _BARE: dict[str, Domain] = {"tuple": ["tuple*", "any"], "dict": ["dict", "any", 
 
 
 def annotated(node: ast.expr | None, seen: Sequence[Any]) -> Domain:
-    """Return the domain of a parameter.
+    """Return the domain of a parameter, from its annotation and values that it has in golden tests.
 
     A container without its kind of items (`list`) takes its items from the values that were seen, as a parameter
     without annotation takes all of it; `list[Any]` says that it takes anything. A value that was seen is always
     in the domain, whatever the annotation says of it.
-
-    Args:
-        node: The annotation, if there is one.
-        seen: Values that the parameter has in golden tests.
     """
+    seen = seen[:_MAX_SEEN]
     if node is None:
-        return known(merged(map(shape, seen[:_MAX_SEEN])))
-    domain = known(_resolved(node, seen[:_MAX_SEEN], 0))
+        return known(merged(map(shape, seen)))
+    domain = known(_resolved(node, seen, 0))
     check = checker(domain)
-    if check is not None:
-        odd = [shape(value) for value in seen[:_MAX_SEEN] if not check(value)]
-        if odd:
-            domain = known(merged([domain, *odd]))
-    return domain
+    odd = [shape(value) for value in seen if check is not None and not check(value)]
+    return known(merged([domain, *odd])) if odd else domain
 
 
 def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
@@ -112,19 +106,19 @@ def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) ->
     kind = _KINDS.get(name)
     if kind is None or not parts:
         return ["tuple", []] if kind == "tuple" else "any"
+    if kind == "dict" and len(parts) != 2:
+        return [*_BARE[kind]]
     values = [value for value in seen if type(value) in _TYPES[kind]]
-    if kind == "dict":
-        if len(parts) != 2:
-            return [*_BARE[kind]]
-        keys = [key for value in values for key in value]
-        items = [item for value in values for item in value.values()]
-        return ["dict", _resolved(parts[0], keys, depth), _resolved(parts[1], items, depth)]
     dots = len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value is Ellipsis
     if kind == "tuple" and not dots:
         columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
         return ["tuple", [_resolved(*pair, depth) for pair in zip(parts, columns, strict=True)]]
     items = [item for value in values if type(value) is not str for item in value]
-    return ["tuple*" if kind == "tuple" else kind, _resolved(parts[0], items, depth)]
+    first = _resolved(parts[0], items, depth)
+    if kind != "dict":
+        return ["tuple*" if kind == "tuple" else kind, first]
+    items = [item for value in values for item in value.values()]
+    return ["dict", first, _resolved(parts[1], items, depth)]
 
 
 def shape(value: Any, depth: int = 0) -> Domain:
@@ -227,57 +221,69 @@ def known(domain: Domain) -> Domain:
 
 def checker(domain: Domain) -> Check | None:
     """Return a function that says whether a value is in a domain; None where every value is."""
-    if domain == "any":
-        return None
     if type(domain) is str:
-        if domain == "never":
-            return lambda value: False
-        if domain == "float":
-            return lambda value: (
-                (type(value) is float and math.isfinite(value))
-                or (type(value) is int and abs(value) <= _LARGEST)  # what a float can be, too
-            )
-        if domain == "nonfinite":
-            return lambda value: type(value) is float or type(value) is int
-        kind = next(each for each, name in _ATOMS.items() if name == domain)
-        return lambda value: type(value) is kind
-    head = domain[0]
+        return _ATOM_CHECKS[domain]
+    if domain[0] == "dict":
+        return _dict_checker(domain)
+    head, inner = domain
     if head == "literal":
-        texts = frozenset(domain[1])
+        texts = frozenset(inner)
         return lambda value: write(value) in texts
     if head == "union":
-        checks = [each for each in map(checker, domain[1]) if each is not None]
+        checks = [each for each in map(checker, inner) if each is not None]
         return lambda value: any(check(value) for check in checks)
     if head == "tuple":
-        places = [checker(each) for each in domain[1]]
+        places = [checker(each) for each in inner]
         return lambda value: (
             type(value) is tuple
             and len(value) == len(places)
             and all(c is None or c(item) for c, item in zip(places, value, strict=True))
         )
-    if head == "dict":
-        of_keys, of_values = checker(domain[1]), checker(domain[2])
+    of_items = checker(inner)
+    if head in ("sequence", "iterable"):  # a text is a sequence of texts
+        kinds = _TYPES[head]
         return lambda value: (
-            type(value) is dict
-            and (of_keys is None or all(map(of_keys, value)))
-            and (of_values is None or all(map(of_values, value.values())))
+            type(value) in kinds
+            and (
+                of_items is None
+                or (of_items("") if type(value) is str else all(map(of_items, value)))
+            )
         )
-    return _items_checker(head, checker(domain[1]))
-
-
-def _items_checker(head: str, inner: Check | None) -> Check:
-    if head in ("list", "set", "frozenset", "tuple*"):
-        kind: Any = tuple if head == "tuple*" else _TYPES[head][0]
-        if inner is None:
-            return lambda value: type(value) is kind
-        return lambda value: type(value) is kind and all(map(inner, value))
-    kinds = _TYPES[head]
-    if inner is None:
-        return lambda value: type(value) in kinds
-    # A text is a sequence of texts.
-    return lambda value: (
-        inner("") if type(value) is str else type(value) in kinds and all(map(inner, value))
+    kind: Any = tuple if head == "tuple*" else _TYPES[head][0]
+    if of_items is None:
+        return lambda value: type(value) is kind
+    only = next(
+        (frozenset({each}) for each, name in _ATOMS.items() if name == inner != "float"), None
     )
+    if only is not None:  # much faster
+        return lambda value: type(value) is kind and only.issuperset(map(type, value))
+    return lambda value: type(value) is kind and all(map(of_items, value))
+
+
+def _dict_checker(domain: Domain) -> Check:
+    of_keys, of_values = checker(domain[1]), checker(domain[2])
+    return lambda value: (
+        type(value) is dict
+        and (of_keys is None or all(map(of_keys, value)))
+        and (of_values is None or all(map(of_values, value.values())))
+    )
+
+
+def _is_of(kind: type) -> Check:
+    return lambda value: type(value) is kind
+
+
+_ATOM_CHECKS: dict[str, Check | None] = {
+    **{name: _is_of(kind) for kind, name in _ATOMS.items()},
+    "any": None,
+    "never": lambda value: False,
+    "nonfinite": lambda value: type(value) in (float, int),
+    "float": lambda value: (
+        math.isfinite(value)
+        if type(value) is float
+        else type(value) is int and abs(value) <= _LARGEST  # what a float can be, too
+    ),
+}
 
 
 def described(domain: Domain) -> str:

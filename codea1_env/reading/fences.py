@@ -1,18 +1,11 @@
-"""Where the code is in an answer: behind the reasoning, before the end token, within fences, or in JSON."""
+"""Where the code is in an answer: behind the reasoning, before the end token, within fences."""
 
 from __future__ import annotations
 
-import ast
 import bisect
-import contextlib
-import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
-
-from .chunks import PARSE_ERRORS, parse
+from typing import NamedTuple
 
 _REASONED = re.compile(
     r"(?<![\"'`])(?:</(?:think|thinking|thought|reasoning|reflection)>|\[/THINK\]|◁/think▷"
@@ -60,6 +53,7 @@ _WITH_CODE = re.compile(
 )
 _LATE_OPENING = re.compile(r"[^`]*+(?P<fence>`{3,}+)[ \t]*+(?P<info>[\w.+{}-]{0,40}+)[ \t]*+$")
 _LANGUAGE = re.compile(r"\{?\.?([^\s`{}:,=]{0,40})")
+_CODE_END = re.compile(r"`{3,}+[ \t]*+$")
 _QUOTES = re.compile(r"\"\"\"|'''|#[^\n]*+|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|\\.")
 
 
@@ -231,9 +225,8 @@ def _closing(line: str, fence: str) -> tuple[str, bool] | None:
     mark = fence[0]
     if bare.startswith(fence):
         rest = bare.lstrip(mark).strip()
-        return "", bool(rest) and len(bare) - len(bare.lstrip(mark)) == len(
-            fence
-        ) and rest.lower() in _WORDS
+        marks = len(bare) - len(bare.lstrip(mark))
+        return "", bool(rest) and marks == len(fence) and rest.lower() in _WORDS
     before = bare.removesuffix(fence)
     if before != bare and mark not in before:
         return line.rstrip().removesuffix(fence), False
@@ -241,9 +234,8 @@ def _closing(line: str, fence: str) -> tuple[str, bool] | None:
 
 
 def _dedented(line: str, indentation: int) -> str:
-    if not indentation:
-        return line
-    return line[len(line[:indentation]) - len(line[:indentation].lstrip(" \t")) :]
+    lead = line[:indentation]
+    return line[len(lead) - len(lead.lstrip(" \t")) :]
 
 
 def _quotes_after(line: str, quotes: str) -> str:
@@ -273,61 +265,3 @@ def unfenced(text: str) -> str:
         "" if line.lstrip(" \t").startswith(("```", "~~~")) else _CODE_END.sub("", line)
         for line in text.replace("\r\n", "\n").split("\n")
     )
-
-
-_CODE_END = re.compile(r"`{3,}+[ \t]*+$")
-
-
-_MAX_TRIES = 5
-_ITEM = re.compile(r"\s*+,?\s*+(\"(?:[^\"\\]|\\.)*+\")", re.DOTALL)
-
-
-def listed_statements(answer: str, key: str) -> list[str] | None:
-    r"""Return the texts under a key of the JSON in an answer; None if there is none.
-
-    One text may stand for the list. Of JSON that is cut off, the complete texts are taken. A dict of Python that
-    says the same is read as well.
-
-    Example:
-        >>> listed_statements('So: {"tests": ["assert f(1) == 2", "assert f(', "tests")
-        ['assert f(1) == 2']
-    """
-    decoder = json.JSONDecoder(strict=False)
-    place = answer.find("{")
-    for _ in range(_MAX_TRIES):
-        if place < 0:
-            break
-        try:
-            found, _ = decoder.raw_decode(answer, place)
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and key in found:
-            return _texts(found[key])
-        place = answer.find("{", place + 1)
-    start = re.search(rf"\"{re.escape(key)}\"\s*+:\s*+\[?", answer)
-    if start is not None:
-        return _complete_texts(answer, start.end())
-    try:
-        body = parse(answer.strip())
-        if len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Dict):
-            found = read(body[0].value)
-            return _texts(found[key]) if key in found else None
-    except (*PARSE_ERRORS, NotLiteralError):
-        pass
-    return None
-
-
-def _texts(found: Any) -> list[str]:
-    items = found if isinstance(found, list) else [found]
-    return [item for item in items if isinstance(item, str)]
-
-
-def _complete_texts(answer: str, place: int) -> list[str]:
-    texts: list[str] = []
-    while True:
-        item = _ITEM.match(answer, place)
-        if item is None:
-            return texts
-        with contextlib.suppress(ValueError):  # an escape that JSON does not have
-            texts.append(str(json.loads(item[1], strict=False)))
-        place = item.end()

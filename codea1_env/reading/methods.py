@@ -14,20 +14,9 @@ _EQUAL = frozenset({
 
 
 def said_by(
-    conditions: Conditions, call: ast.Call, name: str, names: Names
+    conditions: Conditions, name: str, call: ast.Call, names: Names
 ) -> Iterator[Prediction]:
-    """Yield what a call such as `self.assertEqual(f(1), 2)` says.
-
-    Args:
-        conditions: Reads what stands in it.
-        call: The call.
-        name: What is called, in lower case and without underscores.
-        names: What names stand for.
-
-    Raises:
-        UnreadableError: It says something else.
-        NotLiteralError: Something in it is no literal.
-    """
+    """Yield what a call such as `self.assertEqual(f(1), 2)` says; the name is in lower case, without underscores."""
     given = {str(keyword.arg): keyword.value for keyword in call.keywords}
     parts = list(call.args)
     parts += [

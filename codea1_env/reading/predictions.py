@@ -19,7 +19,7 @@ MAX_TOLERANCE = 0.01
 """A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
 _NUMBERS = (int, float, complex)
 Names = dict[str, Any]
-"""What names stand for: plain data, or one of the marks below."""
+"""What names stand for: plain data, or one of the marks below. Attributes are kept by "self.items"."""
 _CONVERTS: dict[str, type | None] = {
     "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
     "frozenset": frozenset, "dict": dict,
@@ -82,14 +82,12 @@ class Prediction(NamedTuple):
     """A type that the test converts what is returned to: "list" for `list(f(x)) == [1]`."""
 
 
-class Conditions:
-    """Reads conditions of one text.
+Say = Callable[[ast.expr, Names], list[Prediction]]
+"""Returns what a condition says."""
 
-    Args:
-        entry_point: The function under test: `f`, or `Solution.f` for a method of a new instance.
-        meter: What the whole text may cost.
-        strict: Whether every assertion counts as one about the function.
-    """
+
+class Conditions:
+    """Reads conditions of one text, see `Statements`."""
 
     def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool = False) -> None:
         self._strict = strict
@@ -101,7 +99,7 @@ class Conditions:
         """Return what a condition says if it holds.
 
         Raises:
-            UnreadableError, NotLiteralError: It says something else.
+            UnreadableError, NotLiteralError: It says something else. So with the other methods.
         """
         self.meter.work(1)
         kind = type(node)
@@ -119,11 +117,7 @@ class Conditions:
         raise UnreadableError(UNSAID)
 
     def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
-        """Return what it says that a condition does not hold.
-
-        Raises:
-            UnreadableError, NotLiteralError: It says something else.
-        """
+        """Return what it says that a condition does not hold."""
         call = self.call(node, names)
         if call is not None:
             return [Prediction(call, False)]
@@ -139,11 +133,7 @@ class Conditions:
         raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
-        """Return the call that an expression is, or None if it is something else.
-
-        Raises:
-            NotLiteralError: Its arguments cannot be read.
-        """
+        """Return the call that an expression is, or None if it is something else."""
         if type(node) is ast.Name:
             bound = names.get(node.id)
             if type(bound) is not Call:
@@ -178,33 +168,33 @@ class Conditions:
             keywords |= given
         return Call(arguments, keywords)
 
+    def key(self, node: ast.expr) -> str:
+        """Return under which key `names` keeps a name or an attribute of a name; "" for others."""
+        if type(node) is ast.Name:
+            return node.id
+        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            self.meter.work((len(node.value.id) + len(node.attr)) // 100)
+            return f"{node.value.id}.{node.attr}"
+        return ""
+
     def is_function(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
-        if type(node) is ast.Name:
-            if node.id in names:  # whatever it is named
-                return names[node.id] is ENTRY_POINT
-            return node.id == self.entry_point
+        key = self.key(node)
+        if key in names:  # whatever it is named
+            return names[key] is ENTRY_POINT
         if type(node) is not ast.Attribute:
+            return key == self.entry_point
+        if node.attr != self.entry_point:
             return False
-        if type(node.value) is ast.Name:
-            self.meter.work((len(node.value.id) + len(node.attr)) // 100)
-            if f"{node.value.id}.{node.attr}" in names:
-                return names[f"{node.value.id}.{node.attr}"] is ENTRY_POINT
-            if node.attr == self.entry_point and names.get(node.value.id) is MODULE:
-                return True
-        return node.attr == self.entry_point and (
-            self.is_instance(node.value, names) or self._is_owner(node.value, names)
-        )
+        home = node.value
+        is_home = type(home) is ast.Name and names.get(home.id) is MODULE
+        return is_home or self.is_instance(home, names) or self._is_owner(home, names)
 
     def is_instance(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is an object of the class under test: `Solution()`, or a name of one."""
-        if type(node) is ast.Name:
-            return names.get(node.id) is INSTANCE
-        if type(node) is ast.Attribute and type(node.value) is ast.Name:
-            self.meter.work((len(node.value.id) + len(node.attr)) // 100)
-            return names.get(f"{node.value.id}.{node.attr}") is INSTANCE
-        is_call = type(node) is ast.Call and not node.args and not node.keywords
-        return is_call and self._is_owner(node.func, names)  # type: ignore[attr-defined]
+        if type(node) is ast.Call:
+            return not node.args and not node.keywords and self._is_owner(node.func, names)
+        return names.get(self.key(node)) is INSTANCE
 
     def _is_owner(self, node: ast.expr, names: Names) -> bool:
         if type(node) is ast.Name:
@@ -214,39 +204,36 @@ class Conditions:
         return False
 
     def walk(self, node: ast.AST) -> Iterator[ast.AST]:
-        """All of a piece of code. Each time it costs work.
-
-        Raises:
-            NotLiteralError: It is too much.
-        """
-        for each in ast.walk(node):
+        """Yield all nodes of a piece of code, which costs work each time."""
+        found = [node]
+        for each in found:  # which grows; as `ast.walk`, without contexts
             self.meter.work(1)
             yield each
+            for field in each._fields:
+                part = getattr(each, field, None)
+                if type(part) is list:
+                    found += [item for item in part if isinstance(item, ast.AST)]
+                elif isinstance(part, ast.AST) and field != "ctx":
+                    found.append(part)
 
     def mentions(self, node: ast.AST, names: Names) -> bool:
-        """Whether something is about the function.
-
-        Raises:
-            NotLiteralError: It takes too much work to say.
-        """
+        """Whether something is about the function."""
         for each in self.walk(node):
             if self._strict and _asserts(each):
                 return True
             if type(each) is ast.Name:
-                if each.id == self.entry_point:
-                    return True
                 bound = names.get(each.id)
-                if bound is ENTRY_POINT or type(bound) is Call:
-                    return True
-                if type(bound) is Helper and bound.is_about:
+                if each.id == self.entry_point or bound is ENTRY_POINT or type(bound) is Call:
                     return True
             elif type(each) is ast.Attribute:
                 base = each.value.id if type(each.value) is ast.Name else ""
                 if each.attr == self.entry_point and base != "self":
                     return True
-                helper = names.get(f"self.{each.attr}") if base == "self" else None
-                if type(helper) is Helper and helper.is_about:
-                    return True
+                bound = names.get(f"self.{each.attr}") if base == "self" else None
+            else:
+                continue
+            if type(bound) is Helper and bound.is_about:
+                return True
         return False
 
     def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
@@ -272,7 +259,7 @@ class Conditions:
     def almost(
         self, left: ast.expr, right: ast.expr, tolerance: Tolerance, names: Names
     ) -> Prediction:
-        """Return what it says that two numbers differ by no more than the tolerance."""
+        """Return what it says that two numbers differ by no more than a tolerance."""
         found = self.equal(left, right, names)
         return prediction(found.call, found.value, _wider(tolerance, found.tolerance))
 
@@ -345,9 +332,7 @@ class Conditions:
             raise UnreadableError(UNSAID)
         return [Prediction(call, None)]
 
-    def _each(
-        self, node: ast.expr, names: Names, say: Callable[[ast.expr, Names], list[Prediction]]
-    ) -> list[Prediction]:
+    def _each(self, node: ast.expr, names: Names, say: Say) -> list[Prediction]:
         """Return what the items of a list or comprehension say, together."""
         if type(node) in (ast.List, ast.Tuple):
             return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
@@ -364,13 +349,12 @@ class Conditions:
     ) -> Prediction:
         """`abs(f(x) - value) < tolerance`."""
         match left:
-            case ast.Call(func=called, args=[ast.BinOp(one, ast.Sub(), other)]) if name_of(
-                called
-            ) in ("abs", "fabs", "absolute"):
-                tolerance = self.number(right, names)
-                if strict and not tolerance:
-                    raise UnreadableError("no difference is less than 0")
-                return self.almost(one, other, Tolerance(absolute=tolerance), names)
+            case ast.Call(func=called, args=[ast.BinOp(one, ast.Sub(), other)]):
+                if name_of(called) in ("abs", "fabs", "absolute"):
+                    tolerance = self.number(right, names)
+                    if strict and not tolerance:
+                        raise UnreadableError("no difference is less than 0")
+                    return self.almost(one, other, Tolerance(absolute=tolerance), names)
         raise UnreadableError(UNSAID)
 
     def _converted(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
@@ -379,9 +363,8 @@ class Conditions:
             if type(each) is not ast.Call or not each.args or each.keywords:
                 continue
             name = name_of(each.func)
-            call = (
-                self.call(each.args[0], names) if name in _CONVERTS and name not in names else None
-            )
+            known = name in _CONVERTS and name not in names
+            call = self.call(each.args[0], names) if known else None
             if call is None:
                 continue
             value = read(other, names, self.meter)
@@ -445,11 +428,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def prediction(call: Call, value: Any, tolerance: Tolerance | None) -> Prediction:
-    """Return a prediction, if its tolerance can be one.
-
-    Raises:
-        UnreadableError: It is large, or that of something else than numbers.
-    """
+    """Return a prediction, if its tolerance can be one: that of numbers, and small."""
     if tolerance is not None:
         size = _size(value)
         if size is None:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
@@ -26,6 +26,8 @@ TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Row = tuple[str, str, str | None, Any]
+"""Name, kind, default and domain of a parameter. The default is None if there is none, "" if it is no literal."""
 
 
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
@@ -33,28 +35,25 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
 
     Calls are bound by the reference's definition, or where it defines no function by the prompt's. Domains are the
     annotations of the prompt's definition if it has any, else of the reference's; where a parameter has none, the
-    shapes of its arguments in the golden tests and in the prompt's examples. Where both say nothing, it takes
-    anything.
+    shapes of its arguments in the golden tests and in the prompt's examples.
 
     Args:
         problems: Prompt, entry point, reference, and golden tests.
     """
-    return [_signature(*problem) for problem in problems]
+    return [json.dumps({"parameters": _signature(*problem)}) for problem in problems]
 
 
-def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> str:
+def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> list[Row] | None:
+    prompt, reference = prompt[:MAX_CHARS], reference[:MAX_CHARS]
     try:
-        asked = _definition_in_prompt(prompt[:MAX_CHARS], entry_point)
-        given = _definition(reference[:MAX_CHARS], entry_point) if reference else None
-        function = given or asked
+        asked = _definition_in_prompt(prompt, entry_point)
+        function = _definition(reference, entry_point) or asked
         if function is None:
-            return json.dumps({"parameters": None})
-        calls = seen_calls(prompt[:MAX_CHARS], entry_point, tests)
-        has_named = any(map(_is_named, (*function.args.defaults, *function.args.kw_defaults)))
-        names = _constants(reference[:MAX_CHARS]) if has_named else {}
-        return json.dumps({"parameters": _parameters(function, asked, calls, names)})
+            return None
+        calls = seen_calls(prompt, entry_point, tests)
+        return _parameters(function, asked, calls, _constants(reference))
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
-        return json.dumps({"parameters": None})
+        return None
 
 
 def _definition(code: str, name: str) -> Function | None:
@@ -132,11 +131,7 @@ def _constants(code: str) -> dict[str, Any]:
 
 def _parameters(
     function: Function, asked: Function | None, calls: list[Call], names: dict[str, Any]
-) -> list[tuple[str, str, str | None, Any]]:
-    """Name, kind, default and domain of each parameter.
-
-    The default is None if there is none, "" if it is no literal, else its text.
-    """
+) -> list[Row]:
     listed = _listed(function)
     annotations = {name: node for name, _, _, node in listed}
     if asked is not None:
@@ -160,21 +155,17 @@ def _listed(function: Function) -> Listed:
     arguments = function.args
     places = [*arguments.posonlyargs, *arguments.args]
     defaults = [*[None] * (len(places) - len(arguments.defaults)), *arguments.defaults]
-    listed: Listed = [
-        (each.arg, "/" if i < len(arguments.posonlyargs) else "", default, each.annotation)
-        for i, (each, default) in enumerate(zip(places, defaults, strict=True))
+    kinds = ["/"] * len(arguments.posonlyargs) + [""] * len(arguments.args)
+    rows = [
+        *zip(places, kinds, defaults, strict=True),
+        (arguments.vararg, "*", None),
+        *(
+            (each, "k", default)
+            for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        ),
+        (arguments.kwarg, "**", None),
     ]
-    if arguments.vararg is not None:
-        listed.append((arguments.vararg.arg, "*", None, arguments.vararg.annotation))
-    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        listed.append((each.arg, "k", default, each.annotation))
-    if arguments.kwarg is not None:
-        listed.append((arguments.kwarg.arg, "**", None, arguments.kwarg.annotation))
-    return listed
-
-
-def _is_named(default: ast.expr | None) -> bool:
-    return isinstance(default, ast.Name)
+    return [(each.arg, kind, default, each.annotation) for each, kind, default in rows if each]
 
 
 def _text(default: ast.expr | None, names: dict[str, Any]) -> str | None:
@@ -234,11 +225,11 @@ class Signature:
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
         texts = [row[2] for row in rows]
         self._equal_defaults = {text: text and same_text(_value_of(text)) for text in texts}
-        self._default_of = {row[0]: row[2] for row in rows}
+        self._default_of = {row[0]: row[2] for row in rows if row[1] != "/"}
         self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
-        self._domains = {row[0]: row[3] for row in rows}
+        self._domains: dict[str | None, Any] = {row[0]: row[3] for row in rows}
 
     def bound(
         self, arguments: list[Any], keywords: dict[str, Any]
@@ -271,57 +262,39 @@ class Signature:
     def _placed(
         self, arguments: list[Any], keywords: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        given: dict[int, Any] = {}
-        others: dict[str, Any] = {}
-        for name, value in keywords.items():
+        last = -1  # place that a keyword gives
+        for name in keywords:
             place = self._by_name.get(name)
             if place is not None:
                 if place < len(arguments):
                     raise BindingError(f"{name} is given twice")
-                given[place] = value
-            elif name in self._named or self._others is not None:
-                others[name] = value
-            else:
+                last = max(last, place)
+            elif name not in self._named and self._others is None:
                 raise BindingError(f"it has no parameter {name[:_MAX_SHOWN]}")
-        placed = list(arguments)
-        last = max(given, default=-1)
+        placed, others = list(arguments), {}
         for place in range(len(arguments), len(self._rows)):
-            name, _, default, _ = self._rows[place]
-            if place in given:
+            name, kind, default, _ = self._rows[place]
+            if name in keywords and not kind:
+                value = keywords.pop(name)
                 if place == len(placed):
-                    placed.append(given[place])
-                else:  # behind a default that has no literal
-                    others[name] = given[place]
+                    placed.append(value)
+                elif default != write(value):  # behind a default that has no literal
+                    others[name] = value
             elif default is None:
                 raise BindingError(f"{name} is missing")
             elif place < last and place == len(placed) and default:
                 placed.append(_value_of(default))
-        return placed, self._in_order(others)
-
-    def _in_order(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        ordered: dict[str, Any] = {}
-        for name, place in self._places.items():
+        for name, (_, _, default, _) in self._named.items():
             if name in keywords:
                 value = keywords.pop(name)
-                if self._defaults[place] != write(value):
-                    ordered[name] = value
-        for name, row in self._named.items():
-            if name in keywords:
-                value = keywords.pop(name)
-                if row[2] != write(value):
-                    ordered[name] = value
-            elif row[2] is None:
+                if default != write(value):
+                    others[name] = value
+            elif default is None:
                 raise BindingError(f"{name} is missing")
-        return ordered | {name: keywords[name] for name in sorted(keywords)}
+        return placed, others | {name: keywords[name] for name in sorted(keywords)}
 
     def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
-        """Return the same text for the same call: with 1 for 1.0, or a default said again. As a source would be.
-
-        Args:
-            arguments: As `bound` gives them.
-            keywords: As `bound` gives them.
-            source: Their text.
-        """
+        """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
         if not self._has_odd_default and not _MAY_EQUAL_OTHERS.search(source):
             return source
         texts = [same_text(each) for each in arguments]
@@ -339,26 +312,21 @@ class Signature:
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
-        owners = [(name if name in self._checks else self._others) for name in keywords]
-        for owner, value in (
-            *zip(self._places, arguments, strict=False),
-            *((self._rest, value) for value in arguments[len(self._rows) :]),
-            *zip(owners, keywords.values(), strict=True),
-        ):
+        found: Iterable[tuple[str | None, Any]] = zip(self._places, arguments, strict=False)
+        if keywords or len(arguments) > len(self._rows):
+            owners = [(name if name in self._checks else self._others) for name in keywords]
+            rest = ((self._rest, value) for value in arguments[len(self._rows) :])
+            found = [*found, *rest, *zip(owners, keywords.values(), strict=True)]
+        for owner, value in found:
             check = self._checks.get(owner)
             if check is not None and not check(value):
-                return self._explained(str(owner), value)
+                given, wanted = described(shape(value)), described(self._domains[owner])
+                if given == wanted or wanted.startswith("Literal"):
+                    given = write(value) or given
+                elif given != "None":
+                    given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
+                return f"{owner} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
         return ""
-
-    def _explained(self, name: str, value: Any) -> str:
-        given, wanted = (
-            described(each)[:_MAX_SHOWN] for each in (shape(value), self._domains[name])
-        )
-        if given == wanted or wanted.startswith("Literal"):
-            given = (write(value) or given)[:_MAX_SHOWN]
-            return f"{name} is {given}, not {wanted}"
-        article = "" if given == "None" else "an " if given[0] in "aeiou" else "a "
-        return f"{name} is {article}{given}, not {wanted}"
 
 
 def same_text(value: Any) -> str:

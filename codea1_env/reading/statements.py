@@ -17,7 +17,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
-from .bindings import PURE, Bindings, forget_object
+from .bindings import PURE, Bindings
 from .functions import (
     are_skipped,
     arguments_of,
@@ -32,14 +32,7 @@ from .functions import (
     rows_of,
 )
 from .methods import said_by
-from .predictions import (
-    ENTRY_POINT,
-    MODULE,
-    Helper,
-    Names,
-    Prediction,
-    UnreadableError,
-)
+from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
 
 MAX_DROPPED = 256
 _MAX_NAME = 80
@@ -51,7 +44,10 @@ _RAISES = frozenset({
     "raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "warns", "assertWarns", "deprecated_call",
     "assert_raises", "suppress",
 })  # fmt: skip
+_RAISING = "says that a call raises"
 _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
+
+Say = Callable[[Any, Names], Iterable[Prediction]]
 
 
 class Bounds(NamedTuple):
@@ -92,9 +88,8 @@ class Statements(Bindings):
         bounds: Bounds = ANSWER,
         strict: bool = False,
     ) -> None:
-        super().__init__(
-            entry_point, LiteralMeter(bounds.items, work=bounds.work, loops=True), strict
-        )
+        meter = LiteralMeter(bounds.items, work=bounds.work, loops=True)
+        super().__init__(entry_point, meter, strict)
         self._bounds = bounds
         self._entry_point = self._conditions.entry_point
         self._owner = self._conditions.owner
@@ -107,7 +102,6 @@ class Statements(Bindings):
         self._outer: list[ast.expr] = []  # tables above the class that is followed
         self._names: Names = {}
         self._text = ""
-        self._lines: list[str] = []
         self._reported: set[int] = set()
         self._helpers: dict[int, tuple[Helper, Names]] = {}  # those that were not called yet
         self._depth = 0
@@ -118,7 +112,7 @@ class Statements(Bindings):
         Raises:
             Enough, NotLiteralError: A bound is reached.
         """
-        self._text, self._lines, self._reported = text, [], set()
+        self._text, self._reported = text, set()
         if not are_skipped(marks_of(body), self._names, self._meter):
             self._body(body, self._names)
 
@@ -129,7 +123,7 @@ class Statements(Bindings):
             Enough, NotLiteralError: A bound is reached.
         """
         for helper, names in list(self._helpers.values()):
-            self._text, self._lines = helper.text, []
+            self._text = helper.text
             self._enter(helper.node, names)
 
     def _body(self, body: list[ast.stmt], names: Names) -> bool:
@@ -138,13 +132,12 @@ class Statements(Bindings):
             self._steps += 1
             if self._steps > self._bounds.steps:
                 raise Enough(f"more than {self._bounds.steps} statements")
-            self._meter.work(
-                1 + sum([len(part) for part in vars(node).values() if type(part) is list])
-            )
             if type(node) is ast.Assert:
-                say = functools.partial(self._conditions.predictions, node.test, names)
-                self._assertion(node, node.test, names, say)
+                self._meter.work(1)
+                self._assertion(node, node.test, names, self._conditions.predictions)
                 continue
+            parts = vars(node).values()
+            self._meter.work(1 + sum([len(part) for part in parts if type(part) is list]))
             if ends(node):
                 return True
             follow = _FOLLOW.get(type(node))
@@ -154,18 +147,13 @@ class Statements(Bindings):
 
     # Conditions
 
-    def _assertion(
-        self, node: ast.stmt, part: ast.expr, names: Names, say: Callable[[], Iterable[Prediction]]
-    ) -> None:
+    def _assertion(self, node: ast.stmt, part: ast.expr, names: Names, say: Say) -> None:
         try:
-            found = list(say())
+            found = list(say(part, names))
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, node if self._strict else part, names, str(error))
             self._forget(part, names)  # one that was read calls nothing that changes a value
             return
-        self._report(node, found)
-
-    def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
             self._told += 1
             self._tests += 1
@@ -185,9 +173,7 @@ class Statements(Bindings):
         """Drop a statement, once however often it runs."""
         if id(node) not in self._reported:
             self._reported.add(id(node))
-            if not self._lines:
-                self._lines = self._text.split("\n")
-            lines = self._lines[node.lineno - 1 : node.end_lineno]
+            lines = _lines_of(self._text)[node.lineno - 1 : node.end_lineno]
             self._drop("unreadable", reason, "\n".join(lines)[:1000], True)
 
     # Statements
@@ -197,17 +183,18 @@ class Statements(Bindings):
         if type(call) is not ast.Call:
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        helper = names.get(self._key(call.func))
+        helper = names.get(self._conditions.key(call.func))
         if type(helper) is Helper:
             self._called_helper(call, helper, names)
             return
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
         if plain.startswith("assert") or plain == "eq":
-            say = functools.partial(said_by, self._conditions, call, plain, names)
-            self._assertion(node, call, names, say)
+            self._assertion(
+                node, call, names, lambda *given: said_by(self._conditions, plain, *given)
+            )
         elif name in _RAISES:
-            self._unreadable(node, call, names, "says that a call raises")
+            self._unreadable(node, call, names, _RAISING)
         else:
             self._forget(call, names)
 
@@ -215,8 +202,8 @@ class Statements(Bindings):
         if not self._conditions.mentions(node, names):
             self._forget(node, names)
             return
+        inside = {type(each) for each in self._conditions.walk(node)}
         try:
-            inside = {type(each) for each in self._conditions.walk(node)}
             if not inside.isdisjoint((ast.Break, ast.Continue)):
                 raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
@@ -241,8 +228,7 @@ class Statements(Bindings):
             branch = node.body if read(node.test, names, self._meter) else node.orelse
         except NotLiteralError:
             if fails(node.body):
-                say = functools.partial(self._conditions.denials, node.test, names)
-                self._assertion(node, node.test, names, say)
+                self._assertion(node, node.test, names, self._conditions.denials)
                 return self._body(node.orelse, names)
             self._forget(node, names)
             self._unreadable(node, node, names, "under a condition that cannot be read")
@@ -253,16 +239,15 @@ class Statements(Bindings):
         for item in node.items:
             call = item.context_expr
             if type(call) is ast.Call and called_or_named(call) in _RAISES:
-                self._unreadable(node, node, names, "says that a call raises")
+                self._unreadable(node, node, names, _RAISING)
                 return False
             if item.optional_vars is not None:
                 self._forget(item.optional_vars, names)
         return self._body(node.body, names)
 
     def _try(self, node: Any, names: Names) -> None:
-        self._body(
-            node.body, names
-        )  # whoever catches what an assertion raises has said it all the same
+        # Whoever catches what an assertion raises has said it all the same.
+        self._body(node.body, names)
         for handler in node.handlers:
             self._forget(handler, names)
         self._body([*node.orelse, *node.finalbody], names)
@@ -284,33 +269,51 @@ class Statements(Bindings):
             elif alias.name not in PURE:
                 names[name] = UNKNOWN
 
+    def _other(self, node: ast.stmt, names: Names) -> None:
+        self._forget(node, names)
+        self._unreadable(node, node, names, "in a statement that cannot be read")
+
+    # Functions
+
     def _function(self, node: Any, names: Names) -> None:
         if node.name == self._entry_point and names is self._names:
             return  # the program is repeated: what it asserts is no test
         names[node.name] = UNKNOWN
         if node.name == self._entry_point:
             return
-        for decorator in node.decorator_list:
-            if called_or_named(decorator) == "fixture":
-                names[node.name] = self._returned(node, names)
-                self._fixtures.add(node.name)
-                return
+        if any(called_or_named(each) == "fixture" for each in node.decorator_list):
+            names[node.name] = self._returned(node, names)
+            self._fixtures.add(node.name)
+            return
         # As HumanEval writes its tests: `check` is called with the function.
         is_check = node.name == "check" and "candidate" in parameters_of(node)
-        is_about = self._conditions.mentions(node, names)
         if self._is_helper(node, names) and not is_check:
-            helper = names[node.name] = Helper(node, self._text, is_about)
-            if is_about:
-                self._helpers[id(node)] = helper, names
-        elif is_check or node.name in _SETUP or is_about:
+            self._keep_helper(node, names, node.name)
+        elif is_check or node.name in _SETUP or self._conditions.mentions(node, names):
             self._enter(node, names)
 
-    def _key(self, node: ast.expr) -> str:
-        """Return the name under which a name or a method is kept."""
-        if type(node) is ast.Attribute and type(node.value) is ast.Name:
-            self._meter.work((len(node.value.id) + len(node.attr)) // 100)
-            return f"{node.value.id}.{node.attr}"
-        return node.id if type(node) is ast.Name else ""
+    def _keep_helper(self, node: Any, names: Names, *keys: str) -> None:
+        """Keep a function until it is called."""
+        helper = Helper(node, self._text, self._conditions.mentions(node, names))
+        names.update(dict.fromkeys(keys, helper))
+        if helper.is_about:
+            self._helpers[id(node)] = helper, names
+
+    def _is_helper(self, node: Any, names: Names) -> bool:
+        """Whether a function is no test, but one that tests call with arguments."""
+        given = all(self._is_given(each, names) for each in parameters_of(node))
+        is_table = bool(node.decorator_list or (self._outer and node.name.startswith("test")))
+        return not (given or node.name in _SETUP or is_table)
+
+    def _is_given(self, name: str, names: Names) -> bool:
+        """Whether a parameter of a test stands for what a fixture of its name returns."""
+        return type(names.get(name)) in _FIXTURES or name in self._fixtures
+
+    def _returned(self, node: Any, names: Names) -> Any:
+        last = node.body[-1]
+        value = last.value if type(last) in (ast.Return, ast.Expr) else None
+        value = value.value if type(value) is ast.Yield else value
+        return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
         """Follow a function of the text as it is called."""
@@ -324,34 +327,25 @@ class Statements(Bindings):
         self._helpers.pop(id(helper.node), None)
         inner = {**names, **given}
         self._meter.work(self._size(names) + len(given))
-        before, self._text, self._lines = (self._text, self._lines), helper.text, []
+        before, self._text = self._text, helper.text
         self._depth += 1
         self._body(helper.node.body, inner)
         self._depth -= 1
-        self._text, self._lines = before
+        self._text = before
         for name, value in given.items():
             if inner[name] is not value:  # it may have been changed
-                forget_object(value, names)
-
-    def _is_given(self, name: str, names: Names) -> bool:
-        """Whether a parameter of a test stands for what a fixture of its name returns."""
-        return type(names.get(name)) in _FIXTURES or name in self._fixtures
-
-    def _returned(self, node: Any, names: Names) -> Any:
-        last = node.body[-1]
-        value = last.value if type(last) in (ast.Return, ast.Expr) else None
-        value = value.value if type(value) is ast.Yield else value
-        return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
+                self._forget_object(value, names)
 
     def _enter(self, node: Any, names: Names) -> None:
         """Follow a function, with each row of its tables."""
         if is_skipped(node, names, self._meter):
             return
         before = self._told
+        parameters = parameters_of(node)
         for row in rows_of(node, names, self._meter, self._outer):
-            self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
+            self._meter.work(len(row) + self._size(names) + len(parameters))
             inner = dict(names)
-            for name in parameters_of(node):
+            for name in parameters:
                 if name == "candidate" and node.name == "check":
                     inner[name] = ENTRY_POINT
                 elif not self._is_given(name, names):
@@ -368,12 +362,25 @@ class Statements(Bindings):
         if is_other or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
             return
+        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+        inner = self._in_class(node, methods, names)
+        left = (*_SETUP, self._entry_point)
+        tests = [each for each in methods if each.name not in left]
+        before, self._outer = self._outer, list(filter(is_table, node.decorator_list))
+        for method in tests:
+            if self._is_helper(method, inner):
+                self._keep_helper(method, inner, f"self.{method.name}", f"cls.{method.name}")
+        for method in tests:
+            if not self._is_helper(method, inner):
+                self._enter(method, inner)
+        self._outer = before
+
+    def _in_class(self, node: Any, methods: list[Any], names: Names) -> Names:
+        """Return what names stand for in a class, when it was set up."""
         self._meter.work(4 * self._size(names))
         inner = dict(names)
-        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
-        before = set(inner)
         self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
-        for name in set(inner) - before:
+        for name in inner.keys() - names.keys():
             self._meter.work(1 + len(name) // 100)
             for owner in ("self", node.name, "cls"):
                 inner[f"{owner}.{name}"] = inner[name]
@@ -383,30 +390,12 @@ class Statements(Bindings):
                 self._meter.work(self._size(inner))
                 for name in [each for each in inner if each.startswith("cls.")]:
                     inner.setdefault(f"self.{name[4:]}", inner[name])
-        tests = [
-            each for each in methods if each.name not in _SETUP and each.name != self._entry_point
-        ]
-        before_class, self._outer = self._outer, list(filter(is_table, node.decorator_list))
-        for method in tests:
-            if self._is_helper(method, inner):
-                helper = Helper(method, self._text, self._conditions.mentions(method, inner))
-                inner.update(dict.fromkeys((f"self.{method.name}", f"cls.{method.name}"), helper))
-                if helper.is_about:
-                    self._helpers[id(method)] = helper, inner
-        for method in tests:
-            if not self._is_helper(method, inner):
-                self._enter(method, inner)
-        self._outer = before_class
+        return inner
 
-    def _is_helper(self, node: Any, names: Names) -> bool:
-        """Whether a function is no test, but one that tests call with arguments."""
-        given = all(self._is_given(each, names) for each in parameters_of(node))
-        is_table = bool(node.decorator_list or (self._outer and node.name.startswith("test")))
-        return not (given or node.name in _SETUP or is_table)
 
-    def _other(self, node: ast.stmt, names: Names) -> None:
-        self._forget(node, names)
-        self._unreadable(node, node, names, "in a statement that cannot be read")
+@functools.lru_cache(maxsize=4)
+def _lines_of(text: str) -> list[str]:
+    return text.split("\n")
 
 
 _FOLLOW: dict[type, Callable[[Statements, Any, Names], bool | None]] = {

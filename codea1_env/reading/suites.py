@@ -23,9 +23,9 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
-from .disguises import undisguised, without_commands
+from .disguises import listed_statements, undisguised, without_commands
 from .examples import asserted
-from .fences import answer_in, listed_statements, python_in, unfenced
+from .fences import answer_in, python_in, unfenced
 from .predictions import Prediction
 from .signatures import TOO_LONG, BindingError, Signature, signature_of
 from .statements import MAX_DROPPED, Enough, Statements
@@ -72,12 +72,12 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
 
 def _texts_in(body: list[ast.stmt]) -> list[str]:
-    """Return the texts of a list that is all there is, alone or as the one value of a dict."""
-    if len(body) != 1 or not isinstance(body[0], ast.Expr):
-        return []
-    value = body[0].value
-    if isinstance(value, ast.Dict) and len(value.values) == 1:
-        value = value.values[0]
+    """Return the texts of a list that is all there is, alone or in a dict."""
+    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if isinstance(value, ast.Dict):
+        keys = [each.value if isinstance(each, ast.Constant) else None for each in value.keys]
+        place = keys.index(_KEY) if _KEY in keys else 0
+        value = value.values[place] if len(keys) == 1 or _KEY in keys else None
     if not isinstance(value, ast.List):
         return []
     found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
@@ -85,11 +85,7 @@ def _texts_in(body: list[ast.stmt]) -> list[str]:
 
 
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
-    """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`.
-
-    Raises:
-        PARSE_ERRORS: It is no Python.
-    """
+    """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`."""
     error: BaseException = ValueError("no statement")
     whole: list[ast.stmt] = []
     try:
@@ -138,7 +134,6 @@ class _Suite:
         self._statements = Statements(entry_point, self._add, self._drop)
 
     def read(self, text: str) -> None:
-        """Find the tests of an answer."""
         try:
             self._answer(text)
             self._statements.finish()
@@ -256,24 +251,18 @@ class _Suite:
             self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
 
     def _add(self, found: Prediction) -> None:
-        """Make a test of a prediction.
-
-        Raises:
-            NotLiteralError: Something of it has no text, or too long a one.
-        """
+        """Make a test of a prediction."""
         reason = ""
+        arguments, keywords, _ = found.call
         try:
-            arguments, keywords, texts = self._signature.bound(
-                found.call.arguments, dict(found.call.keywords)
-            )
+            arguments, keywords, texts = self._signature.bound(arguments, {**keywords})
             if outside := self._signature.outside(arguments, keywords):
                 reason = f"outside the signature: {outside}"
         except BindingError as error:
-            arguments, keywords = found.call.arguments, found.call.keywords
             texts = [write(each) or "" for each in arguments]
             reason = f"the signature does not take these arguments: {error}"
         fault = "outside the signature" if reason else ""
-        texts += [f"{name}={write(value) or ''}" for name, value in keywords.items()]
+        texts += [f"{name}={write(each) or ''}" for name, each in keywords.items()]
         source = ", ".join(texts)
         value = write(found.value)
         if value is None or len(source) > MAX_SOURCE or "" in texts:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from codea1_env.game import Episode, PlayedRound
+from codea1_env.game import Episode
 from codea1_env.rendering.display import DisplayRow, clean, code_lines, dropped_rows, verdict_rows
 from codea1_env.responses import Program
+from codea1_env.rounds import PlayedRound
 from codea1_env.spaces import CODER, TESTER
 
 MAX_LINES: Final = 500

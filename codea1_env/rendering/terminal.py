@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from codea1_env.game import Episode, PlayedRound
+from codea1_env.game import Episode
 from codea1_env.judging.feedback import shorten
 from codea1_env.rendering.display import DisplayRow, clean, code_lines, dropped_rows, verdict_rows
 from codea1_env.rendering.page import html
 from codea1_env.responses import Program
+from codea1_env.rounds import PlayedRound
 from codea1_env.spaces import CODER, TESTER
 
 __all__ = ["ansi", "html", "show"]

@@ -21,11 +21,13 @@ Spec = dict[str, Any]
 _COLOURS = ("#3b82f6", "#e8710a", "#12a594", "#d6409f", "#8e6cef", "#a18a00", "#e5484d", "#6b7f99")
 """Told apart on light and on dark ground."""
 _HEIGHT = 220
+_BAND_RUNS = 5
+"""Runs from which on an interval is drawn; below, each run is a thin line."""
 _POINTS = 200
 """Points of a curve at most: beyond that, one point is the mean of several steps."""
 
 Point = dict[str, Any]
-"""step, value, and low and high where there are two runs or more."""
+"""step, value, and low and high where there are five runs or more."""
 
 
 class Chart(NamedTuple):
@@ -42,6 +44,8 @@ class _Measure(NamedTuple):
     note: str
     control: str = ""
     """A metric that could refute it; "start" for its own first value."""
+    share: bool = True
+    """Whether it lies between 0 and 1."""
 
 
 REWARDS = (
@@ -66,9 +70,9 @@ HELD_OUT = tuple(
     )
 )  # fmt: skip
 BOOK = (
-    _Measure("book/size", "Tests in the Mistake Book", "After each step."),
-    _Measure("book/added", "Tests that came", "In a step."),
-    _Measure("book/removed", "Tests that left the book", "In a step: programs pass them now, or the page was full."),
+    _Measure("book/size", "Tests in the Mistake Book", "After each step.", share=False),
+    _Measure("book/added", "Tests that came", "In a step.", share=False),
+    _Measure("book/removed", "Tests that left the book", "In a step: programs pass them now, or the page was full.", share=False),
     _Measure("book/pass_rate", "Replayed tests that passed", "Share of them."),
     _Measure("book/share_of_breaks", "Breaking tests from the book", "Share of all distinct tests that broke a program."),
     _Measure(
@@ -83,8 +87,9 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
     for each in wanted:
         rows: list[Point] = []
         for group in groups:
-            points = curve(group, each.metric)
+            points = curve(group, each.metric, share=each.share)
             rows += [{**point, "group": group.name, "line": "measured"} for point in points]
+            rows += _single_runs(group, each.metric)
             if each.control == "start":
                 dashed = [{"step": p["step"], "value": points[0]["value"]} for p in points]
             else:
@@ -94,25 +99,48 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
             yield Chart(each.title, each.note, _lines(rows, [group.name for group in groups]))
 
 
-def curve(group: RunGroup, metric: str) -> list[Point]:
+def curve(group: RunGroup, metric: str, *, share: bool = False) -> list[Point]:
     """Return the curve of a metric; empty where no run has it.
 
-    The interval is a 95% interval over runs, by Student's t. It says nothing of other problems.
+    The interval, from five runs on, is a 95% interval over runs, by Student's t. It says nothing of other problems.
+
+    Args:
+        group: Runs that differ by their seed.
+        metric: What is drawn.
+        share: Whether it lies between 0 and 1, as its interval then does.
     """
-    width = bin_width(group.runs)
-    binned = [
-        bin_means(((row["step"], row[metric]) for row in run.metrics if metric in row), width)
-        for run in group.runs
-    ]
+    binned = _binned(group, metric)
     points = []
     for step in sorted(set().union(*binned)):
         values = [each[step] for each in binned if step in each]
         point: Point = {"step": step, "value": sum(values) / len(values)}
-        if len(values) > 1:
+        if len(values) >= _BAND_RUNS:
             found = mean_over_runs(values)
-            point |= {"low": found.low, "high": found.high}
+            point |= {
+                "low": max(0.0, found.low) if share else found.low,
+                "high": min(1.0, found.high) if share else found.high,
+            }
         points.append(point)
     return points
+
+
+def _binned(group: RunGroup, metric: str) -> list[dict[int, float]]:
+    width = bin_width(group.runs)
+    return [
+        bin_means(((row["step"], row[metric]) for row in run.metrics if metric in row), width)
+        for run in group.runs
+    ]
+
+
+def _single_runs(group: RunGroup, metric: str) -> list[Point]:
+    """Return the curve of each run where there are some, but too few for an interval."""
+    if not 1 < len(group.runs) < _BAND_RUNS:
+        return []
+    return [
+        {"step": step, "value": value, "group": group.name, "line": "run", "seed": run.config.seed}
+        for run, means in zip(group.runs, _binned(group, metric), strict=True)
+        for step, value in means.items()
+    ]
 
 
 def bin_width(runs: Sequence[LoggedRun]) -> int:
@@ -221,8 +249,10 @@ def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
         x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
         color=alt.Color("group:N", scale=_scale(groups), legend=legend, title=None),
     )
-    line = base.mark_line(strokeWidth=1.8).encode(
-        y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True)),
+    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    line = base.transform_filter("datum.line != 'run'").mark_line(strokeWidth=1.8)
+    line = line.encode(
+        y=value,
         strokeDash=alt.StrokeDash(
             "line:N",
             scale=alt.Scale(domain=["measured", "control"], range=[[1, 0], [5, 4]]),
@@ -230,10 +260,16 @@ def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
         ),
         tooltip=["group:N", "line:N", "step:Q", *_numbers("value", "low", "high")],
     )
+    layers = line
+    if any(row["line"] == "run" for row in rows):
+        single = base.transform_filter("datum.line == 'run'")
+        single = single.mark_line(strokeWidth=0.8, opacity=0.5)
+        tips = ["group:N", "seed:N", "step:Q", *_numbers("value")]
+        layers = single.encode(y=value, detail="seed:N", tooltip=tips) + layers
     if not any("low" in row for row in rows):
-        return _spec(line)
+        return _spec(layers)
     band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2, line=False)
-    return _spec(band.encode(y="low:Q", y2="high:Q", detail="line:N") + line)
+    return _spec(band.encode(y="low:Q", y2="high:Q", detail="line:N") + layers)
 
 
 def _areas(rows: Sequence[Point], names: Sequence[str]) -> Spec:

@@ -17,7 +17,7 @@ from codea1_env.report.charts import Chart
 from codea1_env.report.episode_log import EpisodeLog, scan
 from codea1_env.report.episodes import EpisodeSample, embedded, sample
 from codea1_env.report.folders import Findings
-from codea1_env.report.runs import RunGroup, grouped
+from codea1_env.report.runs import RunGroup, by_difference, grouped
 from codea1_env.report.tables import Sheet
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
@@ -45,7 +45,7 @@ def check_extras() -> None:
 
 def document(found: Findings) -> str:
     """Return the page as HTML."""
-    groups = grouped(found.runs)
+    groups = by_difference(grouped(found.runs))
     logs = [scan(run) for group in groups for run in group.runs]
     episodes = sample(logs)
     of_runs = [  # one that has only begun has nothing to show in most tables
@@ -59,7 +59,11 @@ def document(found: Findings) -> str:
 
 def _of_results(found: Findings) -> list[Section]:
     sorts = "A click on a heading sorts."
-    boards = [tables.leaderboard_sheet(each) for each in found.benchmarks]
+    boards = [
+        sheet
+        for each in found.benchmarks
+        for sheet in (tables.leaderboard_sheet(each), tables.standing_sheet(each))
+    ]
     evaluations = list(tables.evaluation_sheets(found.evaluations))
     maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]
     return [

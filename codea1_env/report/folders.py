@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
-from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates
+from codea1_env.baselines.bench.suite import BenchConfig, Entry
+from codea1_env.baselines.bench.sweep import read_rates
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
     REPORT,
@@ -123,8 +124,7 @@ def _benchmark(path: Path, name: str) -> Benchmark:
         config = BenchConfig(**{**content["settings"], **lists})
         # Their files are found by their names alone: no class of a user is loaded.
         entries = [Entry(entry, "baseline") for entry in config.algorithms]
-        # With which rates they ran is no matter here.
-        jobs = jobs_of(config, entries, path, {each.name: Rates() for each in entries})
+        jobs = jobs_of(config, entries, path, read_rates(path, config, entries))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReportError(
             f"Expect {path / 'bench.json'} to hold the settings of a benchmark, actually: {error}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ NO_INFLUENCE = (
 
 
 _LARGEST = 1e100
+_LONGEST_LABEL = 60
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,19 @@ def differing_settings(groups: Sequence[RunGroup]) -> dict[str, list[str]]:
         for name in values[0]
         if len({repr(each[name]) for each in values}) > 1
     }
+
+
+def by_difference(groups: Sequence[RunGroup]) -> list[RunGroup]:
+    """Name groups by what differs, as `use_book=False`; by their folders where that is long, or not enough."""
+    settings = differing_settings(groups) if groups else {}
+    labels = [
+        ", ".join(f"{name}={values[i]}" for name, values in settings.items())
+        for i in range(len(groups))
+    ]
+    told_apart = len(set(labels)) == len(groups) > 1
+    if not told_apart or max(map(len, labels)) > _LONGEST_LABEL:
+        return list(groups)
+    return [replace(group, name=label) for group, label in zip(groups, labels, strict=True)]
 
 
 def is_number(value: Any) -> bool:

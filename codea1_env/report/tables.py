@@ -14,6 +14,7 @@ import numpy as np
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
+from codea1_env.baselines.bench.standing import GOAL, SKILLS, standing_cells, standings
 from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
@@ -233,6 +234,29 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         headings += [measure, f"less {shown}"]
     headings += ["only book", "past", "forgotten", "runs", "command"]
     return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)
+
+
+def standing_sheet(benchmark: Benchmark) -> Sheet:
+    """Return ranks with ties, and how soon each entry got where it is."""
+    table = Table(benchmark.results)
+    names = short_names(table.entries)
+    found = {measure: standings(table, measure) for measure in SKILLS}
+    rows = []
+    for name in dict.fromkeys(each.entry for group in found.values() for each in group):
+        row = [text_cell(names[name])]
+        for group in found.values():
+            one = next((each for each in group if each.entry == name), None)
+            rank, area, steps = standing_cells(one)
+            row += [Cell(rank, -sum(one.rank) if one else None), text_cell(area), text_cell(steps)]
+        rows.append(row)
+    note = (
+        "A rank as 1-3 is a tie: differences paired by seed have intervals with 0 in them. Area: mean of the measure over the "
+        f"steps. Steps: median over runs until it was {GOAL:g}; a dash: less than half of them were there."
+    )
+    headings = ["entry"]
+    for skill in SKILLS.values():
+        headings += [f"{skill}: rank", "area", "steps"]
+    return Sheet(f"Ranks: {benchmark.name}", note, headings, rows)
 
 
 def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -268,9 +268,10 @@ class _Part:
                 if not load.passed:
                     return load, None
             else:
-                self._keep(frame, spent)
-            while child.frames and len(self.replies) < count:
-                self._keep(child.frames.popleft(), 0.0)
+                self._keep([frame], spent)
+            if child.frames:  # no more than there are calls
+                self._keep(child.frames, 0.0)
+                child.frames.clear()
             # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
             if len(self.replies) < count and watch.is_idle(
                 _MOST_IDLE * limits.call_wall_time, queued
@@ -278,16 +279,21 @@ class _Part:
                 return load, Stop.WALL
         return load, None
 
-    def _keep(self, frame: bytes, spent: float) -> None:
-        if self._failed:
-            return
-        if self.judge is not None:
-            reply: bytes | TestResult = self.judge(self.first + len(self.replies), frame)
-        else:
-            self._held += len(frame)
-            reply = frame if self._held <= _MOST_HELD else _TOO_MUCH
-        self._add(reply, spent)
-        self._failed = self.stop and isinstance(reply, TestResult) and not reply.passed
+    def _keep(self, frames: Iterable[bytes], spent: float) -> None:
+        """Take in replies that came together; the first has all the time."""
+        for frame in frames:
+            if self._failed:
+                return
+            if self.judge is not None:
+                reply: bytes | TestResult = self.judge(self.first + len(self.replies), frame)
+                self._failed = self.stop and isinstance(reply, TestResult) and not reply.passed
+            else:
+                self._held += len(frame)
+                reply = frame if self._held <= _MOST_HELD else _TOO_MUCH
+                self._failed = self.stop and reply is _TOO_MUCH
+            self.replies.append(reply)
+            self.times.append(spent)
+            spent = 0.0
 
     def _add(self, reply: bytes | TestResult, spent: float) -> None:
         self.replies.append(reply)

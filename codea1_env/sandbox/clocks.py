@@ -72,10 +72,18 @@ def queue_time_of(pid: int) -> float:
 
 def _queue_time_of(thread: str) -> float:
     try:
-        with open(f"/proc/{thread}/schedstat") as file:
-            return int(file.read().split()[1]) / 1e9
+        return int(_read(f"/proc/{thread}/schedstat").split()[1]) / 1e9
     except (OSError, IndexError, ValueError):  # gone, or the kernel does not tell
         return 0.0
+
+
+def _read(path: str) -> bytes:
+    """Read a short file; with fewer system calls than a file object makes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
 
 
 def _threads_of(pid: int) -> Iterator[str]:

@@ -145,12 +145,13 @@ class Supervised:
         if self._received:
             self._received += data
             received = self._received
-        start, ready = 0, len(received) - frames.PREFIX.size
+        start, prefix = 0, frames.PREFIX.size
         # An error message may come on top of the value itself.
         longest = self.limits.result + 65536
-        while start <= ready:
+        while start + prefix <= len(received):
             (size,) = frames.PREFIX.unpack_from(received, start)
-            end = start + frames.PREFIX.size + size
+            begin = start + prefix
+            end = begin + size
             if not self.ready and not size:  # frames.READY
                 self.ready = True
                 start = end
@@ -163,7 +164,7 @@ class Supervised:
             if end > len(received):
                 break
             self.frames_left -= 1
-            self.frames.append(bytes(received[start + frames.PREFIX.size : end]))
+            self.frames.append(bytes(received[begin:end]))
             start = end
         if received is self._received:
             del self._received[:start]
@@ -240,7 +241,7 @@ class Supervised:
 
     def close_job(self) -> None:
         """Tell the child that nothing more will come."""
-        if self.job in self._open and not self._unsent:
+        if self.job in self._open and not self._unsent and self.stop is None:
             self.send(frames.END)
         self._unsent.clear()
         self._close(self.job)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 APPLICATION_ID = 0x43414231  # "CAB1": tells a Mistake Book from any other SQLite file
 _SCHEMA = """
@@ -180,3 +180,34 @@ def _write_pages(connection: sqlite3.Connection, pages: Iterable[tuple[str, Page
         for problem, page in pages:
             write_page(connection, problem, page)
         connection.execute("COMMIT")
+
+
+def rows_of(page: Page) -> list[list[Any]]:
+    """Return a page as plain data: test, frequency and, where it is not 0, the third number."""
+    return [
+        [test, *entry] if entry.stuck else [test, entry.frequency] for test, entry in page.items()
+    ]
+
+
+def checked_page(task: object, rows: Iterable[Sequence[Any]]) -> Page:
+    """Return the page that `rows_of` made plain data of.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    page: Page = {}
+    valid = isinstance(task, str)
+    try:
+        for test, *numbers in rows:
+            valid &= isinstance(test, str) and all(type(number) is int for number in numbers)
+            valid &= test not in page
+            page[test] = PageEntry(*numbers)
+            valid &= page[test].frequency > 0 and page[test].stuck >= 0
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"Expect problem {task!r:.100} to have a list of different [test, positive frequency] or "
+            f"[test, frequency, stuck], actually: {rows!r:.100}"
+        )
+    return page

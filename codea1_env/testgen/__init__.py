@@ -1,23 +1,24 @@
-"""Suites of tests to keep: right on the program, few, and as strong as all that were written.
+"""Tests to keep for code of one's own, and what a branch does differently.
 
-For the problems of a set (`problem_suites`), and for a function or class of a user's own file (`function`).
+`search` finds tests of a function or class, `write` writes them as a pytest file, `against` compares with an earlier
+version. `problem_suites` writes suites for the problems of a set.
 """
 
-from codea1_env.mutation.kills import Kills, find_kills
-from codea1_env.testgen.choosing import reduce_suite
-from codea1_env.testgen.function import FunctionSuite, write_function_suite
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.target import Target, read_target
-from codea1_env.testgen.written_file import pytest_file
+from codea1_env.testgen.modules import Module, TargetError, find_module, modules_in
+from codea1_env.testgen.reduce import reduce_suite
+from codea1_env.testgen.search import Suite, write_suite
+from codea1_env.testgen.target import OpenModule, Target
+from codea1_env.testgen.write import pytest_file
 
 __all__ = [
-    "FunctionSuite",
-    "Kills",
+    "Module",
+    "OpenModule",
+    "Suite",
     "Target",
     "TargetError",
-    "find_kills",
+    "find_module",
+    "modules_in",
     "pytest_file",
-    "read_target",
     "reduce_suite",
-    "write_function_suite",
+    "write_suite",
 ]

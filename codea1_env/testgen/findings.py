@@ -1,323 +1,182 @@
-"""What a program does that nobody seems to have wanted: for its author to decide."""
+"""Findings: an example that the program contradicts, a call that never ends, a difference to an earlier version."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from codea1_env.sandbox import Limit, Outcome
-from codea1_env.testgen.observing import Seen
-from codea1_env.testgen.parameters import Kind
-from codea1_env.testgen.target import Parameter, Target
-from codea1_env.testgen.texts import GeneratedTest, Shape, Trial, literal, observed_test, trial_text
+from codea1_env.oracle import gather
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.testgen import examples
+from codea1_env.testgen.observe import Seen
+from codea1_env.testgen.target import Target, beside
+from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_of, step_text
 
-Evidence = Literal[
-    "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state", "default"
-]  # fmt: skip
-"""What a finding rests on; see docs/testgen.md."""
-DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property", "tester"})
-"""Of these most are no mistakes: they are questions unless somebody asks for all findings."""
-Sort = tuple[Any, ...]
-_NEVER_MEANT = (
-    "IndexError", "ZeroDivisionError", "UnboundLocalError", "NameError", "SystemError", "RecursionError",
-)  # fmt: skip
-"""Nobody lets these be raised on purpose without saying so, as people do with ValueError, KeyError and TypeError."""
-_MAX_SHOWN = 200
-_WRONG_KIND = ("TypeError", "AttributeError")
-_SURROUNDINGS = (
-    "OSError", "FileNotFoundError", "FileExistsError", "PermissionError", "IsADirectoryError",
-    "NotADirectoryError", "BlockingIOError", "ConnectionError", "ConnectionRefusedError", "URLError",
-    "gaierror", "EOFError", "ModuleNotFoundError", "ImportError",
-)  # fmt: skip
-"""Exceptions that say that the sandbox has no files, no network and no standard input."""
-_ENDINGS = {
-    Outcome.TIMEOUT: "does not end in time",
-    Outcome.MEMORY: "needs more memory than there is",
-    Outcome.OUTPUT_LIMIT: "returns more than the sandbox passes on",
-    Outcome.EXITED: "ends the process",
-    Outcome.SIGNALLED: "crashes the interpreter",
-}
-_KINDS: dict[Outcome, Evidence] = {Outcome.SIGNALLED: "crash", Outcome.EXITED: "exception"}
-"""Nobody ends the process by accident: programs that read their arguments do it."""
+_LIMITS = Limits(call_cpu_time=3, call_wall_time=15, calls_per_test=1)
+_MOST = 160
+"""Characters of a value that are shown."""
+_APPENDED = """
+def _codea1_contradiction(text):
+    return _codea1_examples["contradiction"](text, globals())
+"""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a function does, and what was expected of it."""
+    """What the author of a function should look at."""
 
-    source: str
-    """What was called."""
-    did: str
-    """What came of it."""
-    expected: str
-    """Who expects what else, or why it is surprising."""
-    kind: Evidence = "tester"
-    before: str = ""
-    """Statements that must run first."""
-    test: GeneratedTest | None = None
-    """What the file asks: a test that holds if those are right who expect something else; or, where only the author
-    can know, if what the function does is right."""
+    target: str
+    """MODULE::NAME."""
+    path: str
+    line: int
+    kind: Literal["example", "endless", "difference"]
+    message: str
+    command: str
+    """Shows it in a shell, outside the sandbox."""
 
-    def __str__(self) -> str:
-        return f"{self.source} {self.did}; {self.expected}"
+    def as_data(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return asdict(self)
 
 
-def what_it_did(seen: Seen) -> str:
-    """Return the end of a trial in words.
-
-    Example:
-        >>> what_it_did(Seen(Outcome.PASS, "", {"results": [("raises", ("KeyError", "'a'"))]}))
-        "raises KeyError: 'a'"
-    """
-    if seen.outcome is not Outcome.PASS:
-        return _ENDINGS.get(seen.outcome, f"fails: {seen.message}")
-    form, content = seen.last
-    if form in ("raises", "breaks"):
-        name, message = content
-        return short(f"raises {name}: {message}" if message else f"raises {name}")
-    if form in ("repr", "type"):
-        return short(f"returns {content}")
-    return short(f"returns {literal(content)}")
-
-
-def is_wrong_kind(seen: Seen) -> bool:
-    """Whether an error says that the arguments were of a kind which the function does not take."""
-    return any(name in _WRONG_KIND for _, name, _ in seen.errors)
-
-
-def is_about_surroundings(seen: Seen) -> bool:
-    """Whether a program asked for what the sandbox has not: files, the network, standard input."""
-    return any(name in _SURROUNDINGS for _, name, _ in seen.errors)
-
-
-@dataclass(frozen=True)
-class Accident:
-    """Which result of a trial looks like an accident."""
-
-    number: int
-    """Of the step."""
-    kind: Evidence
-    why: str
-
-
-def accident(
-    seen: Seen, on_purpose: Iterable[str], returns: Kind, *, certain: bool
-) -> Accident | None:
-    """Whether a result of a trial looks like an accident.
+def finding(target: Target, kind: Literal["example", "endless", "difference"], message: str, code: str) -> Finding:  # fmt: skip
+    """Return a finding.
 
     Args:
-        seen: What came of it.
-        on_purpose: Exceptions that the program raises itself, or that its documentation names.
-        returns: What is annotated.
-        certain: The arguments are of the annotated kinds, so that no error can be blamed on them.
+        target: The function or class.
+        kind: What was found.
+        message: The same in a sentence.
+        code: Python code that shows it.
     """
-    kind: Evidence
-    nowhere = "neither its code nor its docstring says that it should"
-    named = set(on_purpose)
-    if seen.outcome in _ENDINGS:
-        if seen.outcome is Outcome.EXITED and "SystemExit" in named:
-            return None
-        # What only waits may wait for something that it would get outside: it is a question.
-        kind = "exception" if seen.limit is Limit.WALL_TIME else _KINDS.get(seen.outcome, "endless")
-        return Accident(0, kind, nowhere)
-    if seen.outcome is not Outcome.PASS:  # nobody knows what came of it
-        return None
-    for number, name, _ in seen.errors:
-        if name not in named and (certain or name not in _WRONG_KIND):
-            kind = "crash" if certain and name in _NEVER_MEANT else "exception"
-            return Accident(number, kind, nowhere)
-    form, content = seen.last
-    if form == "value" and not is_of_kind(content, returns):
-        return Accident(0, "annotation", f"it is annotated to return {kind_text(returns)}")
+    path = os.path.relpath(target.module.path)
+    line = target.definition.lines[0]
+    return Finding(
+        target.label, path, line, kind, message, command(target, code, kind == "endless")
+    )
+
+
+def command(target: Target, code: str, limited: bool = False) -> str:
+    """Return a shell command that runs code."""
+    root = os.path.relpath(target.module.root)
+    path = "" if root == "." or target.module.installed else f"PYTHONPATH={shlex.quote(root)} "
+    return f"{path}{'timeout 10 ' if limited else ''}python -c {shlex.quote(code)}"
+
+
+def contradicted_example(target: Target, sandbox: Sandbox) -> Finding | None:
+    """Run the docstring's own examples; what differs between two processes is no finding.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    docs = [each for each in target.docs if ">>>" in each]
+    program = target.program + beside(examples) + _APPENDED
+    jobs = [
+        sandbox.submit_calls(
+            program, "_codea1_contradiction", [([each], {}) for each in docs],
+            limits=_LIMITS.with_room_for(len(docs)), hash_seed=seed,
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    for one, other in zip(*gather(jobs), strict=True):
+        row = one.value
+        if one.outcome is Outcome.PASS and row and row == other.value and set(row) == {"before", "source", "want", "got"}:  # fmt: skip
+            message = f"{short(row['source'])} gives {short(row['got'])}; the docstring says {short(row['want'])}"
+            code = [_imports(target, row["source"]), row["before"], _printed(row["source"])]
+            sign = "\n" if any("\n" in each for each in code) else "; "
+            return finding(target, "example", message, sign.join(filter(None, code)))
     return None
 
 
-def question(trial: Trial, seen: Seen, why: str, kind: Evidence, shape: Shape) -> Finding:
-    """Return the finding that asks whether what a trial gave is right; of one that did not end only the trial."""
-    source = trial_text(trial, shape)
-    if seen.outcome is Outcome.PASS:
-        test = observed_test(trial, {**seen.found, "attributes": {}}, shape)
-    else:
-        shown = source.replace("; ", "\n") if trial.steps else source
-        test = GeneratedTest(source, shown, "observed")
-    return Finding(source, what_it_did(seen), why, kind, test=test)
+def endless_call(target: Target, text: str) -> Finding:
+    """Return the finding that a call never ends."""
+    message = f"{short(text)} does not end in 5 s of processor time"
+    return finding(target, "endless", message, f"{_imports(target)}; {text}")
 
 
-def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
-    """One finding of each sort: the shortest of those that are no questions, if there are any.
-
-    Args:
-        findings: Each with what its sort is, see `sort_of`.
-    """
-    chosen: dict[Sort, Finding] = {}
-    ranked = sorted(
-        findings, key=lambda each: (each[0].kind in DOUBTFUL, len(each[0].source), each[0].source)
+def _printed(source: str) -> str:
+    statement = re.match(
+        r"(?:print|for|with|if|while|try|assert|import|from|del|raise)\b|[\w.\[\]'\"]+ *=[^=]",
+        source,
     )
-    for finding, sort in ranked:
-        chosen.setdefault(sort, finding)
-    return list(chosen.values())
+    return source if statement or "\n" in source else f"print(repr({source}))"
 
 
-def sort_of(seen: Seen, step: str) -> Sort:
-    """Return the sort of a finding: those that are probably the same mistake have the same one."""
-    for _, name, message in seen.errors[-1:]:
-        # Messages begin with what was wrong, and end with what is wrong with it; or the other way round.
-        words = re.sub(r"'[^']*'|\"[^\"]*\"|-?\d[\d.]*", "*", message).split()
-        return (step, name, " ".join(words[-3:]))
-    return (step, seen.outcome.value)
+def _imports(target: Target, text: str = "") -> str:
+    modules = [
+        f"import {each}"
+        for each in [*modules_of(text), *(["asyncio"] if target.asynchronous else [])]
+    ]
+    return "; ".join(
+        [*modules, f"from {target.offered or target.module.name} import {target.name}"]
+    )
 
 
-def is_of_kind(value: Any, kind: Kind) -> bool:
-    """Whether an annotation allows a value; where it says what this cannot know, it does.
-
-    Example:
-        >>> is_of_kind(None, ("int",)), is_of_kind(True, ("float",)), is_of_kind((1, ""), ("tuple", ("int",), ("str",)))
-        (False, True, True)
-        >>> is_of_kind([1, None], ("list", ("union", ("int",), ("none",)))), is_of_kind(None, ("other", "Config"))
-        (True, True)
-    """
-    name, inside = kind[0], kind[1:]
-    if name == "union":
-        return any(is_of_kind(value, each) for each in inside)
-    if name == "literal":
-        return value in inside
-    if name == "tuple" and isinstance(value, tuple) and inside[1:] != (("...",),):
-        return len(inside) == len(value)
-    return isinstance(value, _ALLOWED.get(name, object))
-
-
-_ALLOWED: dict[str, tuple[type, ...]] = {
-    "none": (type(None),), "int": (int,), "float": (float, int), "complex": (complex, float, int), "str": (str,),
-    "bool": (bool,), "bytes": (bytes,), "tuple": (tuple,), "set": (set, frozenset), "frozenset": (frozenset,),
-    "dict": (dict,), "list": (list, tuple, str, bytes, set, frozenset, dict),
-}  # fmt: skip
-"""What annotations allow. Sequences and iterables are read as lists, so that a list says little."""
-
-
-def kind_text(kind: Kind) -> str:
-    """Return a kind in words.
-
-    Example:
-        >>> kind_text(("union", ("int",), ("none",)))
-        'int or None'
-    """
-    if kind[0] == "union":
-        return " or ".join(map(kind_text, kind[1:]))
-    if kind[0] == "literal":
-        return " or ".join(map(repr, kind[1:]))
-    return str(kind[0]).replace("none", "None")
+def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[str]:
+    """Return Python texts of one line that may show what a trial gives, the likely one first."""
+    shape = target.shape
+    made = call_text(target.name, trial.arguments, trial.keywords)
+    texts: list[list[str]] = []
+    if shape.is_class:
+        steps = [
+            _awaited(step_text(shape.object, step, statement=True), step[0] in shape.awaited)
+            for step in trial.steps
+        ]
+        start = [f"{shape.object} = {made}", *steps[:-1]]
+        if steps:
+            texts += [
+                [*start, each]
+                for each in _shown(
+                    _awaited(
+                        step_text(shape.object, trial.steps[-1]),
+                        trial.steps[-1][0] in shape.awaited,
+                    )
+                )
+            ]
+        for name in {**was.found.get("attributes", {}), **now.found.get("attributes", {})}:
+            value = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
+            texts.append([*start, *steps[-1:], f"print(repr({value}))"])
+        texts.append([f"print(repr({made}))"])
+    else:
+        call = _awaited(made, shape.asynchronous)
+        texts += [[each] for each in _shown(call)]
+        texts += _changed(trial, shape)
+    return ["; ".join([_imports(target, "; ".join(each)), *each]) for each in texts]
 
 
-def short(text: str) -> str:
-    """Return the text, cut where it is longer than anybody reads."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+def _awaited(text: str, awaited: bool) -> str:
+    return f"asyncio.run({text})" if awaited else text
 
 
-_SMALL, _SHORT = 100, 4
-_ORDINARY = (bool, type(None))
-"""Kinds of options with no odd values."""
-
-
-def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accident:
-    """Return the accident; a doubtful one if the arguments may be to blame.
-
-    An index that is out of range says little of a number that may be one, and where several arguments have to fit
-    together, such as a table and the number of its rows. What an optional argument does that somebody has set to
-    something odd, such as an empty alphabet, was asked for. An index out of range where the
-    docstring names no argument is mostly that of a helper, whose callers give no empty text. Some functions only take long with large arguments, and
-    some objects stand for what has no end.
-
-    Args:
-        found: What looks like an accident.
-        trial: The call, up to where it went wrong.
-        seen: What came of it.
-        target: What was called.
-    """
-    given = _given(trial.arguments, trial.keywords, target.parameters)
-    for name, passed, words in trial.steps[-1:]:
-        given += _given(passed, words, target.methods.get(name, ()))
-    values = [value for _, value in given if type(value) not in _ORDINARY]
-    blamed = any(_is_odd(*each) for each in given)
-    if found.kind == "endless":
-        blamed |= bool(trial.steps) or any(map(_is_large, values))
-    elif any(name == "IndexError" for _, name, _ in seen.errors):
-        known = {each.name for each, _ in given if each is not None}
-        documented = not known or known & set(re.findall(r"\w+", " ".join(target.docs)))
-        blamed |= len(values) > 1 or any(type(value) is int for value in values) or not documented
-    is_doubtful = blamed and found.kind in ("crash", "endless")
-    return replace(found, kind="exception") if is_doubtful else found
-
-
-def _given(
-    values: Sequence[Any], words: Mapping[str, Any], parameters: Sequence[Parameter]
-) -> list[tuple[Parameter | None, Any]]:
-    """Each argument with its parameter; None for one of ``*args``."""
-    places = [*(each for each in parameters if each.way == "place"), *[None] * len(values)]
-    named = {each.name: each for each in parameters}
+def _shown(source: str) -> list[str]:
     return [
-        *zip(places, values, strict=False),
-        *((named.get(word), value) for word, value in words.items()),
+        f"print(repr({source}))",
+        f"print(list(zip({source}, range(20))))",
+        f"print(type({source}))",
     ]
 
 
-def _is_large(value: Any) -> bool:
-    """Whether it may take long to do something with it: no number or text that anybody would call small."""
-    if isinstance(value, (int, float)):
-        return abs(value) > _SMALL
-    return hasattr(value, "__len__") and len(value) > _SHORT
+def _changed(trial: Trial, shape: Shape) -> list[list[str]]:
+    """Return lines that show what a call does to its arguments."""
+    found = []
+    for place, value in enumerate(trial.arguments):
+        arguments = [
+            literal(each) if number != place else "x" for number, each in enumerate(trial.arguments)
+        ]
+        words = [f"{key}={literal(each)}" for key, each in trial.keywords.items()]
+        found.append(
+            [
+                f"x = {literal(value)}",
+                f"{shape.name}({', '.join([*arguments, *words])})",
+                "print(x)",
+            ]
+        )
+    return found
 
 
-def _is_odd(parameter: Parameter | None, value: Any) -> bool:
-    """Whether an option has another value than its default, and none of two or three that everybody uses."""
-    return (
-        parameter is not None
-        and parameter.optional
-        and type(value) not in _ORDINARY
-        and [*parameter.default] != [value]
-        and not any(kind[0] == "literal" for kind in parameter.kinds)
-    )
-
-
-def one_line(finding: Finding, target: Target, folder: Path | None = None) -> str:
-    """Return a command that shows what a finding says. It runs the program as you, in no sandbox.
-
-    Args:
-        finding: What was found.
-        target: The function or class that it was found in.
-        folder: Where the command will run; None for the current one.
-    """
-    test = finding.test
-    names = [target.name, *(test.uses if test else ())]
-    imports = [f"import {each}" for each in (test.modules if test else ())]
-    imports += [f"from {module} import {', '.join(some)}" for module, some in target.imports(names)]
-    *steps, last = finding.source.split("; ") if target.is_class else [finding.source]
-    if target.asynchronous:
-        imports, last = ["import asyncio", *imports], f"asyncio.run({last})"
-    lines = [*imports, *finding.before.splitlines(), *steps]
-    # A statement that shows something, such as a loop that prints, is run as it is.
-    shown = f"print(repr({last}))" if _is_call(last) else last
-    simple = not any(line[:1].isspace() or line.rstrip().endswith(":") for line in lines)
-    text = ("; " if simple else "\n").join([*lines, shown])
-    away = os.path.relpath(target.home.root, folder or Path.cwd())
-    path = "" if away == "." or target.home.installed else f"PYTHONPATH={shlex.quote(away)} "
-    return f"{path}python -c {shlex.quote(text)}"
-
-
-def as_data(finding: Finding, target: Target) -> dict[str, Any]:
-    """Return a finding for a report."""
-    names = ("source", "did", "expected", "kind")
-    return {name: getattr(finding, name) for name in names} | {
-        "reproduction": one_line(finding, target)
-    }
-
-
-def _is_call(text: str) -> bool:
-    return (
-        not text.startswith(("print(", "for ", "with ", "if ", "while ", "try:"))
-        and "\n" not in text
-    )
+def short(text: str) -> str:
+    """Return a text in one line, cut where it is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST else f"{text[:_MOST]}..."

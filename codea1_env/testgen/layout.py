@@ -1,53 +1,120 @@
-"""Bodies of tests -> test functions: alike ones as one parametrised test, the others named after what they call.
-
-Runs inside `Sandbox.analyse`; standard library only. A test keeps its name, and its place, as long as it is there: a
-second file for a function that has changed a little differs only a little from the first.
-"""
+"""Observed tests -> test functions: alike calls as one table, the others named after what they call."""
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from codea1_env.testgen.texts import (
+    STATEMENTS,
+    ObservedTest,
+    Shape,
+    call_text,
+    is_rough,
+    literal,
+    snake_case,
+    step_text,
+)
 
 _ALIKE = 2
-"""As many are written as one."""
-_MAX_NAME = 40
-_MODULES = ("pytest", "asyncio", "datetime", "decimal", "fractions")
-_INSIDE = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)
-_TAKEN = ("expected", "pytest", "list", "repr", "type")
-"""Names that a test of a table uses."""
-_NAME = "\0"
-"""Where the name of a test comes when it is known; in no text of ours."""
+"""As many are written as a table."""
+_MAX_NAME = 24
 
 
-def snake_case(name: str) -> str:
-    """Return a name in the form that functions and variables have.
+def body_of(test: ObservedTest, shape: Shape) -> str:
+    """Return the body of a test function.
 
     Example:
-        >>> snake_case("LRUCacheOf2")
-        'lrucache_of2'
+        >>> from codea1_env.testgen.texts import Trial
+        >>> seen = {"made": True, "results": [("value", 3)], "after": {}, "attributes": {}}
+        >>> body_of(ObservedTest(Trial((1, 2)), seen), Shape("add", ("a", "b")))
+        'assert add(1, 2) == 3'
     """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    trial, found = test.trial, test.found
+    made = call_text(shape.name, trial.arguments, trial.keywords)
+    if not shape.is_class:
+        return "\n".join(_function_lines(test, shape))
+    if not found["made"]:
+        return _expected(made, found["results"][0])
+    lines = [f"{shape.object} = {made}"]
+    for step, result in zip(trial.steps, found["results"], strict=True):
+        source = step_text(shape.object, step, statement=True)
+        if step[0] in shape.awaited:
+            source = f"asyncio.run({source})"
+        if result[0] == "self":
+            lines.append(f"assert {source} is {shape.object}")
+        elif result == ("value", None) and step[0] in (*STATEMENTS, *shape.setting):
+            lines.append(source)
+        elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
+            lines.append(_expected(shape.object, result))
+        else:
+            lines.append(_expected(source, result))
+    for name, value in found["attributes"].items():
+        place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
+        lines.append(_expected(place, ("value", value)))
+    return "\n".join(lines)
 
 
-def laid_out(
-    tests: list[tuple[str, str, str]], function: str, snake: str, parameters: list[str], local: str
-) -> list[str]:
-    r"""Write test functions.
+def _function_lines(test: ObservedTest, shape: Shape) -> list[str]:
+    """Return the lines of a call; arguments that it changes get names."""
+    trial, after = test.trial, test.found["after"]
+    given = [*enumerate(trial.arguments), *trial.keywords.items()]
+    texts: dict[Any, str] = {place: literal(value) for place, value in given}
+    lines, names = [], dict[Any, str]()
+    for place in after:
+        wanted = place
+        if isinstance(place, int):  # the last one may stand for any number of values
+            wanted = (
+                shape.parameters[min(place, len(shape.parameters) - 1)] if shape.parameters else "x"
+            )
+        names[place] = name = shape.variable(wanted, names.values())
+        lines.append(f"{name} = {texts[place]}")
+        texts[place] = name
+    words = [text if isinstance(key, int) else f"{key}={text}" for key, text in texts.items()]
+    call = f"{shape.name}({', '.join(words)})"
+    lines.append(
+        _expected(f"asyncio.run({call})" if shape.asynchronous else call, test.found["results"][0])
+    )
+    return [*lines, *(_expected(names[place], ("value", value)) for place, value in after.items())]
 
-    Args:
-        tests: For each its body, a note for people ("" for none), and the reason why it is skipped ("" if it is not).
-        function: Name of what is tested.
-        snake: The same as a part of a name.
-        parameters: Names of its parameters by position.
-        local: A statement that every test function begins with; or nothing.
+
+def _expected(source: str, result: tuple[str, Any]) -> str:
+    """Return the statement that a source gives a result; see `codea1_env.testgen.driver`."""
+    form, content = result
+    match form:
+        case "raises":
+            return f"with pytest.raises({content[0]}):\n    {source}"
+        case "breaks":
+            return f"with pytest.raises({content[0]}):\n    list({source})"
+        case "type":
+            return f"assert type({source}).__name__ == {content!r}"
+        case "repr":
+            return f"assert repr({source}) == {content!r}"
+        case "items":
+            return _compared(f"list({source})", content)
+        case "first":
+            return _compared(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
+    return _compared(source, content)
+
+
+def _compared(source: str, value: Any) -> str:
+    text = literal(value)
+    if value is None or value is True or value is False:
+        return f"assert {source} is {text}"
+    return f"assert {source} == " + (f"pytest.approx({text})" if is_rough(value) else text)
+
+
+def laid_out(tests: Sequence[ObservedTest], shape: Shape) -> list[str]:
+    r"""Write test functions, those that return before those that raise.
 
     Example:
-        >>> tests = [("assert half(2) == 1", "", ""), ("assert half(-3) == -2", "", ""), ("assert half(1) is None", "", "")]
-        >>> print("\n\n\n".join(laid_out(tests, "half", "half", ["n"], "")))
+        >>> from codea1_env.testgen.texts import Trial
+        >>> seen = [{"made": True, "results": [("value", n)], "after": {}, "attributes": {}} for n in (1, -2)]
+        >>> tests = [ObservedTest(Trial((n,)), found) for n, found in zip((2, -3), seen)]
+        >>> print("\n".join(laid_out(tests, Shape("half", ("n",)))))
         @pytest.mark.parametrize(
             ("n", "expected"),
             [
@@ -57,76 +124,67 @@ def laid_out(
         )
         def test_half(n, expected):
             assert half(n) == expected
-        <BLANKLINE>
-        <BLANKLINE>
-        def test_half_1():
-            assert half(1) is None
     """
-    tables: dict[tuple[str, ...], list[list[str]]] = {}
-    alone: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
-    for number, (body, note, why) in enumerate(tests):
-        way = None if why or function == "pytest" else _way(body, function, parameters)
-        key: tuple[str, ...] = (str(number),)
-        if way is not None:
-            key, row = (note, *way[0]), way[1]
-            tables.setdefault(key, []).append(row)
-        alone.setdefault(key, []).append((body, note, why))
-    tables = {key: rows for key, rows in tables.items() if len(rows) >= _ALIKE}
-    parts = [_parametrised(key, rows, snake, local) for key, rows in tables.items()]
-    singles = [test for key, some in alone.items() if key not in tables for test in some]
-    # What is asked stands at the end.
-    singles.sort(key=lambda test: (bool(test[2]), not test[1], len(test[0]), test[0]))
-    parts += [_single(*test, function, snake, local) for test in singles]
+    tables: dict[tuple[str, ...], list[ObservedTest]] = {}
+    for number, test in enumerate(tests):
+        tables.setdefault(_likeness(test, shape) or (str(number),), []).append(test)
+    parts = [
+        _table(key, some, shape) if len(some) >= _ALIKE else _single(test, shape)
+        for key, some in tables.items()
+        for test in (some[:1] if len(some) >= _ALIKE else some)
+    ]
+    parts.sort(
+        key=lambda part: ("pytest.raises(" in part[1], "parametrize" not in part[1], len(part[1]))
+    )
     return list(_named(parts))
 
 
-def _way(
-    body: str, function: str, parameters: list[str]
-) -> tuple[tuple[str, ...], list[str]] | None:
-    """How a body calls the function, and with what; None if it is no single call in a simple statement."""
-    [statement, *more] = ast.parse(body).body
-    nodes = [*ast.walk(statement)]
-    calls = [
-        each for each in nodes if isinstance(each, ast.Call) and _named_so(each.func, function)
+def _likeness(test: ObservedTest, shape: Shape) -> tuple[str, ...]:
+    """Return what tests of one table have in common: how they compare, and the names of their arguments."""
+    names = [*shape.parameters[: len(test.trial.arguments)], *test.trial.keywords]
+    simple = names and len(names) == len(test.trial.arguments) + len(test.trial.keywords)
+    if shape.is_class or test.found["after"] or not simple:
+        return ()
+    form, content = test.found["results"][0]
+    what = content[0] if form in ("raises", "breaks") else ""
+    if form == "value":
+        what = (
+            "is"
+            if content is None or type(content) is bool
+            else "approx"
+            if is_rough(content)
+            else "=="
+        )
+    return (form, what, str(len(test.trial.arguments)), *names) if form != "first" else ()
+
+
+def _table(key: tuple[str, ...], tests: Sequence[ObservedTest], shape: Shape) -> tuple[str, str]:
+    form, what, number, *given = key
+    names = [shape.variable(name) for name in given]
+    words = [
+        *names[: int(number)],
+        *map("=".join, zip(given[int(number) :], names[int(number) :], strict=True)),
     ]
-    if more or "#" in body or len(calls) != 1 or any(isinstance(each, _INSIDE) for each in nodes):
-        return None
-    [call] = calls
-    places = [*parameters, *[""] * len(call.args)][: len(call.args)]
-    names = [*places, *(each.arg or "" for each in call.keywords)]
-    if not names or "" in names or len({*names}) < len(names):
-        return None
-    row = [ast.unparse(each) for each in [*call.args, *(word.value for word in call.keywords)]]
-    names = [f"{name}_" if name in (function, *_TAKEN) else name for name in names]
-    call.args = [ast.Name(name) for name in names[: len(call.args)]]
-    for word, name in zip(call.keywords, names[len(call.args) :], strict=True):
-        word.value = ast.Name(name)
-    match statement:
-        case ast.Assert(test=ast.Compare(ops=[how], comparators=[expected]) as test):
-            if call in ast.walk(expected):
-                return None
-            row.append(ast.unparse(expected))
-            test.comparators = [ast.Name("expected")]
-            names.append("expected")
-            what = "is" if isinstance(how, ast.Is) else ""
-        case ast.With(items=[ast.withitem(context_expr=ast.Call(args=[error]))]):
-            what = "raises_" + snake_case(ast.unparse(error))
-        case _:
-            return None
-    return (what, ast.unparse(statement), *names), row
-
-
-def _named_so(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _parametrised(
-    key: tuple[str, ...], rows: list[list[str]], snake: str, local: str
-) -> tuple[str, str]:
-    note, what, statement, *names = key
-    rows = sorted(rows, key=lambda row: (sum(map(len, row)), row))
+    call = f"{shape.name}({', '.join(words)})"
+    source = f"asyncio.run({call})" if shape.asynchronous else call
+    rows = [
+        [*map(literal, (*test.trial.arguments, *test.trial.keywords.values()))] for test in tests
+    ]
+    if form in ("raises", "breaks"):
+        statement, name = _expected(source, (form, (what, ""))), f"_raises_{snake_case(what)}"
+    else:
+        name = "_is" if what == "is" else ""
+        start = _expected(source, tests[0].found["results"][0])
+        how = " is " if what == "is" else " == "
+        statement = start[: start.index(how, start.index(source) + len(source))] + how
+        statement += "pytest.approx(expected)" if what == "approx" else "expected"
+        for row, test in zip(rows, tests, strict=True):
+            content = test.found["results"][0][1]
+            row.append(repr(content) if form in ("repr", "type") else literal(content))
+        names.append("expected")
+    rows.sort(key=lambda row: (sum(map(len, row)), row))
     one = len(names) == 1
-    shown = ", ".join(f'"{name}"' for name in names)
+    shown = ", ".join(f'"{each}"' for each in names)
     cells = [row[0] if one else f"({', '.join(row)})" for row in rows]
     lines = [
         "@pytest.mark.parametrize(",
@@ -135,78 +193,40 @@ def _parametrised(
         *(f"        {cell}," for cell in dict.fromkeys(cells)),
         "    ],",
         ")",
+        f"def NAME({', '.join(names)}):",
+        textwrap.indent(statement, "    "),
     ]
-    documented = "as_documented" if note else ""
-    name = "_".join(filter(None, ["test", snake, documented, what]))
-    head = f"def {_NAME}({', '.join(names)}):{_comment(note)}"
-    return name, "\n".join([*lines, head, local + textwrap.indent(statement, "    ")])
+    return f"test_{snake_case(shape.name)}{name}", "\n".join(lines)
 
 
-def _single(
-    body: str, note: str, why: str, function: str, snake: str, local: str
-) -> tuple[str, str]:
-    """One test function, named after the arguments of the first call, or the methods that are called."""
-    body = _on_lines_of_its_own(body)
-    tree = ast.parse(body)
-    words = [*_steps(tree, function)] or [snake]
-    name = "_".join(["test", snake, *words])[: _MAX_NAME + len(snake)].rstrip("_")
-    head = [f"@pytest.mark.skip(reason={why!r})"] if why else []
-    lines = [*head, f"def {_NAME}():{_comment(note)}", f"{local}{textwrap.indent(body, '    ')}"]
-    return name, "\n".join(lines)
+def _single(test: ObservedTest, shape: Shape) -> tuple[str, str]:
+    """Write one test function, named after the methods that it calls, or its arguments."""
+    snake = snake_case(shape.name)
+    words = [snake_case(name).strip("_") for name, _, _ in test.trial.steps] or [
+        *map(_words, test.trial.arguments),
+        *(f"{key}_{_words(value)}" for key, value in test.trial.keywords.items()),
+    ]
+    words = [word for word, _ in itertools.groupby(words)]
+    name = (
+        "_".join(["test", snake, *words]) if len("_".join(words)) <= _MAX_NAME else f"test_{snake}"
+    )
+    return name, f"def NAME():\n{textwrap.indent(body_of(test, shape), '    ')}"
 
 
-def _steps(tree: ast.Module, function: str) -> list[str]:
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
-    own = [node for node in nodes if isinstance(node, ast.Call) and _named_so(node.func, function)]
-    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
-    if methods := list(filter(None, map(_method, nodes))):
-        return [snake_case(each).strip("_") for each in methods]
-    given = [*own[0].args, *own[0].keywords] if own else []
-    return [_words(each) for each in given] or ["without_arguments"] * bool(own)
-
-
-def _method(node: ast.expr) -> str:
-    """Return what is done with an object that has a name; "" if that is not all."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
-            return "" if name in _MODULES else method
-        case ast.Call(func=ast.Name(id="str" | "repr" | "bool" | "next" | "reversed" as method), args=[ast.Name()]):  # fmt: skip
-            return method
-        case ast.Subscript(value=ast.Name()):
-            return "item"
-        case ast.Compare(ops=[ast.In()], comparators=[ast.Name()]):
-            return "contains"
-    return ""
-
-
-def _words(node: ast.AST) -> str:
+def _words(value: Any) -> str:
     """Return a short text for an argument."""
-    if isinstance(node, ast.keyword):
-        return f"{node.arg}_{_words(node.value)}"
-    text = ast.unparse(node)
-    if not re.search(r"[^][(){}'\"]", text.removeprefix("set").removeprefix("b")):
+    if value in ("", b"", [], (), {}, set()) and not isinstance(value, (bool, int, float)):
         return "empty"
-    text = re.sub(r"-(?=\d)", "minus_", text).replace(".", "_")
+    text = re.sub(r"-(?=\d)", "minus_", literal(value)).replace(".", "_")
     return "_".join(re.findall(r"[a-z0-9_]+", text.lower(), re.A)).strip("_") or "signs"
 
 
 def _named(parts: Iterable[tuple[str, str]]) -> Iterable[str]:
     taken: set[str] = set()
-    for name, text in parts:
-        free = (f"{name}_{number}" for number in itertools.count(2))
+    for base, text in parts:
+        free = (f"{base}_{number}" for number in itertools.count(2))
+        name = base
         while name in taken:
             name = next(free)
         taken.add(name)
-        yield text.replace(_NAME, name, 1)
-
-
-def _comment(note: str) -> str:
-    return f"  # {note}" if note else ""
-
-
-def _on_lines_of_its_own(text: str) -> str:
-    """Return the text so that indenting it changes no string in it."""
-    tree = ast.parse(text)
-    strings = [each for each in ast.walk(tree) if isinstance(each, (ast.Constant, ast.JoinedStr))]
-    long = any(each.end_lineno != each.lineno for each in strings)
-    return ast.unparse(tree) if long else text.strip("\n")
+        yield text.replace("def NAME(", f"def {name}(", 1)

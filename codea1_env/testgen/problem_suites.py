@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from codea1_env.compare import Returned, read_reply
 from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
@@ -22,13 +23,13 @@ from codea1_env.evaluation.suites.ruling import REFERENCE_SHARE, reference_fault
 from codea1_env.evaluation.suites.samples import SuiteSample, texts_of
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.mutation import generate_mutants
-from codea1_env.oracle import Oracle, Subject
+from codea1_env.oracle import Oracle, Subject, Truth
 from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problems import Problem
-from codea1_env.responses import parse_suites
-from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.choosing import reduce_and_check
-from codea1_env.testgen.stated import is_right
+from codea1_env.responses import Test, parse_suites
+from codea1_env.sandbox import RETURNED, Sandbox, equal
+from codea1_env.sandbox.compare import FLOAT_ATOL, FLOAT_RTOL
+from codea1_env.testgen.reduce import reduce_and_check
 
 PROBLEMS = "problems.jsonl"
 _NUMBERS = ("written", "right", "corrected", "distinct", "mutants", "killed_before", "killed")
@@ -143,7 +144,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         # A suite each: what one costs is not taken from another.
         truths = self._oracle.ask({subject: [[test] for test in asked]})[subject] if asked else {}
         usable = [test for test in asked if truths[test.call_text].source is not None]
-        right = sum(is_right(test, truths[test.call_text]) for test in usable)
+        right = sum(_is_right(test, truths[test.call_text]) for test in usable)
         distinct = {
             test.same_as: f"assert {test.call_text} == {truths[test.call_text].source}"
             for test in reversed(usable)
@@ -228,6 +229,15 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
             f"Mutation score, mean over problems, in percent: {percent(report['figures'].get('mutation_score'))}",
             f"{PROBLEMS} has {report['scored']} of {report['problems']} problems",
         ]
+
+
+def _is_right(test: Test, truth: Truth) -> bool:
+    """Whether a prediction is the value, and the value can be written down."""
+    found, said = truth.read if not truth.reason else None, read_reply(RETURNED + test.predicted)
+    if not isinstance(found, Returned) or not isinstance(said, Returned) or truth.source is None:
+        return False
+    atol, rtol = test.absolute or FLOAT_ATOL, test.relative or FLOAT_RTOL
+    return equal(found.value, said.value, atol, rtol)
 
 
 def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str, Any]:

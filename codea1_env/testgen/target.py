@@ -1,27 +1,40 @@
-"""The function or class that a user wants tests for: read, looked at, and run for the first time.
-
-Whatever is wrong with the file ends here, as a `TargetError` that says what to do. Nothing of the user's text
-is parsed or run in this process.
-"""
+"""Functions and classes under test: their module is imported and described in the sandbox."""
 
 from __future__ import annotations
 
-import difflib
-import importlib.util
-import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType, TracebackType
 from typing import Any, Literal
 
 from codea1_env.problems import Problem
-from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox, TestResult
-from codea1_env.testgen.docstrings import examples
-from codea1_env.testgen.importing import Imported, defined_in, program_of
-from codea1_env.testgen.modules import Module, TargetError, module_of_file, read_text
-from codea1_env.testgen.parameters import Kind, parameters, samples
-from codea1_env.testgen.source import describe
-from codea1_env.testgen.texts import Shape
+from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
+from codea1_env.testgen import describe, loader
+from codea1_env.testgen.modules import Module, TargetError, folders_for, missing, readme_of
+from codea1_env.testgen.texts import Shape, Trial
+
+LIMITS = Limits(
+    call_cpu_time=2, call_wall_time=6, run_cpu_time=12, run_wall_time=40, calls_per_test=1
+)
+_IMPORT = Limits(call_cpu_time=10, call_wall_time=20, run_cpu_time=20, run_wall_time=40)
+_SLOW = 0.02
+"""Seconds: a module that takes longer to import is imported once for all programs."""
+_BESIDE = """
+
+_codea1_{name} = {{"__name__": "codea1_{name}"}}
+__import__("builtins").exec({text!r}, _codea1_{name})
+"""
+
+
+def beside(module: ModuleType) -> str:
+    """Return the text of a module of ours as a part of a program: it has a namespace of its own there."""
+    name = module.__name__.rpartition(".")[2]
+    return _BESIDE.format(name=name, text=Path(module.__file__ or "").read_text(encoding="utf-8"))
+
+
+_LOADER, _DESCRIBE = beside(loader), beside(describe)
+_ASK = "\ndef _codea1_ask(what, arguments):\n    return _codea1_describe[what](*arguments)\n"
 
 
 @dataclass(frozen=True)
@@ -30,283 +43,240 @@ class Parameter:
 
     name: str
     way: Literal["place", "keyword", "star"]
-    kinds: Sequence[Kind]
+    kinds: Sequence[tuple[Any, ...]]
+    """What the type hint allows; empty without one."""
     annotated: bool
     optional: bool
     default: Sequence[Any]
-    """The default, if it is a literal."""
+    """The default, if it is plain data."""
 
 
 @dataclass(frozen=True)
-class Hints:
-    """What stands in the program and its docstring, and may be worth trying."""
+class Method:
+    """A method of a class."""
 
-    words: Sequence[str] = ()
-    numbers: Sequence[int | float] = ()
+    parameters: tuple[Parameter, ...]
+    sets: bool
+    """It changes its object."""
+    awaited: bool
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function or class of a module, as its source says it."""
+
+    name: str
+    public: bool
+    lines: tuple[int, int]
+    source: str
+    uses: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A function or class of a user's file."""
+    """A function or class under test."""
 
-    path: Path
-    name: str
-    source: str
-    """The text of the file."""
-    program: str
-    """The text that runs in the sandbox: the file, or what imports it and defines the function anew."""
+    module: Module
+    definition: Definition
     is_class: bool
     asynchronous: bool
-    lines: tuple[int, int]
-    prompt: str
-    """Signature and docstring."""
-    core: str
-    """The part of the file that it depends on."""
-    names: Sequence[str]
-    """All functions and classes of the file."""
-    raises: Collection[str]
-    """Exceptions that the code or the docstring mentions: it raises them on purpose."""
-    hints: Hints
-    examples: tuple[Mapping[str, Any], ...]
-    """See `codea1_env.testgen.docstrings`; ``uses``: other names of the file in it."""
-    docs: Sequence[str]
-    """Docstrings of the function; or of the class and its methods; and as doctests what else is an example in them."""
+    signature: str
     parameters: tuple[Parameter, ...]
-    methods: Mapping[str, tuple[Parameter, ...]]
-    awaited: Sequence[str]
-    """Methods that are asynchronous."""
+    methods: Mapping[str, Method]
     attributes: tuple[str, ...]
-    known: bool
-    """How objects are made is known: no base from elsewhere decides it."""
-    returns: Kind
-    left_out: str = ""
-    """Why the file does not run in the sandbox, if only the part that the target needs does."""
-    module: Module | None = None
-    """The module that the program imports, if it does; None where the program is the file's text."""
-    redefined: str = ""
-    """What defines the function, on the lines of the file; programs with another text for it put that in its place."""
+    raises: frozenset[str]
+    """Exceptions that its code or docstring names: it raises them on purpose."""
+    words: Sequence[str]
+    numbers: Sequence[int | float]
+    uses: frozenset[str]
+    """Names that it uses, also through others of its module."""
+    examples: tuple[Trial, ...]
+    """Calls in its docstring and README."""
+    docs: Sequence[str]
+    """Its docstring, and those of its methods."""
+    names: Sequence[str]
+    """All functions and classes of the module."""
     offered: str = ""
-    """The module from which users of the package import it, if it is another one."""
+    """The module from which users import it, if it is another one."""
 
     @property
-    def problem(self) -> Problem:
-        """The target as a problem of the game: what a tester sees, and the program that says what is right."""
-        return Problem(f"{self.path}::{self.name}", self.prompt, self.name, self.program)
-
-    def with_definition(self, text: str) -> str:
-        """Return the program with another definition of the function, which stands on the lines of the file."""
-        if self.module is None:
-            raise ValueError("Expect a target in a module, actually: its program is a text")
-        return program_of(self.module, self.name, text)
+    def name(self) -> str:
+        """The name at the top level of the module."""
+        return self.definition.name
 
     @property
-    def home(self) -> Module:
-        """The module in which it is defined."""
-        return self.module or module_of_file(self.path.resolve())
-
-    def imports(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """From which modules names of the file are imported: the function as users do it, others where they are."""
-        found: dict[str, list[str]] = {}
-        for name in names:
-            offered = self.offered if name == self.name else ""
-            found.setdefault(offered or self.home.name, []).append(name)
-        return sorted(found.items())
+    def label(self) -> str:
+        """How results name it."""
+        return f"{self.module.name}::{self.name}"
 
     @property
-    def imported(self) -> str:
-        """The program as somebody else would import it: nothing is defined anew."""
-        return self.program if self.module is None else program_of(self.module, self.name)
+    def program(self) -> str:
+        """The program that imports the module as its users do."""
+        return self.redefined("")
+
+    def redefined(self, text: str) -> str:
+        """Return the program with another definition, which stands on the lines of the file."""
+        arguments = (self.module.name, str(self.module.path), text, self.name)
+        return f"{_LOADER}globals().update(_codea1_loader['load'](*{arguments!r}))\n"
 
     @property
     def shape(self) -> Shape:
         """How calls of it are written."""
-        names = tuple(each.name for each in self.parameters)
-        return Shape(self.name, names, self.asynchronous, self.is_class, self.awaited)
-
-
-def _running(target: Target, needed: str, sandbox: Sandbox) -> tuple[Target | None, TestResult]:
-    """Return the target with a program that runs: as it is, or only the part that it needs; None, and what came of it."""
-    load = _load(target, sandbox)
-    if load.passed:
-        return target, load
-    if load.outcome is not Outcome.ERROR:  # it would not run elsewhere, either
-        return None, load
-    part = replace(target, module=None, program=needed, left_out=load.message)
-    again = _load(part, sandbox)
-    return (part, again) if again.passed else (None, load if target.module is not None else again)
-
-
-def _load(target: Target, sandbox: Sandbox) -> TestResult:
-    return sandbox.submit(Job(target.program, (), target.name)).result().load
-
-
-def _explain(target: Target, load: TestResult, imports: Sequence[str]) -> str:
-    """Why a text does not run."""
-    if target.module is None and load.error in ("ModuleNotFoundError", "ImportError"):
-        relative = [name for name in imports if name.startswith(".")]
-        module = load.missing_module or next(iter(relative), "a module")
-        own = module.startswith(".") or any(
-            (folder / f"{module}.py").is_file() or (folder / module).is_dir()
-            for folder in target.path.resolve().parents[:3]
+        return Shape(
+            self.name,
+            tuple(each.name for each in self.parameters),
+            self.asynchronous,
+            self.is_class,
+            tuple(name for name, each in self.methods.items() if each.awaited),
+            tuple(name for name, each in self.methods.items() if each.sets),
         )
-        start = f"Expect what {target.name} imports to be in the sandbox, actually: {module} is "
-        if own and module not in sys.stdlib_module_names:
-            return (
-                f"{start}a module of yours, and the sandbox sees only this one file. Put what {target.name} needs "
-                "from it into the same file."
-            )
-        if _is_installed(module):
-            return f"{start}installed, but not allowed. Allow it with --packages {module}."
-        return f"{start}not installed here. Install it and allow it with --packages {module}."
-    below = 'Put what should run only as a program below if __name__ == "__main__":'
-    what = {
-        Outcome.ERROR: f"{load.message}. The sandbox has no network and none of your files; put what needs them into "
-        "functions, so that it does not run when the file is imported",
-        Outcome.TIMEOUT: f"running the file does not end. {below}",
-        Outcome.EXITED: f"running the file ends the process ({load.message}). {below}",
-        Outcome.MEMORY: "running the file needs more memory than the sandbox gives",
-    }.get(load.outcome, f"{load.outcome.value}: {load.message}")
-    return f"Expect {target.path} to run when it is imported, actually: {what}."
+
+    @property
+    def problem(self) -> Problem:
+        """The target as a problem of the game, for an agent."""
+        prompt = f'{self.signature}\n    """{self.docs[0]}"""\n'
+        return Problem(self.label, prompt, self.name, self.definition.source)
 
 
-def _explain_import(module: Module, imported: Imported) -> str:
-    """Why a module cannot be imported."""
-    acts = f" (it {', '.join(imported.acts)})" if imported.acts else ""
-    start = (
-        f"Expect {module.name} to be imported in the sandbox, actually: {imported.message}{acts}."
-    )
-    if imported.error in ("ModuleNotFoundError", "ImportError") and imported.missing:
-        top = imported.missing.partition(".")[0]
-        if top == module.top:
-            return f"{start} Is its package complete, and may other users read it?"
-        if _is_installed(top):
-            return f"{start} It is installed, but nothing says that {module.top} needs it: add --packages {top}."
-        return f"{start} Install {top}, here or in a folder on PYTHONPATH."
-    return (
-        f"{start} The sandbox has no network, and none of your files but those of the package; put what needs them "
-        "into functions, so that it does not run when the file is imported."
-    )
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-_SAID = ("asynchronous", "lines", "prompt", "names", "raises", "docs", "redefined")
-"""What is taken over from `describe` as it is."""
-_NAMED = 12
-"""Names that a message gives."""
-
-
-def read_target(
-    place: Path | Module, name: str, sandbox: Sandbox, imported: Imported | None = None
-) -> Target:
-    """Find a function or class in a file, and see whether the file runs.
+class OpenModule:
+    """A module in a sandbox that may read its package, what that needs, and nothing else.
 
     Args:
-        place: A Python file, which runs on its own; or a module, which is imported as a part of its package.
-        name: A function or class at its top level, or that it has imported from its package.
-        sandbox: Where the file is parsed and run. For a module see `codea1_env.testgen.importing.sandbox_for`.
-        imported: What importing the module came to.
+        module: Which.
+        workers: See `Sandbox`.
+        level: See `Sandbox`.
+        packages: Further packages that it may import.
 
     Raises:
-        TargetError: No tests can be written for it.
+        TargetError: It cannot be imported.
         InfraError: The sandbox failed.
     """
-    module = place if isinstance(place, Module) else None
-    path = place if isinstance(place, Path) else place.path
-    source = read_text(path)
-    try:
-        found = sandbox.analyse(describe, source, name)
-        described = sandbox.analyse(parameters, source, name) if "kind" in found else {}
-    except AnalysisError as error:
-        raise TargetError(f"Expect {path} to be a Python file, actually: {error}") from error
-    if found["problem"]:
-        raise TargetError(
-            f"Expect {path} to be a Python program, actually: {found['problem']}. Correct it first."
+
+    def __init__(
+        self,
+        module: Module,
+        workers: int = 1,
+        level: str | None = None,
+        packages: Iterable[str] = (),
+    ) -> None:
+        self.module = module
+        folders = folders_for(module, packages)
+        self.sandbox = Sandbox(workers, LIMITS, level=level, packages=folders)
+        try:
+            found = self._ask("listing", module.name)
+            if found["error"]:
+                raise TargetError(_not_imported(module, found["error"], found["missing"]))
+            if found["seconds"] > _SLOW:
+                self.sandbox.close()
+                self.sandbox = Sandbox(
+                    workers, LIMITS, level=level, packages=folders, preload=(module.name,)
+                )
+        except BaseException:
+            self.sandbox.close()
+            raise
+        self.constants: dict[str, str] = found["constants"]
+        self.definitions = {
+            name: Definition(name, row["public"], tuple(row["lines"]), row["source"], frozenset(row["uses"]))
+            for name, row in found["names"].items()
+        }  # fmt: skip
+
+    def __enter__(self) -> OpenModule:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.sandbox.close()
+
+    def _ask(self, what: str, *arguments: str) -> Any:
+        result = _called(self.sandbox, self.module.top, what, arguments)
+        if result.outcome is not Outcome.PASS:
+            raise TargetError(
+                f"Expect {self.module.name} to be imported in the sandbox, actually: "
+                f"{result.message or result.outcome.value}. Put what should run only as a program below "
+                'if __name__ == "__main__":'
+            )
+        return result.value
+
+    def home_of(self, name: str) -> tuple[Module, str]:
+        """Return the module that defines what this one offers under a name, and the name there.
+
+        Raises:
+            TargetError: It defines no such name, and has it from no module of its package.
+        """
+        if name in self.definitions:
+            return self.module, name
+        home, called = self._ask("home_of", self.module.name, name)
+        if home == self.module.name and called in self.definitions:
+            return self.module, called
+        if not called.isidentifier() or home.partition(".")[0] != self.module.top:
+            raise missing(self.module, name, self.definitions)
+        place = self.module.root.joinpath(*home.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        return replace(self.module, path=path, name=home), called
+
+    def target(self, name: str, offered: str = "") -> Target:
+        """Describe a function or class.
+
+        Raises:
+            TargetError: The module does not define it.
+        """
+        if name not in self.definitions:
+            raise missing(self.module, name, self.definitions)
+        found = self._ask("describe", self.module.name, name, readme_of(self.module))
+        methods = {
+            key: Method(_parameters(each["parameters"]), each["sets"], each["awaited"])
+            for key, each in found["methods"].items()
+        }
+        return Target(
+            module=self.module,
+            definition=self.definitions[name],
+            is_class=found["is_class"],
+            asynchronous=found["asynchronous"],
+            signature=found["signature"],
+            parameters=_parameters(found["parameters"]),
+            methods=methods,
+            attributes=tuple(found["attributes"]),
+            raises=frozenset(found["raises"]),
+            words=found["words"],
+            numbers=found["numbers"],
+            uses=frozenset(found["uses"]),
+            examples=tuple(trials_of(found["examples"])),
+            docs=found["docs"],
+            names=tuple(self.definitions),
+            offered=offered,
         )
-    if "kind" not in found:
-        if module is not None and imported is not None and imported.outcome is Outcome.PASS:
-            return _from_elsewhere(module, name, sandbox, imported, found["names"])
-        raise TargetError(missing(path, name, found["names"]))
-    target = Target(
-        path=path,
-        name=name,
-        source=source,
-        program=source,
-        is_class=found["kind"] == "class",
-        core=found["needed"].strip("\n") + "\n",
-        hints=Hints((*found["words"], *_samples(found["patterns"], sandbox)), found["numbers"]),
-        examples=_examples(found["docs"], found["offered"], name, sandbox),
-        parameters=_parameters(described["init"]),
-        methods={key: _parameters(each) for key, each in described["methods"].items()},
-        attributes=(*described["attributes"], *(["len()"] if described["sized"] else [])),
-        module=module,
-        **{name: found[name] for name in _SAID},
-        **{name: described[name] for name in ("awaited", "known", "returns")},
-    )
-    if module is not None:
-        if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
-            raise TargetError(_explain(target, TestResult(imported.outcome, imported.message), ()))
-        target = replace(target, program=target.with_definition(target.redefined))
-    running, load = _running(target, found["needed"], sandbox)
-    if running is not None:
-        return running
-    if module is not None and imported is not None and imported.outcome is Outcome.ERROR:
-        raise TargetError(_explain_import(module, imported))
-    raise TargetError(_explain(target, load, found["imports"]))
+
+    def called_in(self, text: str, name: str) -> list[Trial]:
+        """Return the calls with literal arguments in a text, such as an agent's answer."""
+        result = _called(self.sandbox, self.module.top, "called_in", (text, name))
+        return list(trials_of(result.value or []))
 
 
-def _examples(
-    docs: list[str], offered: list[str], name: str, sandbox: Sandbox
-) -> tuple[Mapping[str, Any], ...]:
-    try:
-        found = sandbox.analyse(examples, docs, offered)
-    except AnalysisError:  # a docstring may say anything
-        return ()
-    others = {*offered} - {name}
-    return tuple(each | {"uses": sorted(others & {*each["loads"]})} for each in found)
+def trials_of(rows: Iterable[Sequence[Any]]) -> Iterable[Trial]:
+    """Return trials of rows: arguments, keywords, steps."""
+    for args, words, steps in rows:
+        yield Trial(tuple(args), words, tuple((name, tuple(a), w) for name, a, w in steps))
 
 
-def _from_elsewhere(
-    module: Module, name: str, sandbox: Sandbox, imported: Imported, names: list[str]
-) -> Target:
-    """Return what a module has imported from another one of its package, as packages do for their users."""
-    home, called = defined_in(module, name, sandbox)
-    if home == module.name and called in names:  # it is another name of that
-        return read_target(module, called, sandbox, imported)
-    if not home or not called.isidentifier() or home == module.name:
-        raise TargetError(missing(module.path, name, names))
-    if home.partition(".")[0] != module.top:
-        raise TargetError(
-            f"Expect {module.name} to define {name!r}, actually: it has it from {home}. Write {home}::{called}."
-        )
-    place = module.root.joinpath(*home.split("."))
-    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    other = replace(module, path=path, name=home)
-    return replace(read_target(other, called, sandbox, imported), offered=module.name)
-
-
-def _samples(patterns: list[str], sandbox: Sandbox) -> list[str]:
-    try:
-        found: list[str] = sandbox.analyse(samples, patterns)
-    except AnalysisError:  # a regular expression that takes ages: it was only a hint
-        return []
-    return found
-
-
-def missing(path: Path, name: str, names: list[str]) -> str:
-    """Say that a file does not define a name, with the nearest ones that it does."""
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    some = [*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])]
-    hint = f"It defines {', '.join(some) or 'none at its top level'}."
-    if near:
-        hint = f"Did you mean {' or '.join(near)}?"
-    return f"Expect {path} to define the function or class {name!r} with def or class, actually: it does not. {hint}"
+def _called(sandbox: Sandbox, top: str, what: str, arguments: Sequence[str]) -> CallResult:
+    program = f"{_DESCRIBE}{_ASK}# {top}"
+    [result] = sandbox.call(program, "_codea1_ask", [((what, list(arguments)), {})], limits=_IMPORT)
+    return result
 
 
 def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(Parameter(**each) for each in rows)
+
+
+def _not_imported(module: Module, error: str, absent: str) -> str:
+    start = f"Expect {module.name} to be imported in the sandbox, actually: {error}."
+    if absent and absent.partition(".")[0] != module.top:
+        return f"{start} Install {absent}, or allow it with --packages {absent.partition('.')[0]}."
+    return (
+        f"{start} The sandbox has no network, and none of your files but those of the package. Put what needs them "
+        "into functions."
+    )

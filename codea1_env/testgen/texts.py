@@ -1,4 +1,4 @@
-"""Tests as text: as the sandbox runs them, and as a pytest file has them."""
+"""Calls as text."""
 
 from __future__ import annotations
 
@@ -6,49 +6,23 @@ import builtins
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from codea1_env.problem_sets.fuzz import in_order
 from codea1_env.sandbox.inside.analysis.literals import write
 from codea1_env.testgen.driver import OPERATORS
-from codea1_env.testgen.layout import snake_case
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
 _DIGITS = 12
 """A float of more digits is no number that somebody has written, and may differ a little elsewhere."""
 _MODULES = ("asyncio", "datetime", "decimal", "fractions")
-_USED = (*_MODULES, "pytest", "math", "cmath", "found", "error", "sys", "Path")
+_USED = (*_MODULES, "pytest", "expected")
 """Names that tests use, or the file around them."""
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
 _MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
-_STATEMENTS = ("__setitem__", "__delitem__")
-
-Origin = Literal["docstring", "tester", "observed"]
-
-
-@dataclass(frozen=True)
-class GeneratedTest:
-    """One test."""
-
-    __test__ = False  # pytest would collect a class of this name
-
-    text: str
-    """As the sandbox runs it: it stands on its own, and the function is there."""
-    shown: str
-    """The body of a test function of pytest; `pytest` and what `modules` names are imported."""
-    origin: Origin
-    """Who said what is right: the docstring, the tester, or the program itself when it was run."""
-    errors: tuple[str, ...] = ()
-    """Exceptions in `shown`, which may have to be imported from the file under test."""
-    uses: tuple[str, ...] = ()
-    """Other names of the file under test in `shown`."""
-
-    @property
-    def modules(self) -> list[str]:
-        """Modules of the standard library that `shown` expects to be imported, where it was written here."""
-        return [] if self.origin == "tester" else modules_of(self.shown)
+STATEMENTS = ("__setitem__", "__delitem__")
 
 
 Step = tuple[str, tuple[Any, ...], Mapping[str, Any]]
@@ -75,6 +49,8 @@ class Shape:
     is_class: bool = False
     awaited: Sequence[str] = ()
     """Methods that are asynchronous."""
+    setting: Sequence[str] = ()
+    """Methods that change their object."""
 
     @property
     def object(self) -> str:
@@ -86,6 +62,16 @@ class Shape:
         while name in (self.name, *_USED, *taken) or hasattr(builtins, name):
             name += "_"
         return name
+
+
+def snake_case(name: str) -> str:
+    """Return a name in the form that functions and variables have.
+
+    Example:
+        >>> snake_case("LRUCacheOf2")
+        'lrucache_of2'
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def literal(value: Any) -> str:
@@ -139,7 +125,7 @@ def step_text(made: str, step: Step, *, statement: bool = False) -> str:
         ('d.__delitem__(1)', 'del d[1]')
     """
     name, arguments, keywords = step
-    if name in OPERATORS and (statement or name not in _STATEMENTS):
+    if name in OPERATORS and (statement or name not in STATEMENTS):
         return OPERATORS[name].format(made, *map(literal, arguments))
     return f"{made}.{call_text(name, arguments, keywords)}"
 
@@ -160,170 +146,26 @@ def trial_text(trial: Trial, shape: Shape) -> str:
     return "; ".join([f"{shape.object} = {made}", *steps])
 
 
-def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> GeneratedTest:
-    """Return the test that a trial gives what it gave when it was observed.
+@dataclass(frozen=True)
+class ObservedTest:
+    """The test that a trial gives what it gave when it was observed."""
 
-    Args:
-        trial: What was called.
-        seen: What `codea1_env.testgen.driver.observe` returned.
-        shape: How to write it.
-    """
-    writer = _Writer()
-    results = list(seen["results"])
-    if not shape.is_class:
-        writer.function(trial, results[0], seen["after"], shape)
-    elif not seen["made"]:
-        writer.expect(call_text(shape.name, trial.arguments, trial.keywords), results[0])
-    else:
-        writer.line(f"{shape.object} = {call_text(shape.name, trial.arguments, trial.keywords)}")
-        for step, result in zip(trial.steps, results, strict=True):
-            writer.step(step, result, shape)
-        for name, value in seen["attributes"].items():
-            place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
-            writer.expect(place, ("value", value))
-    return writer.test("observed")
+    trial: Trial
+    found: Mapping[str, Any]
+    """What `codea1_env.testgen.driver.observe` returned."""
+
+    @property
+    def errors(self) -> list[str]:
+        """The exceptions that it expects."""
+        forms = [each for each in self.found["results"] if each[0] in ("raises", "breaks")]
+        return [str(content[0]) for _, content in forms]
 
 
-def stated_test(
-    before: str, source: str, form: str, text: str, uses: Sequence[str] = ()
-) -> GeneratedTest:
-    """Return the test that an example of a docstring gives what the docstring says.
-
-    Args:
-        before: Statements above the example.
-        source: An expression.
-        form: See `codea1_env.testgen.docstrings.examples`.
-        text: The same.
-        uses: Other names of the file in it.
-    """
-    writer = _Writer()
-    if before:
-        writer.line(before)
-    if form == "holds":
-        writer.line(f"assert {source}")
-    elif form == "value":
-        writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
-    elif form == "printed":
-        writer.expect(f"str({source})", ("value", text))
-    else:
-        writer.expect(source, ("repr", text) if form == "shown" else ("raises", (text, "")))
-    return writer.test("docstring", uses)
-
-
-class _Writer:
-    """Writes the two forms of a test side by side."""
-
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._shown: list[str] = []
-        self._errors: list[str] = []
-
-    def line(self, text: str, shown: str | None = None) -> None:
-        self._text.append(text)
-        self._shown.append(text if shown is None else shown)
-
-    def function(
-        self, trial: Trial, result: tuple[str, Any], after: Mapping[Any, Any], shape: Shape
-    ) -> None:
-        texts: dict[Any, str] = {
-            place: literal(value)
-            for place, value in (*enumerate(trial.arguments), *trial.keywords.items())
-        }
-        names: dict[Any, str] = {}
-        for place in after:
-            wanted = place
-            if isinstance(place, int):  # the last one may stand for any number of values
-                wanted = shape.parameters[min(place, len(shape.parameters) - 1)]
-            names[place] = name = shape.variable(wanted, names.values())
-            self.line(f"{name} = {texts[place]}")
-            texts[place] = name
-        words = [text if isinstance(key, int) else f"{key}={text}" for key, text in texts.items()]
-        call = f"{shape.name}({', '.join(words)})"
-        self.expect(f"asyncio.run({call})" if shape.asynchronous else call, result)
-        for place, value in after.items():
-            self.expect(names[place], ("value", value))
-
-    def step(self, step: Step, result: tuple[str, Any], shape: Shape) -> None:
-        source = step_text(shape.object, step, statement=True)
-        if step[0] in shape.awaited:
-            source = f"asyncio.run({source})"
-        if result[0] == "self":
-            self.line(f"assert {source} is {shape.object}")
-        elif step[0] in _STATEMENTS and result[0] == "value":
-            self.line(source)
-        elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
-            self.expect(shape.object, result)
-        else:
-            self.expect(source, result)
-
-    def expect(self, source: str, result: tuple[str, Any]) -> None:
-        form, content = result
-        match form:
-            case "raises":
-                self._raising(source, content[0])
-            case "breaks":
-                self._raising(f"list({source})", content[0])
-            case "type":
-                self.line(f"assert type({source}).__name__ == {content!r}")
-            case "repr":
-                self.line(f"assert repr({source}) == {content!r}")
-            case "items":
-                self._equal(f"list({source})", content)
-            case "first":
-                self._equal(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
-            case _:
-                self._equal(source, content)
-
-    def _equal(self, source: str, value: Any) -> None:
-        text = literal(value)
-        near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
-        shown = f"assert {source} == pytest.approx({text})"
-        if value is None or value is True or value is False:
-            self.line(f"assert {source} is {text}")
-        elif _is_rough(value):
-            module = "math" if type(value) is float else "cmath"
-            self.line(f"import {module}\nassert {module}.isclose({source}, {text}, {near})", shown)
-        elif (
-            type(value) in (list, tuple)
-            and all(type(item) in (int, float, complex) for item in value)
-            and any(map(_is_rough, value))
-        ):
-            self.line(
-                f"import cmath\nfound = {source}\nassert len(found) == {len(value)}\n"
-                f"assert all(cmath.isclose(a, b, {near}) for a, b in zip(found, {text}))",
-                shown,
-            )
-        else:
-            self.line(f"assert {source} == {text}")
-
-    def _raising(self, source: str, error: str) -> None:
-        self._errors.append(error)
-        self.line(
-            f"try:\n    {source}\nexcept Exception as error:\n    assert type(error).__name__ == {error!r}\n"
-            f"else:\n    raise AssertionError('{error} expected')",
-            f"with pytest.raises({error}):\n    {source}",
-        )
-
-    def test(self, origin: Origin, uses: Sequence[str] = ()) -> GeneratedTest:
-        text, shown = "\n".join(self._text), "\n".join(self._shown)
-        imports = "".join(f"import {name}\n" for name in modules_of(text))
-        return GeneratedTest(
-            imports + text, shown, origin, tuple(dict.fromkeys(self._errors)), tuple(uses)
-        )
-
-
-def names_around(test: GeneratedTest) -> list[str]:
-    """Return the modules that a test expects to be imported: it cannot test a function of such a name."""
-    return [*test.modules, *(["pytest"] if "pytest." in test.shown else [])]
-
-
-def is_builtin_error(name: str) -> bool:
-    """Whether an exception needs no import."""
-    return isinstance(getattr(builtins, name, None), type)
-
-
-def _is_rough(value: Any) -> bool:
-    """Whether a float has so many digits that an exact comparison would ask for too much."""
+def is_rough(value: Any) -> bool:
+    """Whether numbers have so many digits that an exact comparison would ask for too much."""
+    if type(value) in (list, tuple):
+        numbers = all(type(item) in (int, float, complex) for item in value)
+        return numbers and any(map(is_rough, value))
     parts = (value.real, value.imag) if type(value) is complex else (value,)
     return any(
         type(part) is float

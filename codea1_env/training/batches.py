@@ -22,6 +22,26 @@ def learn_together(config: TrainConfig, processes: int) -> int:
     return config.learner_processes if config.engine == "ray" else processes
 
 
+def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
+    """Return the tokens that language models write in a step, and those of answers that they learn from, at most."""
+    count, programs = config.problems_per_step, config.num_generations
+    asked = config.max_rounds if config.tester_rounds == "every" else 1
+    answers = {
+        "coder": count * programs * config.max_rounds,
+        "tester": count * programs * config.num_suites * asked,
+    }
+    written = learned = 0
+    for role, number in answers.items():
+        own = config.player(role)
+        if own.player == "llm":
+            written += number * own.sampling.max_completion_length
+    for role in roles_of(config):
+        if not config.player(role).freeze:
+            groups, size = update_of(config, role, count)
+            learned += groups * size * config.player(role).sampling.max_completion_length
+    return written, learned
+
+
 def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bool) -> None:
     """Check that the trainers can divide the answers of a step; of a run whose size is open, those of one that it may get.
 

@@ -120,6 +120,23 @@ class TrainConfig:
     black_box: bool = False
     """The tester does not see the program."""
 
+    max_rounds: int = 1
+    """Rounds of an episode. From the second on the coder sees what broke its program and may repair it."""
+    tester_rounds: Literal["every", "first"] = "every"
+    """Rounds in which the tester answers. "first": its suites of the first round attack the repaired programs, too, and
+    are paid once."""
+    opponents: Literal["current", "past"] = "current"
+    """Who is met. "past": in some steps one side, drawn at random, is played by an earlier version of itself, and does
+    not learn then."""
+    past_share: float = 0.5
+    """With opponents = "past": share of the steps in which an earlier version plays."""
+    past_sampling: Literal["uniform", "latest", "win-rate"] = "uniform"
+    """Which earlier version: any, the newest, or the likelier the more it earned."""
+    past_steps: int = 5
+    """Keep both players every so many steps, the untrained ones first."""
+    past_limit: int = 16
+    """Versions that are kept; of more, every second one goes."""
+
     overlap: int = 1
     """Parts that the problems of a step are divided into: while the tester attacks one part, the sandbox judges
     the part before. Pays where a GPU generates, and processors are idle meanwhile."""
@@ -141,6 +158,9 @@ class TrainConfig:
 
     use_book: bool = True
     """Remember tests that broke programs, and replay them."""
+    book_replay: Literal["frequency", "quality", "uniform"] = "frequency"
+    """Which tests are replayed: the most frequent ones, or drawn ones; by quality a test is the likelier the more
+    programs it broke."""
     max_tests_per_problem: int = 64
     """Tests of one problem that the Mistake Book remembers at most."""
     decay: Literal["per-program", "per-step"] = "per-program"

@@ -32,12 +32,12 @@ _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
     "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "num_iterations", "max_steps",
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
-    "learner_processes", "learner_gpus", "stale_after",
+    "learner_processes", "learner_gpus", "stale_after", "max_rounds", "past_steps",
 )  # fmt: skip
 _NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
 _FINITE = ("beta", "epsilon", "time_limit", "lora_alpha", "learner_gpus")
 _COUNTS = (
-    "num_generations", "num_suites", "num_tests", "eval_samples", "pool_size", "lora_rank", "overlap",
+    "num_generations", "num_suites", "num_tests", "eval_samples", "pool_size", "lora_rank", "overlap", "max_rounds",
 )  # fmt: skip
 _RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (_POSITIVE, lambda value: value > 0, "to be greater than 0"),
@@ -47,12 +47,13 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
         "to be at least 2 (answers of a group are compared with each other)",
     ),
     (_NOT_NEGATIVE, lambda value: value >= 0, "not to be negative"),
-    (("alpha",), lambda value: 0 <= value <= 1, "to be between 0 and 1"),
+    (("alpha", "past_share"), lambda value: 0 <= value <= 1, "to be between 0 and 1"),
     (_FINITE, lambda value: value < math.inf, "to be finite"),
     (("time_limit",), lambda value: value <= 86_400, "to be at most 86400 seconds, a day"),
     # More is a slip of the hand, which would seem to hang or be out of memory at once.
     (_COUNTS, lambda value: value <= 65_536, "to be at most 65536"),
     (("num_iterations", "workers"), lambda value: value <= 1024, "to be at most 1024"),
+    (("past_limit",), lambda value: value >= 2, "to be at least 2, the oldest and the newest"),
     (("max_staleness",), lambda value: value in (0, 1), "to be 0 or 1"),
 )
 """Settings, whether a value is in their range, and the range in words."""
@@ -137,6 +138,7 @@ def check_combinations(config: TrainConfig) -> None:
     """
     _check_language_models(config)
     _check_engine(config)
+    _check_past(config)
     if config.self_play:
         _check_self_play(config)
     check_algorithms(config, files=False)  # files are loaded once, when the run begins
@@ -214,6 +216,21 @@ def _check_engine(config: TrainConfig) -> None:
                 f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
                 "max_staleness=1 the players that learn have one process each with vLLM."
             )
+
+
+def _check_past(config: TrainConfig) -> None:
+    if config.opponents != "past":
+        return
+    if config.self_play or config.engine == "ray" or config.max_staleness:
+        raise ValueError(
+            "Expect opponents='past' with two players in this process, actually: "
+            f"self_play={config.self_play}, engine={config.engine!r}. Leave one of the settings out."
+        )
+    if config.past_steps >= config.max_steps:
+        raise ValueError(
+            f"Expect past_steps to be below max_steps, or there is no past but the untrained players, actually: "
+            f"{config.past_steps} and {config.max_steps}. Lower past_steps."
+        )
 
 
 def _check_self_play(config: TrainConfig) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.agents.llm.memory import available_memory, own_memory, shape_of
+from codea1_env.agents.llm.memory import available_memory, least_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import best_device, resolve
 from codea1_env.judging.verdicts import RefereeConfig
@@ -28,8 +26,8 @@ from codea1_env.training.language_models import (
     Role,
     computing_of,
     decided_computing,
+    roles_of,
 )
-from codea1_env.training.memory_plan import FULL, Devices, plan_memory
 from codea1_env.training.progress import ONCE
 
 
@@ -129,7 +127,7 @@ class LocalEngine:
                 check_batches(size, len(problems), 1, gpu=best_device() != "cpu")
             except RunError:
                 return False
-            return available is None or _memory(size, computing.dtype, folder) <= available
+            return True
 
         tell(0.0)
         budget = config.time_budget
@@ -177,25 +175,17 @@ def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: in
     Raises:
         RunError: It does not.
     """
-    smallest = config
-    if config.time_budget is not None:  # smaller ones are among those that may be chosen
-        smallest = next(time_budget.sizes(config, config.problems_per_step))
-    needed = _memory(smallest, dtype, folder)
+    trained = sum(not config.player(role).freeze for role in roles_of(config))
+    needed = least_memory(
+        folder,
+        dtype,
+        trained=trained,
+        lora=config.lora_rank > 0,
+        rows=config.generation_batch,
+    )
     if available is not None and needed > available:
         raise RunError(
-            f"Expect {needed / 1e9:.1f} GB of free memory for {config.model_of(_role(config))} with {smallest.problems_per_step} "
-            f"problems a step in {dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
-            "raise the limit of the container, lower problems_per_step or generation_batch, or play without "
-            "language models: make train PRESET=tabular"
+            f"Expect at least {needed / 1e9:.1f} GB of free memory for {config.model_of(_role(config))} in {dtype}, actually: "
+            f"{available / 1e9:.1f} GB. Close other programs, raise the limit of the container, lower generation_batch, "
+            "or play without language models: make train PRESET=tabular"
         )
-
-
-def _memory(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
-    """Bytes that a run of this size needs on a processor."""
-    shape = shape_of(folder)
-    if shape is None:  # its loading will say what is wrong with it
-        return 0.0
-    shapes = {config.model_of(role): shape for role in ("coder", "tester")}
-    here = Devices(1, math.inf, gpu=False)
-    plan = plan_memory(dataclasses.replace(config, dtype=dtype), shapes, here, FULL)
-    return plan.needed(plan.peak)

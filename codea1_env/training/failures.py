@@ -19,6 +19,11 @@ from codea1_env.training.config import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
 from codea1_env.training.trackers.tracking import forget
 
+_LOWER = (
+    "The GPU's memory is full. Lower generation_batch (answers that are written together), per_device_train_batch_size of the "
+    "player's trainer (answers that are learned from together), or max_completion_length; lora_rank = 64 trains adapters "
+    "instead of all weights."
+)
 _OF_A_STEP = (AnswerError, UpdateError, AlgorithmError)
 _FAILURES = (*_OF_A_STEP, BackendError, RewardError)
 """Of code of the user's, or of a language model or its engine."""
@@ -39,8 +44,13 @@ def explained_failures(path: Path) -> Iterator[None]:
     """Tell where a run can be resumed when code of the user's fails, or a language model or its engine."""
     try:
         yield
-    except (*_FAILURES, SystemExit) as error:
+    except (*_FAILURES, SystemExit, RuntimeError) as error:
+        full = _memory_is_full(error)
+        if not full and not isinstance(error, (*_FAILURES, SystemExit)):
+            raise
         said = exit_of(error) if isinstance(error, SystemExit) else str(error)
+        if full:
+            said = f"{_LOWER} ({said.partition(chr(10))[0]})"
         if isinstance(error, _OF_A_STEP) and not re.search(r"\bstep \d", said):
             done = max((row["step"] for row in read_rows(path / METRICS)), default=None)
             said += f" It was {'before the first step' if done is None else f'in step {done + 1}'}."
@@ -50,6 +60,16 @@ def explained_failures(path: Path) -> Iterator[None]:
             f"{said} The run is saved after step {step_of(checkpoints(path)[-1])}. Once the cause is removed: "
             f"codea1 train --resume --output-dir {path}"
         ) from error
+
+
+def _memory_is_full(error: BaseException) -> bool:
+    """Whether a GPU's memory was full, here or in what caused this. torch need not be there to ask."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if any(kind.__name__ == "OutOfMemoryError" for kind in type(seen).__mro__):
+            return True
+        seen = seen.__cause__
+    return False
 
 
 def _has_steps(run: Path) -> bool:

@@ -24,7 +24,7 @@ from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, grpo_config, share_weights
-from codea1_env.agents.llm.memory import shape_of
+from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
@@ -50,6 +50,10 @@ class Models(Protocol):
 
     def player(self, role: Role, seed: int) -> Learner:
         """Make the player of a role."""
+        ...
+
+    def writer(self, role: Role, seed: int) -> tuple[Any, Callable[[Path], None]]:
+        """Make what writes with weights of another time, and what gives it weights."""
         ...
 
     def dismiss(self) -> None:
@@ -209,11 +213,11 @@ class LanguageModels:
         Raises:
             ValueError: Its tokenizer writes no chats, or there is no room for the instructions.
         """
-        tokenizer, shape = load_tokenizer(folder), shape_of(folder)
+        tokenizer, context = load_tokenizer(folder), context_of(folder)
         for turn, name in enumerate(("coder", "tester")):
-            if role in (name, "model") and shape is not None:
+            if role in (name, "model") and context is not None:
                 asked = observe(EXAMPLE, code=EXAMPLE_PROGRAM, turn=turn)
-                limit = longest_prompt(self._config.player(name).sampling, shape.context)
+                limit = longest_prompt(self._config.player(name).sampling, context)
                 fit(asked, self._wording(), lambda chat: len(encode_chat(tokenizer, chat)), limit)
 
     def _look_at_all(self, asked: Role) -> None:
@@ -428,10 +432,11 @@ def roles_of(config: TrainConfig) -> tuple[Role, ...]:
 def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
     """Return the groups of an update on so many problems, and answers of a group."""
     programs = config.num_generations if config.suite_selection == "all" else 1
+    asked = config.max_rounds if config.tester_rounds == "every" else 1
+    suites = problems * programs * asked
     if role == "tester":
-        return problems * programs, config.num_suites
-    suites = problems * programs if role == "model" else 0
-    return problems + suites, config.num_generations
+        return suites, config.num_suites
+    return problems * config.max_rounds + (suites if role == "model" else 0), config.num_generations
 
 
 def update_of(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,31 @@ def step_metrics(
         "sandbox/errors": rollouts.sandbox.errors,
         "sandbox/unjudged": rollouts.sandbox.unjudged,
     }
+
+
+def round_metrics(rollouts: Rollouts) -> Row:
+    """Measure the rounds of a step, of a run with repair rounds.
+
+    - reward/coder/round_N: mean over the programs of a round, counted from 1.
+    - coder/repaired: of the programs that a test broke, or that do not run, the share whose next one nothing breaks.
+    """
+    by_round: dict[int, list[float | None]] = {}
+    states: dict[tuple[str, int], list[bool]] = {}
+    for episode in rollouts.episodes:
+        verdict = episode.verdict
+        by_round.setdefault(episode.round, []).append(verdict.code_reward)
+        broken = any(test.broke for test in verdict.history) or bool(verdict.failed)
+        states.setdefault((verdict.task_id, episode.index), []).append(
+            verdict.code_executes and not broken
+        )
+    repaired = [
+        after
+        for whole in states.values()
+        for before, after in itertools.pairwise(whole)
+        if not before
+    ]
+    row: Row = {f"reward/coder/round_{n + 1}": mean(each) for n, each in by_round.items()}
+    return row | {"coder/repaired": mean(repaired)}
 
 
 def _book_metrics(episodes: Sequence[RolloutEpisode]) -> Row:
@@ -117,6 +143,7 @@ def episode_rows(
             "step": step,
             "task_id": verdict.task_id,
             "program": episode.index,
+            **({"round": episode.round} if episode.round else {}),
             "problem": episode.problem.prompt,
             **chats(episode),
             "answer": episode.answer,

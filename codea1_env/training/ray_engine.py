@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from codea1_env.agents import Learner
@@ -47,6 +48,10 @@ class RemoteModels:
         """Give the player of a role. It was made with this seed."""
         group, writer = self._groups[role], self._writers.get(role)
         return RemotePlayer(group) if writer is None else AheadPlayer(group, writer)
+
+    def writer(self, role: Role, seed: int) -> tuple[Any, Callable[[Path], None]]:
+        """Refuse: settings do not let opponents from the past play on a cluster."""
+        raise NotImplementedError
 
     def dismiss(self) -> None:
         """Do nothing: the processes end when they are told to, or when nobody asks them any more."""

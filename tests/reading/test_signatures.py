@@ -252,3 +252,10 @@ def test_a_method_is_bound_without_self(decorator: str) -> None:
         bound = Signature(read_signatures([(problem[0], "Solution.f", problem[1], [])])[0])
         assert bound.bound([], {"n": 2, "k": 1}) == ([2], {}, ["2"])
         assert bound.outside(["a"], {}) == "n is a str, not int"
+
+
+def test_a_keyword_may_be_named_like_a_positional_only_parameter() -> None:
+    (text,) = read_signatures([("", "f", "def f(a=1, /, **others): return others", [])])
+    signature = Signature(text)
+    assert signature.bound([2], {"a": 1}) == ([2], {"a": 1}, ["2"])
+    assert signature.same_as([2], {"a": 1.0}, "2, a=1.0") == "2, a=1"

@@ -53,6 +53,27 @@ def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -
     assert "may only have the better step size" in leaderboard_sheet(unswept).note
 
 
+def test_a_swept_benchmark_shows_the_runs_with_the_rates_that_were_chosen(tmp_path: Path) -> None:
+    bench = tmp_path / "bench"
+    config = BenchConfig(("code-a1", "no-book"), seeds=1, max_problems=4, max_steps=3)
+    open_folder(bench, config, resume=False).close()
+    swept = [
+        {"entry": "code-a1", "player": "coder", "best": 4.0},
+        {"entry": "code-a1", "player": "tester", "best": 0.25},
+        {"entry": "no-book", "player": "coder", "best": 64.0},
+    ]
+    (bench / "sweep.jsonl").write_text("".join(json.dumps(row) + "\n" for row in swept))
+    chosen = {"coder": 4.0, "tester": 0.25}
+    for entry, rates in (("code-a1", chosen), ("no-book", {"coder": 1.0, "tester": 1.0})):
+        job = bench / "runs" / entry / "seed_0"
+        job.mkdir(parents=True)
+        (job / "job.json").write_text(json.dumps({"rates": rates}))
+        (job / "result.json").write_text('{"status": "failed", "error": "e", "seconds": 1.0}')
+    (found,) = read_folders([bench]).benchmarks
+    # The run of no-book has the rates of an earlier sweep.
+    assert [result.entry for result in found.results] == ["code-a1"]
+
+
 def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     settings = {"agent": "mutant", "problems": "starter", "num_samples": 4, "seed": 0}

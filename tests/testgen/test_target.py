@@ -1,121 +1,138 @@
-"""What a user can get wrong with a file, and what of it can be helped."""
+"""modules.py, describe.py, target.py: code of users, found and described."""
 
 from __future__ import annotations
 
 import pytest
-from user_files import write
 
-from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.modules import TargetError, module_of_file
-from codea1_env.testgen.target import read_target
+from codea1_env.testgen import TargetError, find_module, modules_in
+from codea1_env.testgen.modules import folders_for, split_target
+from codea1_env.testgen.texts import Trial
 
-GOOD = "def median(xs: list[int]) -> int:\n    return sorted(xs)[len(xs) // 2] if xs else 0\n"
+TEXT = '''\
+from __future__ import annotations
+from typing import TYPE_CHECKING, Literal
+if TYPE_CHECKING:
+    from elsewhere import Nothing
+
+UNITS = {"km": 1000, "cm": 7}
+
+
+def convert(text: str, way: Literal["up", "down"] = "up", *rest: int, exact: bool = False, other: dict = None):
+    """Convert.
+
+    >>> convert("3km")
+    3000
+
+    Or convert("4cm", way="down").
+    """
+    if text not in UNITS:
+        raise ValueError(f"no unit, expected something such as 'two million km'")
+    return _helper(text) * 42
+
+
+def _helper(text):
+    return UNITS[text]
+
+
+class Box(dict):
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def grow(self, by: int) -> None:
+        self.size += by
+
+    async def read(self) -> int:
+        return self.size
+
+
+def notes(first: Nothing):
+    return first
+'''
+
+
+def test_a_function_is_described(opened):
+    target = opened(TEXT).target("convert")
+    rows = {each.name: (each.way, list(each.kinds), each.optional) for each in target.parameters}
+    assert rows == {
+        "text": ("place", [("str",)], False),
+        "way": ("place", [("literal", "up", "down")], True),
+        "rest": ("star", [("int",)], True),
+        "exact": ("keyword", [("bool",)], True),
+        "other": ("keyword", [("dict", ("str",), ("int",))], True),
+    }
+    assert "two million km" in target.words
+    assert {"km", "cm"} <= set(target.words)
+    assert 42 in target.numbers
+    assert "ValueError" in target.raises
+    assert Trial(("3km",), {}, ()) in target.examples
+    assert Trial(("4cm",), {"way": "down"}, ()) in target.examples
+
+
+def test_a_class_is_described(opened):
+    target = opened(TEXT).target("Box")
+    assert target.is_class
+    assert target.attributes == ("size", "len()")
+    assert target.methods["grow"].sets
+    assert target.methods["update"].sets
+    assert not target.methods["read"].sets
+    assert target.shape.awaited == ("read",)
+
+
+def test_type_hints_that_cannot_be_evaluated_are_unknown(opened):
+    [parameter] = opened(TEXT).target("notes").parameters
+    assert not parameter.annotated
+
+
+def test_definitions_say_what_is_public_and_what_they_use(opened):
+    definitions = opened(TEXT).definitions
+    assert [name for name, each in definitions.items() if each.public] == [
+        "convert",
+        "Box",
+        "notes",
+    ]
+    assert {"_helper", "UNITS"} <= definitions["convert"].uses
+    assert definitions["_helper"].lines == (22, 23)
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "message"),
+    ("text", "message"),
     [
-        (GOOD, "medain", "Did you mean median?"),
-        (GOOD, "other", "It defines median."),
-        ("x = 1\n", "f", "It defines none at its top level."),
-        ("f = lambda x: x\n", "f", "with def or class, actually: it does not"),
-        (f"{GOOD}\ndef broken(:\n", "median", "line 4: invalid syntax"),
-        ("def f():\n\tif 1:\n        return 2\n", "f", "line 3: "),
-        ("(" * 500, "f", "Expect"),
-        (f"{GOOD}\nwhile True:\n    pass\n", "median", "running the file does not end"),
-        (f"import sys\n{GOOD}\nsys.exit(3)\n", "median", "ends the process (SystemExit(3))"),
-        (f"{GOOD}\nx = [0] * 10**10\n", "median", "more memory than the sandbox gives"),
-        (
-            "import none_such_module\n\ndef f(x: int): return none_such_module.f(x)\n",
-            "f",
-            "none_such_module is not installed here. Install it and allow it with --packages",
-        ),
-        (
-            "import pytest\n\ndef f(x: int): return pytest.approx(x)\n",
-            "f",
-            "pytest is installed, but not allowed. Allow it with --packages pytest",
-        ),
-        (
-            "import helpers\n\ndef f(x: int): return helpers.g(x)\n",
-            "f",
-            "helpers is a module of yours, and the sandbox sees only this one file",
-        ),
-        (
-            "from .helpers import g\n\ndef f(x: int): return g(x)\n",
-            "f",
-            ".helpers is a module of yours, and the sandbox sees only this one file",
-        ),
-        (
-            "SETTINGS = open('settings.txt').read()\n\ndef f(x: int): return SETTINGS * x\n",
-            "f",
-            "The sandbox has no network and none of your files",
-        ),
+        ("import nowhere_at_all\n", "No module named"),
+        ("1 / 0\n", "ZeroDivisionError"),
+        ("raise SystemExit(3)\n", "imported in the sandbox"),
+        ("while True: pass\n", "imported in the sandbox"),
+        ("def f(:\n", "SyntaxError"),
     ],
 )
-def test_what_is_wrong_is_explained(tmp_path, sandbox, text, name, message):
-    write(tmp_path, "def g(x): return x\n", "helpers.py")
-    path = write(tmp_path, text)
-    with pytest.raises(TargetError) as error:
-        read_target(path, name, sandbox)
-    assert message in str(error.value)
-    assert "things.py" in str(error.value) or "imports" in str(error.value)
+def test_a_module_that_cannot_be_imported_is_an_error_with_the_reason(opened, text, message):
+    with pytest.raises(TargetError, match=message):
+        opened(text)
 
 
-def test_a_file_that_is_none(tmp_path, sandbox):
-    write(tmp_path, GOOD, "median.py")
-    for name, message in [
-        ("medain.py", "no such file. Did you mean median.py?"),
-        (".", "it is a folder"),
-        ("no/such/folder.py", "no such file"),
-    ]:
-        with pytest.raises(TargetError, match=message.replace("?", r"\?")):
-            read_target(tmp_path / name, "median", sandbox)
-    (tmp_path / "latin.py").write_bytes("# caf\xe9\n".encode("latin-1"))
-    with pytest.raises(TargetError, match="text in UTF-8"):
-        read_target(tmp_path / "latin.py", "f", sandbox)
-    (tmp_path / "null.py").write_bytes(b"x = 1\0")
-    with pytest.raises(TargetError, match="null byte"):
-        read_target(tmp_path / "null.py", "f", sandbox)
+def test_a_name_that_is_not_there_is_an_error_with_the_nearest(opened):
+    with pytest.raises(TargetError, match="Did you mean convert"):
+        opened(TEXT).target("convrt")
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        "import none_such_module\n\nclass Other(none_such_module.Base):\n    pass\n",
-        "from .helpers import g\n",
-        "DATA = open('none.txt').read()\n",
-        "print(undefined_name)\n",
-    ],
-)
-def test_what_a_function_does_not_need_may_fail(tmp_path, sandbox, head):
-    path = write(tmp_path, f"import math\n{head}\n{GOOD}")
-    target = read_target(path, "median", sandbox)
-    assert target.left_out
-    assert target.program.splitlines()[target.lines[0] - 1].startswith("def median")
-    suite = write_function_suite(target, None, sandbox)
-    assert suite.kills.killed
+def test_names_of_methods_are_refused():
+    with pytest.raises(TargetError, match="Box"):
+        split_target("a.py::Box.grow")
 
 
-def test_marks_of_windows_do_not_matter(tmp_path, sandbox):
-    path = tmp_path / "things.py"
-    path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
-    assert read_target(path, "median", sandbox).lines == (1, 2)
-
-
-def import_root(path):
-    module = module_of_file(path.resolve())
-    return module.root, module.name
-
-
-def test_the_module_of_a_file(tmp_path):
-    inner = write(tmp_path, "", "package/inner/things.py")
-    assert import_root(inner) == (inner.parent.resolve(), "things")
-    write(tmp_path, "", "package/inner/__init__.py")
-    write(tmp_path, "", "package/__init__.py")
-    assert import_root(inner) == (tmp_path.resolve(), "package.inner.things")
-    assert import_root(inner.with_name("__init__.py")) == (tmp_path.resolve(), "package.inner")
-    for name in ("my-things.py", "2d.py", "class.py"):
-        with pytest.raises(TargetError, match="Rename it"):
-            import_root(tmp_path / name)
-    with pytest.raises(TargetError, match="Python's own module"):
-        import_root(tmp_path / "statistics.py")
+def test_modules_are_found(tmp_path, monkeypatch):
+    for name in (
+        "pack/__init__.py",
+        "pack/a.py",
+        "pack/tests/b.py",
+        "pack/test_c.py",
+        "two-words.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("import json\nimport yaml\n")
+    monkeypatch.chdir(tmp_path)
+    assert [each.name for each in modules_in(".")] == ["pack", "pack.a"]
+    assert find_module("pack.a").root == tmp_path
+    assert set(folders_for(find_module("pack.a"))) >= {"pack", "yaml"}
+    for wrong in ("nowhere_at_all", "pack.b.c", "math", "a b"):
+        with pytest.raises(TargetError):
+            find_module(wrong)

@@ -25,10 +25,10 @@ from codea1_env.training import (
     RunError,
     TesterConfig,
     TrainConfig,
-    loop,
     time_budget,
     train,
 )
+from codea1_env.training import run as steps
 from codea1_env.training.measuring import unseen_problems
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
@@ -122,14 +122,14 @@ def killed_and_resumed(
     folder: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch, **changes: Any
 ) -> dict[str, bytes]:
     """What is in the folder of a run that is killed in its third step, and then resumed."""
-    logged = loop.episode_rows
+    logged = steps.episode_rows
 
     def killed_in_step_3(played: Any, step: int, *more: Any) -> Any:
         if step == 3:
             raise SystemError("killed")
         return logged(played, step, *more)
 
-    monkeypatch.setattr(loop, "episode_rows", killed_in_step_3)
+    monkeypatch.setattr(steps, "episode_rows", killed_in_step_3)
     with pytest.raises(SystemError):
         run(folder, sandbox, model, **changes)
     monkeypatch.undo()
@@ -482,3 +482,26 @@ def test_the_benchmark_of_a_language_model(
     )
     made = tomllib.loads(Path("out/runs/rloo/seed_0/run/config.toml").read_text())
     assert (made["algorithm"], made["coder"]["player"], made["max_steps"]) == ("rloo", "llm", 1)
+
+
+@pytest.mark.parametrize("lora_rank", [4, 0])
+def test_earlier_weights_play_against_those_of_now(
+    tmp_path: Path, sandbox: Sandbox, model: str, lora_rank: int
+) -> None:
+    past = {"opponents": "past", "past_steps": 1, "past_share": 1.0}
+    run(tmp_path / "run", sandbox, model, lora_rank=lora_rank, **past)
+    rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
+    met = {(role, row[f"past/{role}_of"]) for row in rows for role in ("coder", "tester")}
+    assert {role for role, step in met if step is not None} == {"coder", "tester"}
+    for row in rows:
+        for role in ("coder", "tester"):
+            # Who is of the past wrote nothing and learns nothing.
+            assert (f"{role}/loss" in row) == (row[f"past/{role}_of"] is None)
+
+
+def test_programs_are_repaired_in_a_second_round(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    run(tmp_path / "run", sandbox, model, max_rounds=2)
+    rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
+    assert all("reward/coder/round_2" in row and "coder/loss" in row for row in rows)

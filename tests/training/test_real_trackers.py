@@ -23,7 +23,8 @@ INSTALLED = [name for name in NAMES if (s := importlib.util.find_spec(name)) and
 PROGRAM = """
 import dataclasses, os, signal, socket, sys
 from pathlib import Path
-from codea1_env.training import TrainConfig, loop, train
+from codea1_env.training import TrainConfig, train
+from codea1_env.training import run as steps
 
 connect = socket.socket.connect
 def only_near(self, address):
@@ -37,13 +38,13 @@ config = TrainConfig(
     max_problems=4, problems_per_step=2, num_generations=4, num_suites=3, max_steps=5, eval_steps=2, eval_samples=2,
     save_steps=2, output_dir=Path(sys.argv[1]), tracker=tuple(sys.argv[3].split()),
 )
-logged = loop.episode_rows
+logged = steps.episode_rows
 def killed(played, step, *more):
     if step == 4:
         os.kill(os.getpid(), signal.SIGKILL)
     return logged(played, step, *more)
 if sys.argv[2] == "killed":
-    loop.episode_rows = killed
+    steps.episode_rows = killed
 train(config, resume=sys.argv[2] == "resumed")
 """
 

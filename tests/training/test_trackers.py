@@ -14,6 +14,7 @@ from codea1_env import Sandbox
 from codea1_env.cli.app import run as codea1
 from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, loop
+from codea1_env.training import run as steps
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import tracking
 from codea1_env.training.trackers.step_report import COLUMNS, StepReport, TrackedRun
@@ -146,14 +147,14 @@ def test_a_tracker_that_cannot_be_opened_or_closed(tmp_path: Path) -> None:
 
 
 def kill_in_step(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged = loop.episode_rows
+    logged = steps.episode_rows
 
     def killed(played: Any, number: int, *more: Any) -> Any:
         if number == step:
             raise SystemError("killed")
         return logged(played, number, *more)
 
-    monkeypatch.setattr(loop, "episode_rows", killed)
+    monkeypatch.setattr(steps, "episode_rows", killed)
 
 
 def test_a_resumed_run_goes_on_without_doubled_steps(
@@ -179,7 +180,7 @@ def test_a_run_that_comes_to_nothing_leaves_nothing(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         kill_in_step(1, patch)
-        patch.setattr(loop, "play", lambda *_: 1 / 0)
+        patch.setattr(steps, "play", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(tmp_path / "run", sandbox, tracker=("wandb",))
     assert not (tmp_path / "run").exists()

@@ -129,9 +129,13 @@ class TrainedPlayer(LanguagePlayer, ABC):
     def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> Drive:
         """Make what trains the model, given a folder that the trainer may write to."""
 
+    def save_weights(self, path: Path) -> None:
+        """Write the weights alone: the adapter, or the whole model."""
+        save_weights(self.drive.model, self.tokenizer, path)
+
     def save(self, path: Path) -> None:
         """Write weights, optimizer and counters."""
-        save_weights(self.drive.model, self.tokenizer, path)
+        self.save_weights(path)
         save_trainer(self.drive, self._base, path)
         self.agent.save(path)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, OF_END, START, Table
+from codea1_env.baselines.bench.standing import standing_lines
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.evaluation.statistics import Estimate
@@ -92,6 +93,7 @@ def leaderboard(
         lines += ["", "## Problems that are not trained on", "", *_of_unseen(table, names)]
         lines += ["", "## Problems that are trained on"]
     lines += ["", *_of_trained(table, names)]
+    lines += standing_lines(table, names)
     failures = [result for result in results if result.status == "failed"]
     if failures or of_sweep:
         lines += ["", "## Failed runs", ""]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from codea1_env.baselines.bench.results import TrainingJob, collect
+from codea1_env.baselines.bench.results import SWEEP, TrainingJob, collect
 from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
+from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
 
 _MEASURES: Mapping[Literal["coder", "tester"], str] = {
@@ -111,6 +112,24 @@ def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> 
             None if best is None else block.learning_rate * best,
             at_edge=best in (min(config.sweep), max(config.sweep)),
         )
+
+
+def read_rates(folder: Path, config: BenchConfig, entries: Sequence[Entry]) -> dict[str, Rates]:
+    """Return the rates that the runs of a results folder have: those that its sweep chose.
+
+    Args:
+        folder: The results folder.
+        config: The benchmark.
+        entries: What it compares.
+    """
+    multiple = config.sweep[0] if len(config.sweep) == 1 else 1.0
+    rates = {entry.name: Rates(multiple, multiple) for entry in entries}
+    if len(config.sweep) > 1:
+        for row in read_rows(folder / SWEEP):
+            if row["entry"] in rates and row["best"] is not None:
+                chosen = {row["player"]: row["best"]}
+                rates[row["entry"]] = replace(rates[row["entry"]], **chosen)
+    return rates
 
 
 def failures_of(jobs: Sequence[TrainingJob]) -> list[tuple[str, str, str]]:

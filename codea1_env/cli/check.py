@@ -1,0 +1,175 @@
+"""`codea1 check`: what functions do differently from an earlier version, with a line to repeat each difference."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from codea1_env.cli.errors import InputError, library_errors
+from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.rendering.display import clean
+from codea1_env.testgen.against import (
+    Checked,
+    changed_modules,
+    check_module,
+    compare_modules,
+    earlier_module,
+    earlier_tree,
+)
+from codea1_env.testgen.findings import Finding
+from codea1_env.testgen.modules import Module, TargetError, modules_in, split_target
+from codea1_env.testgen.target import OpenModule
+
+_UNCHANGED = "it has not changed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckCommand:
+    """Show what this branch does differently, with one line to repeat each difference. It writes no file.
+
+    Exit codes: 0 nothing was found, 1 something was found, 2 bad input.
+
+    With --against, functions and classes are compared that have changed since, or that use something which has. Without
+    it, all public ones are looked at. Both run the docstring's own examples and name calls that never end.
+    """
+
+    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATHS")] = (".",)
+    """Files and folders, or FILE.py::NAME."""
+    against: Annotated[str | None, tyro.conf.arg(metavar="REV")] = None
+    """Commit, branch or tag to compare with."""
+    format: Literal["text", "github", "json"] = "text"
+    """"github" writes annotations for pull requests, "json" one object."""
+    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 10.0
+    """Processor time for each function or class."""
+    seed: int = 0
+    """Of the choice among inputs."""
+    packages: Packages = ()
+    sandbox_level: SandboxLevel = None
+
+    def __post_init__(self) -> None:
+        check_timeout(self.timeout)
+        check_packages(self.packages)
+
+
+def check_timeout(seconds: float) -> None:
+    """Refuse what is no time."""
+    if not 0 < seconds < 1e6:
+        raise ValueError(f"Expect --timeout to be a number of seconds above 0, actually: {seconds}")
+
+
+@contextmanager
+def own_code_errors() -> Iterator[None]:
+    """Tell a user in one line what is wrong with code of one's own."""
+    try:
+        with library_errors():
+            yield
+    except TargetError as error:
+        raise InputError(lowered(error)) from error
+
+
+def lowered(error: Exception) -> str:
+    """Return a message of the library as commands print it."""
+    text = str(error)
+    return text[:1].lower() + text[1:]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 check`; returns the exit code."""
+    command = parse(CheckCommand, arguments, name="check")
+    console = Console(stderr=command.format != "text")
+    everything = Checked()
+    with own_code_errors(), console.status("Checking") as status:
+        for label, checked in _checked(command):
+            status.update(f"Checking {clean(label)}")
+            everything.findings += checked.findings
+            everything.looked += checked.looked
+            everything.skipped |= checked.skipped
+            for each in checked.findings if command.format != "json" else ():
+                _show(each, command.format)
+    if command.format == "json":
+        rows = [each.as_data() for each in everything.findings]
+        print(
+            json.dumps(
+                {"findings": rows, "looked": everything.looked, "skipped": everything.skipped}
+            )
+        )
+    else:
+        _sum_up(everything, command, console)
+    return 1 if everything.findings else 0
+
+
+def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
+    """Check one module after the other; one that cannot be imported is skipped with the reason."""
+    named = [split_target(each) for each in command.paths]
+    if command.against is None:
+        for place, name in named:
+            for module in modules_in(place):
+                yield module.name, _try(command, module, None, name)
+        return
+    only = {Path(place).resolve(): name for place, name in named if name}
+    modules, skipped = changed_modules(command.against, [Path(place) for place, _ in named])
+    yield "", Checked(skipped=skipped)
+    if modules:
+        with earlier_tree(command.against) as tree:
+            for module in modules:
+                yield module.name, _try(command, module, tree, only.get(module.path.resolve(), ""))
+
+
+def _try(command: CheckCommand, module: Module, tree: Path | None, only: str) -> Checked:
+    options = {"only": only, "seed": command.seed, "timeout": command.timeout}
+    level, packages = command.sandbox_level, command.packages
+    before = earlier_module(module, tree) if tree is not None else None
+    if tree is not None and before is None:
+        return Checked(skipped={module.name: f"it is new since {command.against}"})
+    try:
+        with OpenModule(module, level=level, packages=packages) as now:
+            if before is None:
+                return check_module(now, **options)  # type: ignore[arg-type]
+            with OpenModule(before, level=level, packages=packages) as was:
+                return compare_modules(now, was, command.against or "", **options)  # type: ignore[arg-type]
+    except TargetError as error:
+        if only:
+            raise
+        return Checked(skipped={module.name: lowered(error)})
+
+
+def _show(found: Finding, form: str) -> None:
+    if form == "github":
+        text = clean(f"{found.message}\n{found.command}")
+        for sign, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+            text = text.replace(sign, code)
+        print(
+            f"::warning file={found.path},line={found.line},title=codea1 check::{text}", flush=True
+        )
+    else:
+        print(
+            f"{found.path}:{found.line}: {clean(found.message)}\n  {clean(found.command)}",
+            flush=True,
+        )
+
+
+def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> None:
+    skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
+    same = len(everything.skipped) - len(skipped)
+    number = len(everything.findings)
+    parts = [
+        f"{number or 'No'} finding{'' if number == 1 else 's'} in {len(everything.looked)} functions and classes"
+    ]
+    parts += [f"{same} have not changed"] if same else []
+    lines = [", ".join(parts)]
+    lines += [f"skipped {clean(label)}: {clean(everything.skipped[label])}" for label in skipped]
+    if command.against and any(each.kind == "difference" for each in everything.findings):
+        place = os.path.join("..", "before")
+        lines.append(
+            f"To run a line in the earlier version: git worktree add {place} {command.against}; cd {place}"
+        )
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

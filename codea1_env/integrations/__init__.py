@@ -1,0 +1,1 @@
+"""The game in other people's trainers: one file for each of them, and views of one side that all of them share."""

@@ -1,0 +1,273 @@
+"""One side of the game as a single-agent environment: the opponent plays inside.
+
+`OneSideEnv` is a `gymnasium.Env` with texts as observations and actions, `OneSideVectorEnv` its vector form, which
+sends the turns of all games to the opponent and to the sandbox together. For actions that are numbers see
+`codea1_env.integrations.pools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from codea1_env.agents.opponents import Opponent, make_opponent
+from codea1_env.agents.scripted import ScriptedAgent
+from codea1_env.game import Game, act_together
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.referee import RefereeConfig
+from codea1_env.rewards import RewardFunction
+from codea1_env.rollout import ask
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import CODER, TESTER, Observation, action_space, observation_space
+
+Side = Literal["coder", "tester"]
+Step = tuple[Observation, float, bool, bool, dict[str, Any]]
+"""Observation, reward, terminated, truncated and info."""
+
+
+class _Sides:
+    """Some games of which one side is played from outside, and the other by the opponent.
+
+    Args:
+        number: How many games. They share problems, referee and Mistake Book.
+        side: The side that is played from outside.
+        opponent: The player of the other side: see `codea1_env.agents.opponents.make_opponent`.
+        settings: The other arguments of `codea1_env.game.Game`.
+    """
+
+    def __init__(
+        self, number: int, side: Side, opponent: Opponent, settings: Mapping[str, Any]
+    ) -> None:
+        if side not in get_args(Side):
+            raise ValueError(f'Expect side to be "coder" or "tester", actually: {side!r}')
+        first = Game(**settings)
+        shared: dict[str, Any] = {
+            "problems": list(first.problems.values()),
+            "max_rounds": first.max_rounds,
+            "referee": first.referee,
+            "mistake_book": first.book,
+        }
+        self.games = [first, *(Game(**shared) for _ in range(number - 1))]
+        self.agent = CODER if side == "coder" else TESTER
+        self.role: Side = "tester" if side == "coder" else "coder"
+        tests = first.config.rewards.num_tests
+        known = list(first.problems.values())
+        self.opponent = make_opponent(opponent, self.role, known, first.sandbox, num_tests=tests)
+        self._scripted = self.opponent if isinstance(opponent, str) else None
+
+    def reset(
+        self, which: Sequence[int], seeds: Sequence[int | None], options: Mapping[str, Any] | None
+    ) -> None:
+        """Start episodes, up to the first turn of the side that is played from outside.
+
+        A seed starts the choices of a scripted opponent anew, too.
+        """
+        for i, seed in zip(which, seeds, strict=True):
+            self.games[i].reset(seed, options)
+        given = next((seed for seed in seeds if seed is not None), None)
+        if given is not None and isinstance(self._scripted, ScriptedAgent):
+            self._scripted.rng = np.random.default_rng(given)
+        self._answer(which)
+
+    def step(self, actions: Sequence[str]) -> list[float]:
+        """Play a turn of every game, and those of the opponent behind it; return the rewards."""
+        everyone = range(len(self.games))
+        act_together(self.games, actions)
+        if self.agent == CODER:
+            self._answer(everyone)
+        rewards = [game.rewards[self.agent] for game in self.games]
+        if self.agent == TESTER:
+            self._answer(everyone)
+        return rewards
+
+    def _answer(self, which: Sequence[int]) -> None:
+        """Let the opponent play the games in which it is to act."""
+        games = [self.games[i] for i in which if self.games[i].actor not in (None, self.agent)]
+        if games:
+            seen = [game.observation() for game in games]
+            act_together(games, ask(self.opponent, self.role, seen))
+
+
+class OneSideEnv(gymnasium.Env[Observation, str]):
+    r"""The game as one of its players meets it.
+
+    An episode has `max_rounds` steps. A coder's step is judged against the tests that the opponent writes for its
+    program; a tester begins with a program of the opponent. Observations, infos and rewards are those of
+    `codea1_env.parallel_env`.
+
+    Args:
+        side: "coder" or "tester".
+        opponent: Who plays the other side: the name of a scripted player ("reference" or "mutant"; "golden", "boundary"
+            or "copier"), an agent, or ``FILE.py:NAME``.
+        problems: A source for `load_problems`, or a sequence of `Problem`.
+        split: "train" or "eval" to play only these problems; None for all.
+        max_rounds: Rounds of an episode.
+        referee: How programs and tests are judged and paid.
+        rewards: Another reward function, by name or itself.
+        mistake_book: The book to use, updated in place; None starts an empty one.
+        sandbox: Where programs and tests run; None for the one that the whole process shares.
+
+    Raises:
+        TypeError: An argument has a wrong type.
+        ValueError: An argument is outside its range, there is no such opponent, or no problem to play.
+
+    Example:
+        >>> env = OneSideEnv("tester", opponent="reference", problems="starter")
+        >>> observation, info = env.reset(seed=1, options={"problem_id": "starter/add_numbers"})
+        >>> "return a + b" in observation["code"]
+        True
+        >>> _, reward, terminated, _, _ = env.step("assert add_numbers(2, 2) == 4")
+        >>> reward, terminated
+        (0.0625, True)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  gymnasium's name and type
+
+    def __init__(
+        self,
+        side: Side = "coder",
+        opponent: Opponent = "golden",
+        *,
+        problems: str | Sequence[Problem] = "starter",
+        split: str | None = None,
+        max_rounds: int = 1,
+        referee: RefereeConfig | None = None,
+        rewards: str | RewardFunction | None = None,
+        mistake_book: MistakeBook | None = None,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        settings = {
+            "problems": problems,
+            "split": split,
+            "max_rounds": max_rounds,
+            "referee": referee,
+            "rewards": rewards,
+            "mistake_book": mistake_book,
+            "sandbox": sandbox,
+        }
+        self._sides = _Sides(1, side, opponent, settings)
+        self.game = self._sides.games[0]
+        self.observation_space: spaces.Space[Any] = observation_space(max_rounds)
+        self.action_space = action_space()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; see `codea1_env.game.Game.reset` for seed and options.
+
+        A seed starts the choices of a scripted opponent anew, too; one of your own keeps its state.
+        """
+        super().reset(seed=seed)
+        self._sides.reset([0], [seed], options)
+        return self.game.observation(), self.game.info()
+
+    def step(self, action: str) -> Step:
+        """Play a turn, and let the opponent answer.
+
+        Raises:
+            TypeError: The action is not a string.
+            ResetNeeded: There is no episode, or it is over.
+        """
+        [reward] = self._sides.step([action])
+        over = self.game.actor is None
+        return self.game.observation(), reward, over, False, self.game.info()
+
+
+class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
+    """Some `OneSideEnv` at once, whose programs and tests are judged together.
+
+    All games share one Mistake Book. A game that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): its
+    last observation and info are `infos["final_obs"]` and `infos["final_info"]`.
+
+    Args:
+        num_envs: How many games.
+        side: "coder" or "tester".
+        opponent: Who plays the other side; it gets the observations of all games together.
+        **settings: The other arguments of `OneSideEnv`.
+    """
+
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
+
+    def __init__(
+        self,
+        num_envs: int,
+        side: Side = "coder",
+        opponent: Opponent = "golden",
+        **settings: Any,
+    ) -> None:
+        if num_envs < 1:
+            raise ValueError(f"Expect num_envs to be at least 1, actually: {num_envs}")
+        self.num_envs = num_envs
+        self._sides = _Sides(num_envs, side, opponent, settings)
+        self.games = self._sides.games
+        self.single_observation_space = observation_space(self.games[0].max_rounds)
+        self.single_action_space = action_space()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    @property
+    def mistake_book(self) -> MistakeBook:
+        """The Mistake Book of all games."""
+        return self.games[0].book
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode of every game.
+
+        Args:
+            seed: Of the first game; the others get the numbers behind it. None goes on with book and random choices.
+            options: Of every game: see `codea1_env.game.Game.reset`.
+        """
+        if isinstance(seed, list):
+            seeds = seed
+        else:
+            seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
+        self._sides.reset(range(self.num_envs), seeds, options)
+        return self._observations(), self._infos([game.info() for game in self.games])
+
+    def step(
+        self, actions: Sequence[str]
+    ) -> tuple[
+        dict[str, Any],
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        dict[str, Any],
+    ]:
+        """Play a turn of every game, and let the opponent answer all of them together."""
+        rewards = self._sides.step(list(iterate(self.action_space, tuple(actions))))
+        over = [game.actor is None for game in self.games]
+        infos = [game.info() for game in self.games]
+        last = {i: self.games[i].observation() for i, ended in enumerate(over) if ended}
+        self._sides.reset(list(last), [None] * len(last), None)
+        shown = self._infos([game.info() for game in self.games])
+        for i, observation in last.items():
+            final = {"final_obs": observation, "final_info": infos[i]}
+            shown = self._add_info(shown, final, i)
+        ended = np.array(over)
+        return self._observations(), np.array(rewards), ended, np.zeros_like(ended), shown
+
+    def _observations(self) -> dict[str, Any]:
+        space: Any = self.single_observation_space
+        seen = [game.observation() for game in self.games]
+        empty: Any = create_empty_array(space, self.num_envs)
+        batch: Any = concatenate(space, seen, empty)
+        return dict(batch)
+
+    def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for i, info in enumerate(infos):
+            shown = self._add_info(shown, info, i)
+        return shown

@@ -1,0 +1,111 @@
+"""Rewards of other systems, as far as one suite against one program says them.
+
+Each is a row of the benchmark: ``--rewards NAME``. A function pays one suite and the program that it attacked. What a
+paper says about many programs at once (a solve rate, a mutation score) is said here of the tests of one suite, or
+becomes an average over the group by itself; the docstrings say which. Formulas without a citation of an equation were
+decided here.
+"""
+
+from __future__ import annotations
+
+from codea1_env.rewards import (
+    RewardConfig,
+    SuiteOutcome,
+    code_a1,
+    code_reward,
+    validity_reward,
+)
+
+_RUNS, _ALL_PASS, _SOME_FAIL, _NO_PROGRAM = -0.6, 1.0, -0.3, -1.0
+_CLIP = 4
+"""UTRL's threshold: fewer valid tests than this are paid as if there were invalid ones beside them."""
+
+
+def rltf(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay programs by category and pass ratio, as RLTF (Liu et al. 2023, arXiv 2307.04349, section 3.3).
+
+    A program that does not run gets -1, one that runs and fails every test -0.6, any other -0.3 + 1.3 times the share
+    of tests that it passes, which is 1 where it passes all. RLTF tells a syntax error from an exception; here a
+    program that does not load is the first, one that fails everything the second. Suites are paid as in Code-A1's
+    paper, since RLTF trains no tester.
+
+    Example:
+        >>> [rltf(SuiteOutcome(True, failed, 0, 0, 0), RewardConfig())[0] for failed in ([0, 0], [0, 0, 0, 1], [1, 1])]
+        [1.0, 0.675, -0.6]
+    """
+    passed = code_reward(outcome)
+    code: float | None
+    if passed is None:
+        code = None
+    elif not outcome.code_executes:
+        code = _NO_PROGRAM
+    else:
+        code = _RUNS if passed == 0 else _SOME_FAIL + (_ALL_PASS - _SOME_FAIL) * passed
+    return code, code_a1(outcome, config)[1]
+
+
+def utrl(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay suites by discrimination and clipped validity, as UTRL (Lee et al. 2025, arXiv 2508.21107, section 4).
+
+    Discrimination: 1 if any valid test breaks the program, else 0; over the programs of a group its mean is the share
+    of detected programs. Validity: valid tests by all tests, where all counts as at least 4, so that two copied
+    examples earn little. Both weigh the same. A program gets the share of tests that it passes.
+
+    Example:
+        >>> utrl(SuiteOutcome(True, [False, True], 0, 0, 0), RewardConfig())
+        (0.5, 0.75)
+    """
+    if not outcome.code_executes:
+        return code_reward(outcome), 0.0
+    valid = len(outcome.failed)
+    validity = valid / max(valid + outcome.invalid, _CLIP)
+    return code_reward(outcome), (float(any(outcome.failed)) + validity) / 2
+
+
+def solve_rate(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay suites as Absolute Zero pays who proposes tasks (Zhao et al. 2025, arXiv 2505.03335, equation 4).
+
+    1 minus the share of tests that the program passes, and 0 where it passes none or all: a task must be hard and
+    solvable. A test is the task here, and the tests of one suite take the place of repeated answers to one.
+
+    Example:
+        >>> [solve_rate(SuiteOutcome(True, [1] * n + [0] * (4 - n), 0, 0, 0), RewardConfig())[1] for n in (0, 1, 4)]
+        [0.0, 0.25, 0.0]
+    """
+    code = code_reward(outcome)
+    rate = _share_passed(outcome)
+    return code, 0.0 if rate in (0.0, 1.0, None) else 1 - (rate or 0.0)
+
+
+def learnability(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay suites 4p(1 - p), with p the share of tests that the program passes.
+
+    The variance of an outcome, scaled to 1: most is learned where half is passed (as in SFL, Rutherford et al. 2024,
+    arXiv 2408.15099, which uses p(1 - p)).
+
+    Example:
+        >>> [learnability(SuiteOutcome(True, [1] * n + [0] * (4 - n), 0, 0, 0), RewardConfig())[1] for n in (0, 1, 2, 4)]
+        [0.0, 0.75, 1.0, 0.0]
+    """
+    rate = _share_passed(outcome)
+    return code_reward(outcome), 0.0 if rate is None else 4 * rate * (1 - rate)
+
+
+def prediction_accuracy(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay suites for right predictions alone, as systems do that train a model to predict what code returns.
+
+    The paper's validity: nothing is paid for breaking programs. Under it the simplest tests are the best ones.
+
+    Example:
+        >>> prediction_accuracy(SuiteOutcome(True, [False] * 2, 0, 0, 0), RewardConfig(num_tests=4))
+        (1.0, 0.5)
+    """
+    validity = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
+    return code_reward(outcome), validity if outcome.code_executes else 0.0
+
+
+def _share_passed(outcome: SuiteOutcome) -> float | None:
+    """Share of the suite's tests that the program passes; None without tests or without a program that runs."""
+    if not outcome.failed or not outcome.code_executes:
+        return None
+    return 1 - sum(map(bool, outcome.failed)) / len(outcome.failed)

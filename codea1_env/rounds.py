@@ -1,0 +1,90 @@
+"""The rules of a round: what each player sees, and what the Mistake Book learns of it.
+
+Environments (`codea1_env.game`) play one round at a time, rollouts (`codea1_env.rollout`) many. Both use what is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from codea1_env.judging.feedback import failing_tests, feedback
+from codea1_env.judging.verdicts import Verdict, never_passed
+from codea1_env.mistake_book import BookChange, MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.responses import Dropped, Program, Suite
+from codea1_env.spaces import CODER, TESTER, Observation, observe
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """One round that has been judged."""
+
+    program: Program
+    suites: tuple[Suite, ...]
+    """What was read from the tester's answers."""
+    verdict: Verdict
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """What the tester wrote and no test could be made of."""
+        return tuple(item for suite in self.suites for item in suite.dropped)
+
+    @property
+    def rewards(self) -> Mapping[str, float]:
+        """What each agent got for its first answer; 0.0 where the round could not be scored."""
+        verdict = self.verdict
+        paid = {CODER: verdict.code_reward, TESTER: verdict.suites[0].rewards.test}
+        return {agent: float(reward or 0.0) for agent, reward in paid.items()}
+
+
+def situation(
+    problem: Problem,
+    number: int,
+    program: Program | None = None,
+    before: PlayedRound | None = None,
+    *,
+    black_box: bool = False,
+) -> Observation:
+    """Return what the players see.
+
+    Args:
+        problem: The task.
+        number: Rounds finished so far.
+        program: The program that awaits its tests; None while the coder is to act.
+        before: The latest finished round: the coder repairs its program, and both see what broke it.
+        black_box: Hide all programs from a tester, and what is said about them.
+    """
+    turn = 0 if program is None else 1
+    if black_box and program is not None:
+        return observe(problem, round=number, turn=turn)
+    shown = program or (before.program if before else None)
+    return observe(
+        problem,
+        code=shown.code if shown else "",
+        tests=failing_tests(before.verdict) if before else "",
+        feedback=feedback(before.program, before.verdict, before.dropped) if before else "",
+        round=number,
+        turn=turn,
+    )
+
+
+def enter(book: MistakeBook, verdicts: Iterable[Verdict]) -> BookChange:
+    """Enter verdicts into the book, in one update for each problem, and return what that changed."""
+    by_problem: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_problem.setdefault(verdict.task_id, []).append(verdict)
+    changes = [
+        book.update(
+            task_id,
+            failed=[test for verdict in judged for test in verdict.failed],
+            passed=[test for verdict in judged for test in verdict.forgettable],
+            unpassed=never_passed(judged),
+        )
+        for task_id, judged in by_problem.items()
+    ]
+    return BookChange(
+        added=sum(each.added for each in changes),
+        removed=sum(each.removed for each in changes),
+        evicted=sum(each.evicted for each in changes),
+    )

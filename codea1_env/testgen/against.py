@@ -1,0 +1,359 @@
+"""What functions and classes do differently from an earlier version in git."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.testgen.clock import Clock
+from codea1_env.testgen.findings import (
+    Finding,
+    code_that_shows,
+    contradicted_example,
+    endless_call,
+    finding,
+    short,
+)
+from codea1_env.testgen.inputs import Inputs
+from codea1_env.testgen.modules import Module, TargetError, is_test_file, module_of_file
+from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
+from codea1_env.testgen.search import Looker, candidates
+from codea1_env.testgen.target import OpenModule, Target
+from codea1_env.testgen.texts import Trial, trial_text
+
+_SECONDS = 60
+_ROUNDS = 2
+_ENDED = (Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT_LIMIT, Outcome.EXITED, Outcome.SIGNALLED)
+_ONCE = Limits(call_cpu_time=2, call_wall_time=10)
+_SHOW = """
+def _codea1_show(code):
+    import contextlib, io
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(code, {"__name__": "__main__"})
+    except Exception as error:
+        return "raises", f"{type(error).__name__}: {error}".rstrip(": ")
+    return "gives", out.getvalue().strip()
+"""
+
+
+@dataclass
+class Checked:
+    """What came of checking a module."""
+
+    findings: list[Finding] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Label -> why it was not looked at."""
+
+
+def changed_modules(revision: str, paths: Sequence[Path]) -> tuple[list[Module], dict[str, str]]:
+    """Return the modules that have changed since a revision of git, and what was skipped with the reason.
+
+    Raises:
+        TargetError: There is no such revision or path, or the folder lies in no repository.
+    """
+    for path in paths:
+        if not path.exists():
+            raise TargetError(f"Expect {path} to be a file or folder, actually: there is none.")
+    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").decode().strip())
+    listed = _git(top, "diff", "--name-only", "-z", commit_of(revision), "--", *(str(each.resolve()) for each in paths))  # fmt: skip
+    modules, skipped = [], {}
+    for name in listed.decode("utf-8", "replace").split("\0"):
+        path = top / name
+        if not name.endswith(".py") or is_test_file(path.name) or path.name == "setup.py":
+            continue
+        if not path.is_file():
+            skipped[name] = "it was removed"
+            continue
+        try:
+            modules.append(module_of_file(path))
+        except TargetError as error:
+            skipped[name] = str(error)
+    return modules, skipped
+
+
+def commit_of(revision: str) -> str:
+    """Return the commit of a revision.
+
+    Raises:
+        TargetError: There is none.
+    """
+    name = f"{revision}^{{commit}}"
+    try:
+        found = _git(Path.cwd(), "rev-parse", "--verify", "--quiet", "--end-of-options", name)
+    except TargetError as error:
+        _git(Path.cwd(), "rev-parse", "--git-dir")
+        raise TargetError(
+            f"Expect a commit, branch or tag with --against, actually: {revision!r}. git log --oneline shows commits."
+        ) from error
+    return found.decode().strip()
+
+
+@contextmanager
+def earlier_tree(revision: str) -> Iterator[Path]:
+    """Give a folder with the repository as it was at a revision."""
+    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").decode().strip())
+    packed = _git(top, "archive", "--format=tar", commit_of(revision))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o755)  # programs run as another user
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(place, filter="data")
+        yield place
+
+
+def earlier_module(module: Module, tree: Path) -> Module | None:
+    """Return a module as it is in another tree; None if it is not there."""
+    top = Path(_git(module.path.parent, "rev-parse", "--show-toplevel").decode().strip())
+    path = tree / module.path.resolve().relative_to(top.resolve())
+    root = tree / module.root.resolve().relative_to(top.resolve())
+    return replace(module, path=path, root=root, installed=False) if path.is_file() else None
+
+
+def _git(folder: Path, *arguments: str) -> bytes:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+    except FileNotFoundError as error:
+        raise TargetError(
+            "Expect git to be installed for --against, actually: it is not."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise TargetError(f"Expect git to answer, actually: not within {_SECONDS} s.") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise TargetError(
+            f"Expect {folder} to lie in a git repository, actually: {said or 'git fails'}"
+        )
+    return done.stdout
+
+
+def check_module(opened: OpenModule, *, only: str = "", seed: int = 0, timeout: float | None = None) -> Checked:  # fmt: skip
+    """Run the examples of docstrings and look for calls that never end.
+
+    Args:
+        opened: The module.
+        only: A function or class; "" for all public ones.
+        seed: Of the choice among inputs.
+        timeout: Seconds of processor time for each.
+
+    Raises:
+        TargetError: The module does not define it.
+        InfraError: The sandbox failed.
+    """
+    checked = Checked()
+    for name in (
+        [only] if only else [each.name for each in opened.definitions.values() if each.public]
+    ):
+        target = opened.target(name)
+        checked.looked.append(target.label)
+        looker = Looker(target, opened.sandbox, Clock(timeout))
+        for trials in candidates(looker, Inputs(target, seed)):
+            looker.look(trials)
+        checked.findings += _alone(target, looker, opened.sandbox)
+    return checked
+
+
+def _alone(target: Target, looker: Looker, sandbox: Sandbox) -> list[Finding]:
+    found = [each for each in [contradicted_example(target, sandbox)] if each is not None]
+    if text := looker.endless():
+        found.append(endless_call(target, text))
+    return found
+
+
+def compare_modules(
+    now: OpenModule, was: OpenModule, revision: str, *, only: str = "", seed: int = 0, timeout: float | None = None
+) -> Checked:  # fmt: skip
+    """Compare the functions and classes that have changed, or that use something which has changed.
+
+    A definition that uses a changed one is compared only where no difference was found for that one.
+
+    Args:
+        now: The module as it is.
+        was: The module as it was.
+        revision: As the user names it.
+        only: A function or class; "" for all public ones.
+        seed: Of the choice among inputs.
+        timeout: Seconds of processor time for each.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    checked = Checked()
+    changed = _changed(now, was)
+    causes = {name: _causes(name, now, changed) for name in now.definitions}
+    explained: set[str] = set()
+    order = sorted(causes, key=lambda name: (name not in changed, len(causes[name])))
+    reached = {
+        cause for name, some in causes.items() if now.definitions[name].public for cause in some
+    }
+    for name in order:
+        definition, label = now.definitions[name], f"{now.module.name}::{name}"
+        if only and name != only:
+            continue
+        if not causes[name]:
+            checked.skipped[label] = "it has not changed"
+        elif name not in was.definitions:
+            checked.skipped[label] = f"it is new since {revision}"
+        elif not definition.public and not only:
+            if name in changed and name not in reached:
+                checked.skipped[label] = "it is private, and nothing public here uses it"
+        elif causes[name] <= explained:
+            checked.skipped[label] = (
+                f"it differs by what it uses: {', '.join(sorted(causes[name]))}"
+            )
+        else:
+            checked.looked.append(label)
+            found = _Comparison(now, was, name, revision, seed, timeout).findings()
+            checked.findings += found
+            if any(each.kind == "difference" for each in found):
+                explained |= causes[name]
+    for name in was.definitions.keys() - now.definitions.keys():
+        if was.definitions[name].public and not only:
+            checked.skipped[f"{now.module.name}::{name}"] = "it was removed"
+    return checked
+
+
+def _changed(now: OpenModule, was: OpenModule) -> set[str]:
+    """Return the names whose source or plain value is another one."""
+    sources = [{name: each.source for name, each in one.definitions.items()} for one in (now, was)]
+    return {
+        name
+        for new, old in (sources, (now.constants, was.constants))
+        for name in new.keys() | old.keys()
+        if new.get(name) != old.get(name)
+    }
+
+
+def _causes(name: str, now: OpenModule, changed: set[str]) -> set[str]:
+    """Return the changed names that a definition uses, also through others."""
+    seen, left = set[str](), [name]
+    while left:
+        each = left.pop()
+        if each not in seen:
+            seen.add(each)
+            left += now.definitions[each].uses if each in now.definitions else ()
+    return seen & changed
+
+
+class _Comparison:
+    """Compares one function or class in two versions."""
+
+    def __init__(
+        self, now: OpenModule, was: OpenModule, name: str, revision: str, seed: int, timeout: float | None
+    ) -> None:  # fmt: skip
+        self._now, self._was = now, was
+        self._revision = revision
+        target, self._before = now.target(name), was.target(name)
+        self._target = replace(
+            target,
+            words=list(dict.fromkeys([*target.words, *self._before.words])),
+            numbers=list(dict.fromkeys([*target.numbers, *self._before.numbers])),
+            examples=(*target.examples, *self._before.examples),
+            attributes=self._before.attributes,
+        )
+        self._looker = Looker(self._target, now.sandbox, Clock(timeout))
+        self._old = Observer(name, self._before.attributes, was.sandbox)
+        self._inputs = Inputs(self._target, seed)
+
+    def findings(self) -> list[Finding]:
+        """Return what differs, or what is wrong with it on its own."""
+        target = self._target
+        if target.is_class != self._before.is_class:
+            return []
+        found = self._search()
+        return [*([found] if found else []), *_alone(target, self._looker, self._now.sandbox)]
+
+    def _search(self) -> Finding | None:
+        for trials in self._parts():
+            self._looker.look(trials)
+            if found := self._first_shown(trials):
+                return found
+        return None
+
+    def _parts(self) -> Iterator[Sequence[Trial]]:
+        yield from candidates(self._looker, self._inputs)
+        for _ in range(_ROUNDS):
+            if not self._looker.clock.is_over(0.5):
+                yield self._inputs.varied([trial for trial, _ in self._looker.seen.values()])
+
+    def _first_shown(self, trials: Sequence[Trial]) -> Finding | None:
+        """Return the simplest difference that a line of Python shows."""
+        pairs = self._differences(trials)
+        pairs.sort(key=lambda pair: _simplicity(trial_text(pair[0], self._target.shape)))
+        for trial, was, now in pairs[:3]:
+            trial, was, now = self._shortened(trial, was, now)
+            for code in code_that_shows(self._target, trial, was, now):
+                before, after = self._show(code, self._was), self._show(code, self._now)
+                if before != after and not before.startswith("does not end"):
+                    text = short(trial_text(trial, self._target.shape))
+                    if "print(repr(" in code and trial_text(trial, self._target.shape) not in code:
+                        text = short(code.partition("; ")[2].removeprefix("import asyncio; "))
+                    message = f"{text} {short(after)}; at {self._revision} it {short(before)}"
+                    return finding(self._target, "difference", message, code)
+        return None
+
+    def _differences(self, trials: Sequence[Trial]) -> list[tuple[Trial, Seen, Seen]]:
+        found = []
+        self._looker.look(trials)
+        runs = {trial_text(each, self._target.shape): each for each in trials}
+        known = [
+            (each, self._looker.runs[text])
+            for text, each in runs.items()
+            if text in self._looker.runs
+        ]
+        for part in self._looker.clock.parts(known, first=16):
+            old = self._old.twice(self._before.program, [trial for trial, _ in part])
+            for (trial, (one, other)), (was, again) in zip(part, old, strict=False):
+                if self._is_reliable(was, again) and is_stable(one, other) and _differs(was, one):
+                    found.append((trial, was, one))
+        return found
+
+    def _is_reliable(self, was: Seen, again: Seen) -> bool:
+        """Whether the earlier version decided what happens: the same in two runs, and no error that nobody raises on purpose."""
+        meant = all(name in self._before.raises for _, name, _ in was.errors)
+        return was.outcome is Outcome.PASS and is_stable(was, again) and meant
+
+    def _shortened(self, trial: Trial, was: Seen, now: Seen) -> tuple[Trial, Seen, Seen]:
+        """Leave out steps without which it still differs."""
+        for step in reversed(range(len(trial.steps))):
+            less = replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
+            if found := self._differences([less]):
+                [(trial, was, now)] = found
+        return trial, was, now
+
+    def _show(self, code: str, opened: OpenModule) -> str:
+        program = (self._target if opened is self._now else self._before).program + _SHOW
+        [result] = opened.sandbox.call(program, "_codea1_show", [((code,), {})], limits=_ONCE)
+        if result.outcome is Outcome.TIMEOUT:
+            return "does not end"
+        if result.outcome is not Outcome.PASS:
+            return f"ends with {result.outcome.value}"
+        how, what = result.value
+        return f"{how} {what}"
+
+
+def _differs(was: Seen, now: Seen) -> bool:
+    if now.outcome in _ENDED:
+        return True
+    new, old = (replace(each, found={**each.found, "attributes": {}}) for each in (now, was))
+    return now.outcome is Outcome.PASS and (differ(was, now) or differ(new, old))
+
+
+def _simplicity(text: str) -> tuple[int, int, str]:
+    """Sort calls: those without empty arguments and zeros first, then short ones."""
+    return len(re.findall(r"''|\[\]|\{\}|\b0\b(?!\.\d*[1-9])", text)), len(text), text

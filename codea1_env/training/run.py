@@ -1,0 +1,439 @@
+"""A run while it goes on: `open` prepares everything, `step` plays and learns once, `finish` leaves a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import BackendError, report
+from codea1_env.evaluation import HeldOut, copied_share, hold_out
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.referee import RefereeConfig
+from codea1_env.rewards import RewardConfig
+from codea1_env.rollout import Agent, RolloutConfig, Rollouts, entered, play
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.logs import read_rows
+from codea1_env.support.stopping import stop_request
+from codea1_env.training import measuring, run_folder, summary
+from codea1_env.training.checkpoints import (
+    Books,
+    checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+    step_of,
+)
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.engine import LocalEngine, RunPlan
+from codea1_env.training.failures import explained_failures, leave_nothing
+from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, timed
+from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
+from codea1_env.training.past import NOBODY, PastOpponents, PastSide
+from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_players
+from codea1_env.training.problems_of_run import (
+    DynamicSampling,
+    Replacements,
+    failing_references,
+    problems_of_step,
+    warning_of,
+    warning_of_few,
+)
+from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.run_folder import RunFolder
+from codea1_env.training.settings import flat
+from codea1_env.training.trackers.step_report import report_of
+from codea1_env.training.trackers.tracking import Tracking
+
+
+@dataclass(frozen=True)
+class PlayedStep:
+    """A step that was played, and has not been learned from. The book does not know of it yet."""
+
+    players: Players
+    """Who played: what they learn from is of this step."""
+    problems: int
+    """Number of its problems, without those that took the place of others."""
+    chosen: Replacements
+    """Tells what is learned from."""
+    played: Rollouts
+    usages: Mapping[str, Usage]
+    """Role -> what the answers of a language model took."""
+    ahead: bool
+    """Whether it was played while the step before was learned from."""
+    past: PastSide = NOBODY
+    """The side that an earlier checkpoint played."""
+
+
+class Run:
+    """One training run.
+
+    Args:
+        config: Everything that decides what happens.
+        problems: What it may train on.
+        console: Where progress is shown.
+        started: When it began, by `time.perf_counter`.
+        resume: Whether to go on with the run in `config.output_dir`.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        problems: list[Problem],
+        console: Console,
+        started: float,
+        *,
+        resume: bool,
+    ) -> None:
+        self.config, self.problems = config, problems
+        self.step = 0
+        self._console, self._started, self._resume = console, started, resume
+        self._stack = ExitStack()
+        self._next: Future[PlayedStep] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return self._stack.__exit__(kind, error, trace)
+
+    # Opening
+
+    def open(
+        self,
+        engine_of: Callable[[TrainConfig], LocalEngine],
+        sandbox: Sandbox | None,
+        *own: OwnPlayer | None,
+    ) -> None:
+        """Make or reopen the folder, decide what the machine decides, make the players, and measure them.
+
+        Args:
+            engine_of: Makes what the run computes with.
+            sandbox: Where programs run; None for one of its own.
+            *own: A coder and a tester of the user's, or None.
+
+        Raises:
+            RunError: The run cannot be started or resumed.
+        """
+        self._open_folder()
+        self.display = self._stack.enter_context(TrainingProgress(self._console))
+        self.engine = engine_of(self.config)
+        plan = self._fit()
+        self._open_judges(sandbox)
+        self._make_players(*own)
+        self._restore(plan)
+        self._held_back = measuring.HeldBack(self._held_out, self.referee, self.config)
+        self._unseen = measuring.Unseen(self._others, self.referee, self.config)
+        self._stack.enter_context(explained_failures(self.folder.path))
+        if self._saved is None:
+            self.folder.append(run_folder.METRICS, [{"step": 0, **self._measured()}])
+            self.past.keep(0, self.players)
+            self._save()
+        self._track()
+        self._stop.waits = True
+
+    def _open_folder(self) -> None:
+        self._stop = self._stack.enter_context(stop_request(waits=False))
+        if self._resume:
+            self.config = run_folder.decided(self.config)
+            self.folder = RunFolder.reopen(self.config)
+        else:
+            self.folder = RunFolder.create(self.config)
+        self._stack.callback(self.folder.close)
+        if not self._resume:
+            self._stack.push(partial(leave_nothing, self.folder))
+            self._stop.leave = partial(leave_nothing, self.folder, None, KeyboardInterrupt())
+        saved = checkpoints(self.folder.path)[-1:] if self._resume else []
+        self._saved = saved[0] if saved else None
+        self.step = step_of(saved[0]) if saved else 0
+        if saved and self.step >= self.config.max_steps:
+            raise RunError(
+                f"Expect a run that is not finished, actually: {self.folder.path} has done {self.step} of "
+                f"{self.config.max_steps} steps. Raise max_steps (--max-steps) to train further."
+            )
+
+    def _fit(self) -> RunPlan:
+        """Decide what the configuration leaves to the machine, and draw the problems that measure."""
+        config = self.config
+        with self.display.phase("speed"), explained_failures(self.folder.path):
+            before = read_rows(self.folder.path / run_folder.TIMINGS) if self._resume else ()
+            known = summary.mean_seconds(before)
+            others = measuring.unseen_problems(config, self.problems)
+            # Of a set without a split a budget may leave more.
+            sure = config.split is not None or config.time_budget is None
+            real = replace(config, eval_problems=len(others)) if sure else config
+            plan = self.engine.fit(
+                real, self.problems, self._started, known, self.display.say, report
+            )
+        config = replace(plan.config, eval_problems=config.eval_problems)
+        if config.max_problems is not None and config.max_problems < len(self.problems):
+            self.problems = self.problems[: config.max_problems]
+            others = measuring.unseen_problems(config, self.problems)
+        if config.has_language_model and len(others) < config.eval_problems:
+            self.display.say(warning_of_few(len(others), config))
+        self.display.begin("prepare")
+        self.config, self._others, self.models = config, others, plan.models
+        self._stack.callback(self.models.close)
+        return plan
+
+    def _open_judges(self, sandbox: Sandbox | None) -> None:
+        """Open the sandbox and the referee, and look at the references."""
+        config = self.config
+        limits = Limits(call_cpu_time=config.time_limit)
+        self.sandbox = sandbox or self._stack.enter_context(self.engine.sandbox(config, limits))
+        rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
+        rules = RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
+        self.referee = self._stack.enter_context(self.engine.referee(self.sandbox, rules))
+        # Of a large set no more than these are looked at before the first step.
+        looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
+        if self._saved is None:
+            failing = failing_references(looked_at, self.sandbox, limits)
+            if failing:
+                self.display.say(warning_of(failing))
+        self._held_out = hold_out(looked_at, self.sandbox, config.seed)
+
+    def _make_players(self, coder: OwnPlayer | None, tester: OwnPlayer | None) -> None:
+        config, held_out = self.config, self._held_out
+
+        @cache
+        def splits() -> list[HeldOut]:
+            whole = len(held_out) == len(self.problems)
+            return held_out if whole else hold_out(self.problems, self.sandbox, config.seed)
+
+        self.players = make_players(
+            config,
+            self.problems,
+            splits,
+            self.sandbox,
+            coder=coder,
+            tester=tester,
+            models=self.models,
+        )
+        if config.max_staleness:
+            check_ahead(self.players)
+        self.past = PastOpponents(config, self.folder.path, self.models)
+        self._sampling = DynamicSampling(config, self.problems)
+
+    def _restore(self, plan: RunPlan) -> None:
+        """Load the last checkpoint, and write down what was decided."""
+        config, path = self.config, self.folder.path
+        self.book = MistakeBook(
+            config.max_tests_per_problem, config.decay, config.stale_steps, config.book_replay
+        )
+        self._remembered = measuring.new_past()
+        if self._saved is not None:
+            self.book, self._remembered = load_checkpoint(
+                self._saved, self.players.coder, self.players.tester, config
+            )
+        self.past.truncate(self.step if self._saved else -1, self._saved)
+        changed = run_folder.note_own_files(path, config, self.step)
+        if self._saved is not None:
+            self.display.say(f"Resuming {path} after step {self.step}.{changed}")
+        elif self._resume:
+            self.display.say(f"{path} has no checkpoint: it begins again with the first step.")
+        self.folder.write_config(config)
+        self.folder.truncate(self.step if self._saved else -1)
+        measured = self.step // config.eval_steps + 1 if self._saved else 0
+        self.display.expect(
+            steps=config.max_steps,
+            done=self.step,
+            step=plan.step,
+            measurements=plan.measurements - measured,
+            each=plan.measurement,
+        )
+
+    def _track(self) -> None:
+        path = self.folder.path
+        self._tracking = self._stack.enter_context(
+            Tracking(self.config.tracker, path, flat(self.config), self.display.say)
+        )
+        done = list(read_rows(path / run_folder.METRICS))
+        self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
+        self._throughput = summary.Throughput(done[-1])
+        self._thread = ThreadPoolExecutor(1, "ahead")
+        # Not waited for: who ends the run ends what is played with, too.
+        self._stack.callback(self._thread.shutdown, wait=False)
+
+    # Steps
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is another step, and nobody asked to stop."""
+        return self.step < self.config.max_steps and not self._stop.requested
+
+    @cached_property
+    def _numbers(self) -> RolloutConfig:
+        config = self.config
+        return RolloutConfig(
+            num_generations=config.num_generations,
+            num_suites=config.num_suites,
+            use_book=config.use_book,
+            black_box=config.black_box,
+            max_rounds=config.max_rounds,
+            tester_rounds=config.tester_rounds,
+            overlap=config.overlap,
+            oracle=config.oracle,
+        )
+
+    def take_step(self) -> None:
+        """Play, learn, measure and log one step."""
+        now = self._played()
+        played = entered(now.played, self.book, self._numbers)
+        measuring.remember(self._remembered, played)
+        # What is done beside an update takes no time of its own.
+        seconds = {} if now.ahead else dict(played.seconds)
+        taught = self._learn(now, played, seconds)
+        self.step += 1
+        row = self._row(now, played, taught)
+        last = self.step == self.config.max_steps
+        if self.step % self.config.eval_steps == 0 or last:
+            with timed(seconds, "evaluate"):
+                row |= self._measured()
+        self.folder.append(run_folder.METRICS, [row])
+        episodes = list(episode_rows(played, self.step, self.players.chats))
+        self.folder.append(run_folder.EPISODES, episodes)
+        self.past.keep(self.step, self.players)
+        if self.step % self.config.save_steps == 0 or last:
+            with timed(seconds, "checkpoint"):
+                self._save()
+        timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
+        self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
+        if self._tracking.active:
+            self._tracking.log(report_of(self.step, played, episodes, row, timings))
+        self.display.update(row)
+
+    def _played(self) -> PlayedStep:
+        """Return the next step, which may have been played already."""
+        try:
+            if self._next is not None:
+                now, self._next = self._next.result(), None
+                return now
+            return self._play(self.step, self.players.for_step(), ahead=False)
+        except BackendError:
+            self._save_if_new()  # nobody has learned anything of this step yet
+            raise
+
+    def _play(self, number: int, by: Players, ahead: bool) -> PlayedStep:
+        config = self.config
+        past = self.past.of_step(number)
+        seats: dict[str, Agent] = {"coder": by.coder, "tester": by.tester}
+        seats |= self.past.seat(past, by, number)
+        if not ahead:
+            seats["coder"] = self.display.watch(seats["coder"], "coder")
+            seats["tester"] = self.display.watch(seats["tester"], "tester", then="judge")
+        batch = problems_of_step(self.problems, config.seed, number, config.problems_per_step)
+        by.take_usage()  # of a measurement
+        chosen = self._sampling.of_step(batch, number)
+        played = play(
+            batch,
+            seats["coder"],
+            seats["tester"],
+            self.referee,
+            self.book,
+            self._numbers,
+            chosen.more,
+        )
+        return PlayedStep(by, len(batch), chosen, played, by.take_usage(), ahead, past)
+
+    def _learn(self, now: PlayedStep, played: Rollouts, seconds: dict[str, float]) -> Taught:
+        """Let everybody learn who played, while the next step is perhaps played."""
+        config = self.config
+        self._lesson = {role: now.chosen.lesson(role, played) for role in ("coder", "tester")}
+        metrics: Row = {}
+        for role, usage in now.usages.items():
+            metrics |= prefixed(role, usage.metrics())
+        shown = demonstrations(config, played, self.step)
+        to_learn = lessons(
+            config, now.players, self._lesson["coder"], self._lesson["tester"], shown
+        )
+        to_learn.pop(now.past.role, None)  # who did not play has nothing to learn from
+        self.past.note(now.past, played)
+        if config.max_staleness and self.step + 1 < config.max_steps and not self._stop.requested:
+            self._next = self._thread.submit(
+                self._play, self.step + 1, self.players.for_step(), ahead=True
+            )
+        taught = teach(to_learn, self.display.phase, self.engine.elsewhere)
+        seconds |= taught.seconds
+        if config.max_staleness:
+            with timed(seconds, "wait"), self.display.phase("wait"):
+                wait([] if self._next is None else [self._next])
+        return replace(taught, metrics={**metrics, **taught.metrics})
+
+    def _row(self, now: PlayedStep, played: Rollouts, taught: Taught) -> Row:
+        """Return the row of metrics.jsonl, apart from what is held back."""
+        config = self.config
+        row: Row = {"step": self.step}
+        row |= step_metrics(played, self._lesson["coder"], self._lesson["tester"], len(self.book))
+        if config.max_rounds > 1:
+            row |= round_metrics(played)
+        row |= taught.metrics
+        if self._sampling.active:
+            answers = config.num_generations * config.max_rounds
+            row["resampled"] = len(played.episodes) // answers - now.problems
+        if config.opponents == "past":
+            row |= now.past.metrics()
+        row["tester/copied"] = copied_share(played.episodes, self.sandbox)
+        return row
+
+    def _timings(
+        self,
+        now: PlayedStep,
+        played: Rollouts,
+        row: Row,
+        of_roles: Mapping[str, float],
+        seconds: Mapping[str, float],
+    ) -> Row:
+        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+        timings |= self._throughput.of_step(now.usages, row, of_roles)
+        timings |= summary.peak_memory()
+        if now.ahead:
+            timings |= prefixed("ahead", played.seconds)
+        return timings
+
+    # Measuring and saving
+
+    def _measured(self) -> Row:
+        """Measure both players on what is held back."""
+        with self.display.phase("evaluate"):
+            row, rows = self._held_back.measure(self.players, self.book, self._remembered)
+            others, other_rows = self._unseen.measure(self.players)
+        self.folder.append(run_folder.HELD_OUT, ({"step": self.step, **each} for each in rows))
+        if other_rows:
+            unseen = ({"step": self.step, **each} for each in other_rows)
+            self.folder.append(run_folder.UNSEEN, unseen)
+        return row | others
+
+    def _save(self) -> None:
+        self.display.begin("checkpoint")
+        self.folder.sync()
+        save_checkpoint(
+            self.folder.path,
+            self.step,
+            self.players.coder,
+            self.players.tester,
+            Books(self.book, self._remembered),
+            keep=self.config.save_total_limit,
+            past=self.past.state(),
+        )
+        self.past.prune(self.step)
+
+    def _save_if_new(self) -> None:
+        if step_of(checkpoints(self.folder.path)[-1]) != self.step:
+            self._save()
+
+    def finish(self) -> None:
+        """Leave a checkpoint, also after an interrupt, and let other processes go."""
+        self._save_if_new()
+        self.models.dismiss()

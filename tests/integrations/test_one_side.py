@@ -1,0 +1,193 @@
+"""One side of the game as an environment of gymnasium's, with the opponent inside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from pettingzoo.test import parallel_api_test
+
+from codea1_env import CODER, TESTER, MistakeBook, Sandbox, parallel_env
+from codea1_env.agents import FixedAgent, Pool
+from codea1_env.integrations.one_side import OneSideEnv, OneSideVectorEnv
+from codea1_env.integrations.pools import PoolParallelEnv, PoolVectorEnv, PoolView
+from codea1_env.problems import load_problems
+from codea1_env.spaces import Observation
+
+PROBLEMS = load_problems("starter", "train")[:3]
+EVEN = next(p for p in load_problems("starter", "train") if p.entry_point == "is_even")
+WRONG, RIGHT = "def is_even(n): return True", "def is_even(n): return n % 2 == 0"
+BREAKS = "assert is_even(3) == False"
+
+
+class Repeats(FixedAgent):
+    """Says the same thing whatever it sees, and counts the batches that it is asked for."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer, self.batches = answer, []
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        self.batches.append(len(observations))
+        return [self.answer] * len(observations)
+
+
+@pytest.mark.parametrize("side", ["coder", "tester"])
+@pytest.mark.filterwarnings("ignore")
+def test_gymnasium_finds_nothing_wrong(side, sandbox: Sandbox) -> None:
+    opponent = "golden" if side == "coder" else "reference"
+    check_env(
+        OneSideEnv(side, opponent, problems=PROBLEMS, sandbox=sandbox), skip_render_check=True
+    )
+
+
+@pytest.mark.parametrize("max_rounds", [1, 2])
+def test_both_sides_get_what_the_environment_pays(sandbox: Sandbox, max_rounds) -> None:
+    settings = {"problems": [EVEN], "sandbox": sandbox, "max_rounds": max_rounds}
+    env = parallel_env(**settings)
+    env.reset(seed=0)
+    expected: dict[str, list[float]] = {CODER: [], TESTER: []}
+    while env.agents:
+        env.step({CODER: WRONG})
+        _, rewards, *_ = env.step({TESTER: BREAKS})
+        for agent, reward in rewards.items():
+            expected[agent].append(reward)
+    for side, opponent, action, agent in (
+        ("coder", Repeats(BREAKS), WRONG, CODER),
+        ("tester", Repeats(WRONG), BREAKS, TESTER),
+    ):
+        one = OneSideEnv(side, opponent, **settings)
+        observation, info = one.reset(seed=0)
+        assert info["active_agent"] == agent
+        assert observation["code"] == ("" if side == "coder" else WRONG)
+        paid, over = [], False
+        while not over:
+            observation, reward, over, truncated, info = one.step(action)
+            assert not truncated
+            paid.append(reward)
+        assert paid == expected[agent]
+        assert len(paid) == max_rounds
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            one.step(action)
+
+
+def test_a_vector_is_judged_together_and_begins_anew(sandbox: Sandbox) -> None:
+    opponent = Repeats(BREAKS)
+    env = OneSideVectorEnv(3, "coder", opponent, problems=[EVEN], sandbox=sandbox)
+    observations, infos = env.reset(seed=0)
+    assert env.observation_space.contains(observations)
+    assert list(infos["active_agent"]) == [CODER] * 3
+    observations, rewards, terminated, truncated, infos = env.step([WRONG, RIGHT, "no program"])
+    assert opponent.batches == [3]
+    assert rewards.tolist() == [0.0, 1.0, 0.0]
+    assert terminated.all()
+    assert not truncated.any()
+    assert [seen["code"] for seen in infos["final_obs"]][:2] == [WRONG, RIGHT]
+    assert set(observations["code"]) == {""}  # of the next episodes
+    assert list(env.mistake_book.tests(EVEN.task_id)) == [BREAKS]
+    # A lone game with the same book says the same.
+    alone = OneSideEnv("coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    alone.reset(seed=0, options={"mistake_book": env.mistake_book})
+    assert alone.step(RIGHT)[1] == 1.0
+
+
+def test_a_tester_meets_the_next_program_at_once(sandbox: Sandbox) -> None:
+    opponent = Repeats(WRONG)
+    env = OneSideVectorEnv(2, "tester", opponent, problems=[EVEN], sandbox=sandbox)
+    env.reset(seed=0)
+    observations, rewards, _, _, _ = env.step([BREAKS, ""])
+    assert rewards[0] > rewards[1]
+    assert opponent.batches == [2, 2]
+    assert observations["code"] == (WRONG, WRONG)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"side": "referee"}, 'side to be "coder" or "tester", actually: \'referee\''),
+        ({"opponent": "goldn"}, "Did you mean 'golden'"),
+        ({"side": "tester", "opponent": "golden"}, "coder to be one of mutant, reference"),
+        ({"max_rounds": 0}, "max_rounds to be a positive integer"),
+        ({"opponent": object()}, "to be an agent"),
+    ],
+)
+def test_wrong_arguments_raise_at_once(arguments: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        OneSideEnv(**arguments)
+
+
+def pools() -> tuple[list[Pool], list[Pool]]:
+    return [Pool(EVEN, (WRONG, RIGHT))], [Pool(EVEN, ("assert is_even(2) == True", BREAKS))]
+
+
+def test_numbers_choose_from_a_pool(sandbox: Sandbox) -> None:
+    programs, _ = pools()
+    games = OneSideVectorEnv(2, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    env = PoolVectorEnv(games, PoolView(programs, programs))
+    seen, _ = env.reset(seed=0)
+    assert seen.shape == (2, 4)
+    assert env.observation_space.contains(seen)
+    assert env.single_action_space == gymnasium.spaces.Discrete(2)
+    seen, rewards, terminated, _, infos = env.step(np.array([0, 1]))
+    assert rewards.tolist() == [0.0, 1.0]
+    assert terminated.all()
+    # The last observation shows the program as one of two, the next one none.
+    assert [row.tolist() for row in infos["final_obs"]] == [[1, 1, 0, 1], [1, 0, 1, 1]]
+    assert seen.tolist() == [[1, 0, 0, 0]] * 2
+
+
+def test_both_players_of_the_parallel_environment_may_be_numbers(sandbox: Sandbox) -> None:
+    programs, tests = pools()
+    views = {CODER: PoolView(programs, programs), TESTER: PoolView(tests, programs, draws=2)}
+    env = PoolParallelEnv(parallel_env(problems=[EVEN], sandbox=sandbox), views)
+    parallel_api_test(env, num_cycles=4)
+    env.reset(seed=0)
+    seen, *_ = env.step({CODER: 0})
+    assert seen[TESTER].tolist() == [1, 1, 0, 0]
+    _, rewards, *_ = env.step({TESTER: [0, 1]})
+    assert rewards[CODER] == 0.5
+
+
+def test_a_view_without_the_pool_of_a_problem_is_refused(sandbox: Sandbox) -> None:
+    programs, _ = pools()
+    games = OneSideVectorEnv(1, problems=PROBLEMS, sandbox=sandbox)
+    with pytest.raises(ValueError, match="Expect a pool for every problem"):
+        PoolVectorEnv(games, PoolView(programs, programs))
+
+
+def test_games_that_share_a_book_update_it_once_a_step(sandbox: Sandbox) -> None:
+    book = MistakeBook()
+    env = OneSideVectorEnv(
+        2, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox, mistake_book=book
+    )
+    env.reset(options={"mistake_book": "keep"})
+    env.step([WRONG, WRONG])
+    assert env.mistake_book is book
+    assert book.frequency(EVEN.task_id, BREAKS) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--blind"]], ids=["seeing", "blind"])
+def test_ppo_by_hand_learns(options: list[str]) -> None:
+    """The program of docs/tutorials/one_side.md: examples/ppo_one_side.py."""
+    pytest.importorskip("torch")
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "examples/ppo_one_side.py", *options],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    rewards = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert len(rewards) == 6
+    assert rewards[-1] > rewards[0]

@@ -1,0 +1,236 @@
+"""against.py, findings.py, examples.py and `codea1 check`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+from codea1_env.cli.app import run
+from codea1_env.testgen.examples import contradiction
+
+BEFORE = {
+    "src/shop/__init__.py": "",
+    "src/shop/prices.py": """\
+RATE = 2
+
+
+def discount(price: int, percent: int) -> float:
+    if percent > 100:
+        raise ValueError("more than all")
+    return price * (100 - percent) / 100
+
+
+def with_tax(price: int) -> int:
+    return price * RATE
+
+
+def total(prices):
+    result = 0
+    for price in prices:
+        result += price
+    return result
+
+
+def _clamp(value, low, high):
+    return max(low, min(value, high))
+
+
+def stars(score: int) -> str:
+    return "*" * _clamp(score, 0, 5)
+
+
+def merge(one: dict, other: dict) -> dict:
+    return {**one, **other}
+
+
+def same(n: int) -> int:
+    return n
+
+
+class Cart:
+    def __init__(self) -> None:
+        self.items: dict[str, int] = {}
+
+    def add(self, name: str, number: int = 1) -> None:
+        self.items[name] = self.items.get(name, 0) + number
+""",
+}
+
+
+def changed(*pairs: tuple[str, str]) -> dict[str, str]:
+    text = BEFORE["src/shop/prices.py"]
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return {"src/shop/prices.py": text}
+
+
+REGRESSIONS = [
+    (("percent > 100", "percent >= 100"), "discount", "raises ValueError"),
+    (("RATE = 2", "RATE = 3"), "with_tax", "gives"),
+    (("self.items.get(name, 0) + number", "number"), "Cart", "add"),
+    (("return {**one, **other}", "one.update(other)\n    return one"), "merge", "merge"),
+    (("    for price in prices:", "    for price in prices[1:]:"), "total", "gives"),
+]  # fmt: skip
+REFACTORINGS = [
+    (("    result = 0\n    for price in prices:\n        result += price\n    return result", "    return sum(prices)")),
+    (("def _clamp(value, low, high):", "def _clamp(value, low, high, step=1):")),
+    (("return max(low, min(value, high))", "return min(high, max(value, low))")),
+    (("self.items[name] = self.items.get(name, 0) + number", "self.items.setdefault(name, 0)\n        self.items[name] += number")),
+    (("def stars(score: int)", "def stars(score: int, sign: str = '*')"), ('"*" *', "sign *")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pair", "name", "message"), REGRESSIONS, ids=lambda each: str(each)[:12])
+def test_a_regression_is_one_finding_with_a_line_that_shows_it(
+    repository, capsys, pair, name, message
+):
+    folder = repository(BEFORE, changed(pair))
+    assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    [finding] = report["findings"]
+    assert finding["target"] == f"shop.prices::{name}"
+    assert message in finding["message"]
+    assert "at HEAD it" in finding["message"]
+    now = shown(finding["command"], folder)
+    subprocess.run(["git", "stash", "-q"], cwd=folder, check=True)
+    assert shown(finding["command"], folder) != now
+
+
+def shown(command: str, folder: Path) -> str:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment.pop("PYTHONSAFEPATH", None)
+    done = subprocess.run(
+        command, shell=True, cwd=folder, capture_output=True, text=True, env=environment
+    )
+    assert "SyntaxError" not in done.stderr
+    return done.stdout + done.stderr[-60:]
+
+
+@pytest.mark.parametrize("pairs", REFACTORINGS, ids=lambda each: str(each)[:20])
+def test_a_refactoring_is_no_finding(repository, capsys, pairs):
+    pairs = pairs if isinstance(pairs[0], tuple) else (pairs,)
+    repository(BEFORE, changed(*pairs))
+    assert run(["check", "src", "--against", "HEAD"]) == 0
+    assert "No findings" in capsys.readouterr().out
+
+
+def test_only_what_has_changed_is_looked_at(repository, capsys):
+    after = changed(("return n", "return n + 1")) | {"src/shop/more.py": "def new(): return 1\n"}
+    repository(BEFORE, after)
+    assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["looked"] == ["shop.prices::same"]
+    assert report["skipped"]["shop.prices::Cart"] == "it has not changed"
+
+
+def test_code_that_moved_to_another_module_is_no_finding(repository):
+    text = BEFORE["src/shop/prices.py"]
+    helper = "def _clamp(value, low, high):\n    return max(low, min(value, high))\n"
+    after = {
+        "src/shop/prices.py": "from shop.tools import _clamp\n" + text.replace(helper, ""),
+        "src/shop/tools.py": helper,
+    }
+    repository(BEFORE, after)
+    assert run(["check", "--against", "HEAD"]) == 0
+
+
+def test_annotations_for_pull_requests(repository, capsys):
+    repository(BEFORE, changed(("return n", "return n + 1")))
+    assert run(["check", "--against", "HEAD", "--format", "github"]) == 1
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.startswith("::warning file=src/shop/prices.py,line=")
+    assert "%0A" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--against", "nowhere"], "commit, branch or tag"),
+        (["nowhere.py"], "no such file"),
+        (["missing_package"], "package or module"),
+        (["--timeout", "0"], "--timeout"),
+        (["src/shop/prices.py::nothing"], "does not"),
+    ],
+)
+def test_bad_input_is_said_in_a_line(repository, capsys, arguments, message):
+    repository(BEFORE, {})
+    assert run(["check", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_a_repository_the_message_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert run(["check", "--against", "HEAD"]) == 2
+    assert "git repository" in capsys.readouterr().err
+
+
+def test_contradicted_examples_and_endless_calls_are_found(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own.py").write_text('''\
+def half(n: int) -> int:
+    """Halve.
+
+    >>> half(4)  # a comment (
+    2
+    >>> half(5)
+    3
+    >>> half(7)
+    4
+    """
+    return n // 2
+
+
+def down(n=3):
+    while n != 0:
+        n -= 1
+    return n
+
+
+def money(text: str) -> str:
+    """Format.
+
+    >>> money("1")
+    '1 EUR'
+    """
+    import package_that_is_not_there
+    return text
+''')
+    monkeypatch.chdir(tmp_path)
+    assert run(["check", "own.py"]) == 1
+    out = capsys.readouterr().out
+    assert "half(5) gives 2; the docstring says 3" in out
+    assert "half(7)" not in out.replace("print", "")
+    assert "down(-1) does not end" in out
+    assert "2 findings" in out
+    command = out.splitlines()[1].strip()
+    assert shown(command, tmp_path).endswith("2\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (">>> f()\n{'b', 'a'}\n", {"f": lambda: {"a", "b"}}),
+        (">>> f()\nabc\n", {"f": lambda: "abc"}),
+        (">>> f()\n0.33\n", {"f": lambda: 1 / 3}),
+        (">>> f()\nValueError: other words\n", {"f": lambda: int("x")}),
+        (">>> g()\n1\n", {}),
+        (">>> x = unknown\n>>> f(x)\n1\n", {"f": lambda: 2}),
+        (">>> f()  # doctest: +SKIP\n1\n", {"f": lambda: 2}),
+        (">>> time.time()\n1\n", {"time": __import__("time")}),
+        (">>> f(\n", {}),
+    ],
+)
+def test_what_an_example_says_in_its_own_way_is_no_contradiction(text, names):
+    assert contradiction(text, names) == {}
+
+
+def test_the_hook_of_pre_commit_names_the_command():
+    hook = Path(codea1_env.__file__).parents[1] / ".pre-commit-hooks.yaml"
+    assert "entry: codea1 check --against HEAD" in hook.read_text()
