@@ -105,7 +105,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def _numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
-        known = {task: sum(map(_is_known, self.verdicts[task])) for task in self.scored}
+        known = {task: self._judged(task) for task in self.scored}
         return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         }  # fmt: skip
 
     def result(self, task: str) -> dict[str, Any]:
-        """How many programs are right."""
-        found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
+        """How many programs are right, of those that could be judged."""
+        found = {"samples": self._judged(task), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
 
     def _inside(self) -> int:
@@ -151,6 +151,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def _has_base(self) -> bool:
         scored = self.scored
         return bool(scored) and all(self.verdicts[task][0].base is not None for task in scored)
+
+    def _judged(self, task: str) -> int:
+        return sum(map(_is_known, self.verdicts[task]))
 
     def _right(self, task: str) -> int:
         return sum(verdict.passed for verdict in self.verdicts[task])
@@ -270,7 +273,7 @@ class CodeResults:
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the programs of each problem that was used, in the order of the problems.
+        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones.
 
         Args:
             problems: The problem set of the evaluation.
@@ -298,7 +301,7 @@ class CodeResults:
             task_id, verdict = check_task(row.fields, row.where), row.fields
             if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
                 break
-            if verdict.get("outcome") != EXCLUDED:
+            if verdict.get("outcome") not in (EXCLUDED, Outcome.UNJUDGED.value):
                 right = verdict.get("outcome") == Outcome.PASS.value
                 found[sample.task_id].append(JudgedProgram(sample.code, right))
         if {task: len(programs) for task, programs in found.items()} != {
