@@ -92,8 +92,7 @@ BASELINES: Mapping[str, Baseline] = {
         for alpha in (0.0, 0.25, 0.5, 0.75, 1.0)
     },
     "black-box": Baseline(
-        "The tester does not see the program: what white-box testing is worth. (Tabular testers choose "
-        "by problem and never look, so with them this is code-a1.)",
+        "The tester does not see the program: what white-box testing is worth.",
         {"black_box": True},
     ),
 }

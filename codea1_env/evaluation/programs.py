@@ -178,7 +178,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
         repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
         first = [f"{super().lines(report)[0]}: {outcomes}"]
-        inside = f"{report['judged_inside']} verdicts are judged inside, in the program's own process: a program can forge them"
+        number = report["judged_inside"]
+        verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
+        inside = f"{verdicts} judged inside, in the program's own process: a program can forge that"
         return [
             *first, *([repeated] if report["repeated"] else []), *([inside] if report["judged_inside"] else []),
         ]  # fmt: skip
