@@ -7,7 +7,7 @@ import json
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from codea1_env.cli.eval_agents import (
     player_of,
     watched,
 )
-from codea1_env.cli.eval_display import EvaluationProgress, print_report
+from codea1_env.cli.eval_display import EvaluationProgress, first_of, print_report
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
@@ -47,8 +47,6 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.support.plugins import digest_of_class
 from codea1_env.support.stopping import stop_request
 
-_NAMED = 10
-"""Tasks that a message names."""
 _AGENT = (
     'Who writes the {}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter), '
     'the address of an OpenAI-compatible server ("http://127.0.0.1:8000/v1"), the folder of a training run, or '
@@ -103,7 +101,7 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
     with user_input():
-        command = dataclasses.replace(command, **command.evaluation.choose())
+        command = dataclasses.replace(command, **_chosen(command))
     own = command.evaluation
     if command.agent is not None:
         check_agent(own.role, command.agent)
@@ -160,6 +158,13 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     return 1 if report["excluded"] else 0
 
 
+def _chosen(command: EvaluationCommand) -> dict[str, Any]:
+    """Return what the evaluation chooses; of two --max-problems the smaller one counts."""
+    chosen: dict[str, Any] = command.evaluation.choose()
+    limits = [chosen.pop("max_problems", None), command.max_problems]
+    return chosen | {"max_problems": min((each for each in limits if each), default=None)}
+
+
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
     """Return the options of one evaluation, with its own help texts and defaults."""
     texts = _HELP[kind.role] | dict(kind.help)
@@ -203,21 +208,15 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
     counts = Counter(each.task_id for each in file.samples if each.task_id in own.problems)
     missing = [task for task in file.missing if task in own.problems]
     if not counts or (missing and not command.partial):
-        more = f" Unknown tasks in the file: {_names(file.unknown)}." if file.unknown else ""
+        more = f" Unknown tasks in the file: {first_of(file.unknown)}." if file.unknown else ""
         raise SamplesError(
             f"Expect samples for all {len(own.problems)} problems, as evalplus does, actually none for "
-            f"{len(missing)}: {_names(missing)}.{more} "
+            f"{len(missing)}: {first_of(missing)}.{more} "
             "Add them, or leave these problems out of the figures with --partial."
         )
     own.check_counts(counts)
     check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
-
-
-def _names(tasks: Iterable[str]) -> str:
-    names = list(tasks)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
@@ -257,8 +256,12 @@ def _evaluate(
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
         if own.checks_problems:
-            shown.begin("references", len(problems))
-            at_work.check(shown.advance)
+            tasks = list(own.problems)
+            if read.file is not None:  # --partial leaves the others out
+                named = {each.task_id for each in read.file.samples}
+                tasks = [task for task in tasks if task in named]
+            shown.begin("references", len(tasks))
+            at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
             shown.begin(own.unit, own.expected(counts))
@@ -280,9 +283,9 @@ def _evaluate(
     empty = sum(not str(answer).strip() for answer in answers)
     if command.agent is not None and empty:
         report["empty_answers"] = empty
+        advice = ". A model that thinks may need more tokens: --max-completion-length"
         console.print(
-            f"Warning: {empty} of {len(answers)} answers are empty. A model that thinks may need more tokens: "
-            "--max-completion-length",
+            f"Warning: {empty} of {len(answers)} answers are empty{advice if 'usage' in report else ''}",
             highlight=False,
             soft_wrap=True,
         )

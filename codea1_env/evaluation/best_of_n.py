@@ -107,7 +107,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     figure = "CodeT"
     in_percent = True
     defaults = {"num_samples": 32}  # noqa: RUF012  never changed
-    fixed = ("problems", "split", "max_problems", "packages", "by")
+    fixed = ("problems", "split", "packages", "by")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
 
     programs: Annotated[Path, tyro.conf.arg(metavar="DIR")]

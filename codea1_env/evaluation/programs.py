@@ -278,7 +278,7 @@ class CodeResults:
         """Return the programs of each problem that was used, in the order of the problems, without unjudged ones.
 
         Args:
-            problems: The problem set of the evaluation.
+            problems: The problem set of the evaluation, or a part of it.
 
         Raises:
             FolderError: The files, or the problems, have changed since.
@@ -299,15 +299,19 @@ class CodeResults:
         found: dict[str, list[JudgedProgram]] = {
             each.task_id: [] for each in problems if each.task_id in results
         }
-        for sample, row in zip(samples, rows_of(self.path / VERDICTS), strict=False):
-            task_id, verdict = check_task(row.fields, row.where), row.fields
+        ids = {each.task_id for each in problems}
+        rows = (
+            (check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS)
+        )
+        known = ((task_id, verdict) for task_id, verdict in rows if task_id in ids)
+        for sample, (task_id, verdict) in zip(samples, known, strict=False):
             if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
                 break
             if verdict.get("outcome") not in (EXCLUDED, Outcome.UNJUDGED.value):
                 right = verdict.get("outcome") == Outcome.PASS.value
                 found[sample.task_id].append(JudgedProgram(sample.code, right))
         if {task: len(programs) for task, programs in found.items()} != {
-            task: result["samples"] for task, result in results.items()
+            task: result["samples"] for task, result in results.items() if task in ids
         }:
             raise FolderError(
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
