@@ -42,7 +42,7 @@ from codea1_env.evaluation.result_folder import (
 )
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import SampleFile, SamplesError, digest_of_problems
-from codea1_env.evaluation.task import EvaluationError
+from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.support.plugins import digest_of_class
 from codea1_env.support.stopping import stop_request
@@ -100,45 +100,11 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         kind = find_evaluation(name)
     title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
-    with user_input():
-        command = dataclasses.replace(command, **_chosen(command))
-    own = command.evaluation
-    if command.agent is not None:
-        check_agent(own.role, command.agent)
-    if (command.samples is None) == (command.agent is None):
-        either = "" if "samples" in kind.fixed else "either --samples FILE.jsonl or "
-        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
-    with user_input():
-        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
-            names = (word.partition("=")[0] for word in arguments)
-            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
-            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
-        problems = load_problems(command.problems, command.split, own.difficulty)
-        problems = problems[: command.max_problems]
-    if command.agent is not None:
-        with library_errors():
-            check_problems(own.role, command.agent, problems)
-    if command.resume and command.output_dir is None:
-        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    command, problems = _prepared(command, arguments)
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
     try:
-        read_before = _read(command, problems)
-        goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
-        recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
-        computing = command.computing(recorded)
-        if computing is not None:
-            console.print(f"{command.agent} computes in {computing}.", highlight=False)
-        with library_errors():
-            settings = _settings(command, name)
-            fixed = settings | {"problems_sha256": digest_of_problems(problems)}
-            with ResultFolder(path, fixed, resume=command.resume) as folder:
-                try:
-                    report = _evaluate(command, settings, problems, read_before, folder, console)
-                except (InputError, EvaluationError):
-                    if not command.resume:
-                        folder.leave()
-                    raise
+        report = _in_folder(command, name, problems, path, console)
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
@@ -151,11 +117,64 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     if command.json:
         print(json.dumps(report))
     else:
-        print_report(own, report, console)
+        print_report(command.evaluation, report, console)
         words = shlex.join(arguments)
         console.print(f"Command: codea1 {title} {words}", highlight=False, soft_wrap=True)
         console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
     return 1 if report["excluded"] else 0
+
+
+def _prepared(
+    command: EvaluationCommand, arguments: Sequence[str]
+) -> tuple[EvaluationCommand, list[Problem]]:
+    """Return the command with what the evaluation or a training run chooses, and its problems."""
+    own = command.evaluation
+    with user_input():
+        command = dataclasses.replace(command, **_chosen(command))
+    if command.agent is not None:
+        check_agent(own.role, command.agent)
+    if (command.samples is None) == (command.agent is None):
+        either = "" if "samples" in own.fixed else "either --samples FILE.jsonl or "
+        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
+    if command.resume and command.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    with user_input():
+        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
+            names = (word.partition("=")[0] for word in arguments)
+            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
+            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
+        problems = load_problems(command.problems, command.split, own.difficulty)
+        problems = problems[: command.max_problems]
+    if command.agent is not None:
+        with library_errors():
+            check_problems(own.role, command.agent, problems)
+    return command, problems
+
+
+def _in_folder(
+    command: EvaluationCommand,
+    name: str,
+    problems: Sequence[Problem],
+    path: Path,
+    console: Console,
+) -> dict[str, Any]:
+    """Run an evaluation in its result folder; returns the report."""
+    read_before = _read(command, problems)
+    goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
+    recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
+    computing = command.computing(recorded)
+    if computing is not None:
+        console.print(f"{command.agent} computes in {computing}.", highlight=False)
+    with library_errors():
+        settings = _settings(command, name)
+        fixed = settings | {"problems_sha256": digest_of_problems(problems)}
+        with ResultFolder(path, fixed, resume=command.resume) as folder:
+            try:
+                return _evaluate(command, settings, problems, read_before, folder, console)
+            except (InputError, EvaluationError):
+                if not command.resume:
+                    folder.leave()
+                raise
 
 
 def _chosen(command: EvaluationCommand) -> dict[str, Any]:
@@ -255,7 +274,7 @@ def _evaluate(
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
-        if own.checks_problems:
+        if type(own).check is not Evaluation.check:
             tasks = list(own.problems)
             if read.file is not None:  # --partial leaves the others out
                 named = {each.task_id for each in read.file.samples}
