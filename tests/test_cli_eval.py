@@ -124,6 +124,9 @@ def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
     report = report_of([*arguments, "--partial"], capsys)
     assert report["missing"] == [tasks[2]]
     assert report["scored"] == 2
+    # the reference of a problem without samples is not run
+    references_run = (tmp_path / "r" / "references.jsonl").read_text().splitlines()
+    assert [json.loads(line)["task_id"] for line in references_run] == tasks[:2]
     assert report["figures"]["all"]["pass@1"]["value"] == 1.0
 
 

@@ -73,6 +73,28 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
     assert "share of right tests in A and B" in shown
 
 
+@pytest.mark.parametrize("agent", ["golden", "boundary"])
+def test_a_scripted_tester_needs_golden_tests(agent, tmp_path, capsys):
+    rows = [row_of(task) | {"tests": []} for task in NAMES[:2]]
+    for row in rows:
+        row.pop("cases", None)
+    path, folder = write(tmp_path / "problems.jsonl", rows), tmp_path / "r"
+    options = ["--problems", str(path), "--agent", agent, "--output-dir", str(folder)]
+    assert run(["eval", "tests", *options]) == 2
+    assert "actually none of 2 has one" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_refused_evaluation_leaves_no_folder(tmp_path, capsys):
+    row = {"task_id": "a", "prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
+    path = write(tmp_path / "problems.jsonl", [row | {"reference": "import nowhere"}])
+    folder = tmp_path / "r"
+    options = ["--problems", str(path), "--agent", "golden", "--output-dir", str(folder)]
+    assert run(["eval", "tests", *options]) == 2
+    assert "actually none does" in capsys.readouterr().err
+    assert not folder.exists()
+
+
 def test_a_file_of_suites(tmp_path, capsys):
     rows = golden(NAMES[:3])
     name = STARTER[NAMES[1]].entry_point

@@ -105,7 +105,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def _numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
-        known = {task: sum(map(_is_known, self.verdicts[task])) for task in self.scored}
+        known = {task: self._judged(task) for task in self.scored}
         return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         }  # fmt: skip
 
     def result(self, task: str) -> dict[str, Any]:
-        """How many programs are right."""
-        found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
+        """How many programs are right, of those that could be judged."""
+        found = {"samples": self._judged(task), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
 
     def _inside(self) -> int:
@@ -151,6 +151,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def _has_base(self) -> bool:
         scored = self.scored
         return bool(scored) and all(self.verdicts[task][0].base is not None for task in scored)
+
+    def _judged(self, task: str) -> int:
+        return sum(map(_is_known, self.verdicts[task]))
 
     def _right(self, task: str) -> int:
         return sum(verdict.passed for verdict in self.verdicts[task])
@@ -272,10 +275,10 @@ class CodeResults:
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the programs of each problem that was used, in the order of the problems.
+        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones.
 
         Args:
-            problems: The problem set of the evaluation.
+            problems: The problem set of the evaluation, or a part of it.
 
         Raises:
             FolderError: The files, or the problems, have changed since.
@@ -296,15 +299,19 @@ class CodeResults:
         found: dict[str, list[JudgedProgram]] = {
             each.task_id: [] for each in problems if each.task_id in results
         }
-        for sample, row in zip(samples, rows_of(self.path / VERDICTS), strict=False):
-            task_id, verdict = check_task(row.fields, row.where), row.fields
+        ids = {each.task_id for each in problems}
+        rows = (
+            (check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS)
+        )
+        known = ((task_id, verdict) for task_id, verdict in rows if task_id in ids)
+        for sample, (task_id, verdict) in zip(samples, known, strict=False):
             if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
                 break
-            if verdict.get("outcome") != EXCLUDED:
+            if verdict.get("outcome") not in (EXCLUDED, Outcome.UNJUDGED.value):
                 right = verdict.get("outcome") == Outcome.PASS.value
                 found[sample.task_id].append(JudgedProgram(sample.code, right))
         if {task: len(programs) for task, programs in found.items()} != {
-            task: result["samples"] for task, result in results.items()
+            task: result["samples"] for task, result in results.items() if task in ids
         }:
             raise FolderError(
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
