@@ -127,6 +127,8 @@ def _said(experiment: Experiment, first: RowScore, expectation: Expectation | No
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
     """Return the exact figures of the game at the setting furthest along the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
+    if not own:
+        return []
     last = [name for name in experiment.settings if any(run.setting == name for run in own)][-1]
     lines = []
     for row in experiment.rows:
