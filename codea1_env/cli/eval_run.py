@@ -103,7 +103,10 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
     with user_input():
-        command = dataclasses.replace(command, **command.evaluation.choose())
+        chosen = command.evaluation.choose()
+        limits = [command.max_problems, chosen.get("max_problems")]
+        chosen["max_problems"] = min((n for n in limits if n is not None), default=None)
+        command = dataclasses.replace(command, **chosen)
     own = command.evaluation
     if command.agent is not None:
         check_agent(own.role, command.agent)

@@ -24,7 +24,7 @@ from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.sandbox import Limits, Outcome, Sandbox
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ def tests_of(
     return Tests(tuple(usable.values()), tuple(written.values()), unusable)
 
 
+UNJUDGED = "?"
+"""Verdict on a program at which the sandbox failed."""
 LIMITS = Limits(
     call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
 )
@@ -104,7 +106,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     figure = "CodeT"
     in_percent = True
     defaults = {"num_samples": 32}  # noqa: RUF012  never changed
-    fixed = ("problems", "split", "max_problems", "packages", "by")
+    fixed = ("problems", "split", "packages", "by")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
 
     programs: Annotated[Path, tyro.conf.arg(metavar="DIR")]
@@ -117,6 +119,8 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     excluded: dict[str, str] = field(init=False, default_factory=dict)
     chosen: dict[str, ChosenProgram] = field(init=False, default_factory=dict)
     """Task -> what was chosen, where all programs ran."""
+    unjudged: int = field(init=False, default=0)
+    """Programs at which the sandbox failed, here or in their own evaluation: nothing is chosen among them."""
     _open: list[tuple[ProgramRun, str]] = field(init=False, default_factory=list)
 
     def choose(self) -> dict[str, Any]:
@@ -147,6 +151,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         results = CodeResults(self.programs)
         self.excluded = results.excluded
         self.take(problems, results.programs(problems))
+        self.unjudged = results.unjudged
         if not self.problems:
             raise EvaluationError(
                 f"expect programs to choose from in {self.programs}, actually: none"
@@ -198,10 +203,13 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         return sample.task_id, sample.code
 
     def judge(self, problem: Problem, sample: ProgramRun) -> str:
-        """Run a program: a "1" for each test that it passes and a "0" for each other."""
+        """Run a program: a "1" for each test that it passes and a "0" for each other; "?" if not all were judged."""
         code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
         tests = sample.tests.tests
         result = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
+        ends = [result.load.outcome, *(each.outcome for each in result.tests)]
+        if Outcome.UNJUDGED in ends:
+            return UNJUDGED
         return "".join("1" if each.passed else "0" for each in result.tests)
 
     def row_of(self, verdict: str) -> Mapping[str, Any]:
@@ -218,10 +226,13 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         self._open.append((sample, verdict))
         if len(self._open) < sample.programs:
             return
-        right = tuple(each.right for each, _ in self._open)
-        passed = tuple(signs for _, signs in self._open)
-        matrix = Matrix(right, passed, sample.tests.weights)
+        known = [(each.right, signs) for each, signs in self._open if signs != UNJUDGED]
+        self.unjudged += len(self._open) - len(known)
         self._open.clear()
+        if not known:
+            return
+        right, passed = zip(*known, strict=True)
+        matrix = Matrix(right, passed, sample.tests.weights)
         self.verdicts[sample.task_id] = list(passed)
         chances = {name: choose(matrix) for name, choose in CHOICES.items()}
         self.chosen[sample.task_id] = ChosenProgram(matrix, sample.tests, chances)
@@ -248,6 +259,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
             "scored": len(chosen),
             "undecided": sum(each.chances[RANDOM] in (0.0, 1.0) for each in chosen),
             "programs": self.total,
+            **({"unjudged": self.unjudged} if self.unjudged else {}),
             "tests": sum(sum(each.tests.weights) for each in chosen),
             "distinct_tests": sum(len(each.tests.tests) for each in chosen),
             "unusable_tests": sum(each.tests.unusable for each in chosen),

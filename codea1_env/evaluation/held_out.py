@@ -22,7 +22,7 @@ from codea1_env.reading.golden import golden_cases
 from codea1_env.referee import Referee, Round, TestVerdict, Verdict
 from codea1_env.responses import parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
-from codea1_env.sandbox import Case, Outcome, Sandbox
+from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
 from codea1_env.spaces import observe
 
 
@@ -100,6 +100,10 @@ def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     )
 
 
+_Flags = list[bool | None]
+"""For each test whether a program passes it; None if it was not judged."""
+
+
 @dataclass(frozen=True)
 class PassRates:
     """Shares of tests that a coder's programs for one problem pass; None where there are no tests."""
@@ -108,6 +112,8 @@ class PassRates:
     also: float | None
     solved: tuple[bool, ...] = ()
     """Which programs pass all held-back tests; empty where there are no tests."""
+    unjudged: int = 0
+    """Programs at which the sandbox failed: what is not known of them counts nowhere."""
 
 
 def pass_rates(
@@ -140,14 +146,15 @@ def pass_rates(
     pairs = [(item.problem.task_id, each.code) for item, each in zip(asked, programs, strict=True)]
     held = _passed(kept, pairs, sandbox)
     others = _passed(more, pairs, sandbox)
-    passed: dict[str, list[tuple[list[bool], list[bool]]]] = {name: [] for name in kept}
+    passed: dict[str, list[tuple[_Flags, _Flags]]] = {name: [] for name in kept}
     for pair in pairs:
         passed[pair[0]].append((held[pair], others[pair]))
     return {
         name: PassRates(
             _share(held for held, _ in runs),
             _share(other for _, other in runs),
-            tuple(all(held) for held, _ in runs if held),
+            tuple(all(held) for held, _ in runs if held and None not in held),
+            sum(None in (*held, *other) for held, other in runs),
         )
         for name, runs in passed.items()
     }
@@ -169,21 +176,25 @@ def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
 
 def _passed(
     problems: Mapping[str, Problem], pairs: Sequence[tuple[str, str]], sandbox: Sandbox
-) -> dict[tuple[str, str], list[bool]]:
-    """Return which cases each program passes."""
+) -> dict[tuple[str, str], _Flags]:
+    """Return which cases each program passes; None where the sandbox failed."""
     limits = sandbox.limits
     runs = {
         (name, code): submit_to_tests(problems[name], code, limits, sandbox)
         for name, code in dict.fromkeys(pairs)
         if problems[name].cases
     }
-    found: dict[tuple[str, str], list[bool]] = {pair: [] for pair in pairs}
+    found: dict[tuple[str, str], _Flags] = {pair: [] for pair in pairs}
     for pair, run in runs.items():
         result = run.result()
-        flags = [test.passed for test in result.tests]
+        flags = [_known(test) for test in result.tests]
         missing = len(problems[pair[0]].cases) - len(flags)  # it does not load
-        found[pair] = flags + [False] * missing
+        found[pair] = flags + [_known(result.load) and False] * missing
     return found
+
+
+def _known(result: TestResult) -> bool | None:
+    return None if result.outcome is Outcome.UNJUDGED else result.passed
 
 
 def pass_rate(
@@ -280,8 +291,8 @@ def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[bool]]:
     return killed
 
 
-def _share(rows: Iterable[Sequence[bool]]) -> float | None:
-    flags = [flag for row in rows for flag in row]
+def _share(rows: Iterable[_Flags]) -> float | None:
+    flags = [flag for row in rows for flag in row if flag is not None]
     return float(np.mean(flags)) if flags else None
 
 

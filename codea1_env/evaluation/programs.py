@@ -247,6 +247,8 @@ class CodeResults:
                 f"Expect {path} to be the folder of a finished `codea1 eval code`, actually: it has no {REPORT}. "
                 "Finish it with --resume, or name another folder."
             )
+        self.unjudged = 0
+        """Programs that `programs` left out: the sandbox failed at them."""
         self.settings: Mapping[str, Any] = read_json(path / SETTINGS).get("settings", {})
         self._report = read_json(path / REPORT)
         if self._report.get("kind", "code") != "code":
@@ -270,10 +272,10 @@ class CodeResults:
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the programs of each problem that was used, in the order of the problems.
+        """Return the judged programs of each problem that was used, in the order of the problems.
 
         Args:
-            problems: The problem set of the evaluation.
+            problems: The problem set of the evaluation, or the first of it.
 
         Raises:
             FolderError: The files, or the problems, have changed since.
@@ -294,16 +296,23 @@ class CodeResults:
         found: dict[str, list[JudgedProgram]] = {
             each.task_id: [] for each in problems if each.task_id in results
         }
-        for sample, row in zip(samples, rows_of(self.path / VERDICTS), strict=False):
-            task_id, verdict = check_task(row.fields, row.where), row.fields
-            if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
+        wanted = {problem.task_id for problem in problems}
+        verdicts = ((check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS))
+        known = ((task, verdict) for task, verdict in verdicts if task in wanted)
+        counts = dict.fromkeys(found, 0)
+        self.unjudged = 0
+        for sample, (task, verdict) in zip(samples, known, strict=False):
+            if (task, verdict.get("sample")) != (sample.task_id, sample.index):
                 break
-            if verdict.get("outcome") != EXCLUDED:
-                right = verdict.get("outcome") == Outcome.PASS.value
-                found[sample.task_id].append(JudgedProgram(sample.code, right))
-        if {task: len(programs) for task, programs in found.items()} != {
-            task: result["samples"] for task, result in results.items()
-        }:
+            outcome = verdict.get("outcome")
+            if outcome == EXCLUDED:
+                continue
+            counts[task] += 1
+            if outcome == Outcome.UNJUDGED.value:
+                self.unjudged += 1
+            else:
+                found[task].append(JudgedProgram(sample.code, outcome == Outcome.PASS.value))
+        if counts != {task: results[task]["samples"] for task in found}:
             raise FolderError(
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
                 f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."
