@@ -185,3 +185,12 @@ def test_programs_that_read_input_cannot_be_tested_so(tmp_path, capsys):
 def test_one_source_of_tests_is_needed(programs, capsys):
     assert run(["eval", "best-of-n", "--programs", str(programs)]) == 2
     assert "expect either --samples FILE.jsonl or --agent NAME" in capsys.readouterr().err
+
+
+def test_the_first_problems_only(programs, tmp_path, capsys):
+    options = ["--programs", programs, "-n", "1", "--agent", "golden", "--max-problems"]
+    report = report_of(capsys, *options, "3", "--output-dir", tmp_path / "few")
+    assert list(report["results"]) == [problem.task_id for problem in PROBLEMS[:3]]
+    assert (report["programs"], report["settings"]["max_problems"]) == (12, 3)
+    all_of_them = report_of(capsys, *options, "99", "--output-dir", tmp_path / "all")
+    assert all_of_them["scored"] == COUNT

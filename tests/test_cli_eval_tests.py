@@ -286,3 +286,11 @@ def test_the_tests_that_come_with_unleakedtestbench(shared_data, tmp_path, capsy
     assert 0 < value(report, "mut@5") < value(report, "mut@5@pass") < 1
     assert value(report, "lcov@5") > value(report, "bcov@5") > 0
     assert report["wrong_programs"]["problems_unchecked"] == 8
+
+
+def test_golden_tests_need_problems_that_have_some(tmp_path, capsys):
+    rows = [row_of(task) | {"tests": []} for task in NAMES[:2]]
+    options = ["--problems", str(write(tmp_path / "bare.jsonl", rows)), "--output-dir"]
+    assert run(["eval", "tests", "--agent", "golden", *options, str(tmp_path / "r")]) == 2
+    assert "none of 2 problems has one" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()

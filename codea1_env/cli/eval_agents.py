@@ -21,7 +21,7 @@ from codea1_env.agents.llm.engines import Engine, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.agents.models import ModelError
-from codea1_env.agents.scripted import ScriptedAgent
+from codea1_env.agents.scripted import ScriptedAgent, writable
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.export import find_weights
@@ -134,10 +134,16 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
     """Refuse problems that this player cannot be asked about, before anything is written.
 
     Raises:
-        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references.
+        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references, "golden" tests.
     """
     if name in _SCRIPTED[role]:
         check_references(name, _SCRIPTED[role], problems)
+    tests = (test for problem in problems for test in problem.tests)
+    if name == "golden" and problems and not any(map(writable, tests)):
+        raise InputError(
+            f"expect problems with golden tests for the tester 'golden', actually none of {len(problems)} problems has "
+            "one that is data. Choose a tester that writes its own tests"
+        )
     if not _is_table(role, name):
         return
     try:

@@ -260,8 +260,9 @@ def _evaluate(
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
         if own.checks_problems:
-            shown.begin("references", len(problems))
-            at_work.check(shown.advance)
+            tasks = None if read.file is None else {each.task_id for each in read.file.samples}
+            shown.begin("references", len(problems if tasks is None else tasks))
+            at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
             shown.begin(own.unit, own.expected(counts))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,10 +126,12 @@ class ResultFolder(LogFolder):
         return list(read_rows(self.path / name))
 
     def leave(self) -> None:
-        """Give up a folder that nothing was sampled for, so that another attempt may begin in it."""
+        """Give up a folder that nothing was sampled for: it goes, if nothing else is in it."""
         if not (self.path / SAMPLES).exists():
-            for name in (self._kind.settings, REFERENCES):
+            for name in (self._kind.settings, REFERENCES, ".lock"):
                 (self.path / name).unlink(missing_ok=True)
+            with suppress(OSError):  # there are other files in it
+                self.path.rmdir()
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, all or nothing."""

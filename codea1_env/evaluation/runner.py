@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,8 +98,14 @@ class EvaluationRun(Generic[S, V]):
         self._stop = stop
         self._threads = threads
 
-    def check(self, watch: Callable[[], None] = lambda: None) -> None:
+    def check(
+        self, watch: Callable[[], None] = lambda: None, tasks: Collection[str] | None = None
+    ) -> None:
         """Look at every problem that the folder says nothing about; `watch` is called after each.
+
+        Args:
+            watch: Called after each problem.
+            tasks: The problems that have samples; None for all.
 
         Raises:
             Stopped: It was asked to stop.
@@ -109,7 +115,8 @@ class EvaluationRun(Generic[S, V]):
         for row in self._folder.rows(REFERENCES):
             own.checks[row["task_id"]] = own.check_type.of(row)
             watch()
-        left = [task for task in own.problems if task not in own.checks]
+        wanted = [task for task in own.problems if tasks is None or task in tasks]
+        left = [task for task in wanted if task not in own.checks]
         with ThreadPoolExecutor(self._threads, "check") as threads:
             jobs = [threads.submit(own.check, own.problems[task]) for task in left]
             try:
@@ -122,7 +129,7 @@ class EvaluationRun(Generic[S, V]):
                 for job in jobs:
                     job.cancel()
         faults = own.faults()
-        if faults and len(faults) == len(own.problems):
+        if faults and len(faults) == len(wanted):
             raise EvaluationError(
                 f"expect problems {own.usable}, actually none does: {next(iter(faults.values()))}"
             )
