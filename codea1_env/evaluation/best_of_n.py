@@ -207,8 +207,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
         tests = sample.tests.tests
         result = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
-        ends = [result.load.outcome, *(each.outcome for each in result.tests)]
-        if Outcome.UNJUDGED in ends:
+        if any(each.outcome is Outcome.UNJUDGED for each in result.tests):
             return UNJUDGED
         return "".join("1" if each.passed else "0" for each in result.tests)
 

@@ -297,7 +297,9 @@ class CodeResults:
             each.task_id: [] for each in problems if each.task_id in results
         }
         wanted = {problem.task_id for problem in problems}
-        verdicts = ((check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS))
+        verdicts = (
+            (check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS)
+        )
         known = ((task, verdict) for task, verdict in verdicts if task in wanted)
         counts = dict.fromkeys(found, 0)
         self.unjudged = 0

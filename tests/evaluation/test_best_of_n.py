@@ -251,7 +251,12 @@ def test_programs_at_which_the_sandbox_fails_are_left_out_and_counted(tmp_path, 
     with Sandbox() as sandbox, ResultFolder(tmp_path, {}, resume=False) as folder:
         own = evaluation(sandbox, folder)
         own.run_agent(Writer(), EvaluationPlan(2, 3, 0), tally.add, white_box=False)
-        assert [row["passed"] for row in folder.rows("verdicts.jsonl")][:4] == ["110", "?", "101", "110"]
+        assert [row["passed"] for row in folder.rows("verdicts.jsonl")][:4] == [
+            "110",
+            "?",
+            "101",
+            "110",
+        ]
     report = build_best_of_n_report({}, own.problems, tally, {}, [], {})
     assert report["unjudged"] == 1
     found = report["results"]["demo/next"]
