@@ -247,6 +247,7 @@ def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
     """
     for game, action in zip(games, actions, strict=True):
         game.check(action)
+    actions = list(map(str, actions))  # without the notes of an `Answer`
     episodes = [game.running() for game in games]
     coding = [i for i, episode in enumerate(episodes) if episode.program is None]
     programs = read_programs(

@@ -225,10 +225,12 @@ class Oracle:
             if subject in new or any(t.call_text not in known[subject] for s in suites for t in s)
         ]
         plans = self._plans(unknown, problems or {})
+        unjudged: set[Subject] = set()
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
                 known[subject].update((test.call_text, _UNJUDGED) for test in tests)
+                unjudged.add(subject)
                 return False
             for answer in answers:
                 if not answer.load.passed:
@@ -256,7 +258,8 @@ class Oracle:
             faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
                 settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
-            if plan.golden:  # what was made for these only says nothing of the suites
+            # What was made for golden tests only says nothing of the suites; what is unjudged is not in `made`.
+            if plan.golden or subject in unjudged:
                 made[subject], _ = reached(wanted[subject], known[subject], _is_costly)
         return made
 

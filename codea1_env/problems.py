@@ -3,6 +3,7 @@
 | source | what |
 |---|---|
 | `starter` | bundled: three tiers, written for this project |
+| `cells`, `cells:C=256,faults=1/64,...` | generated tables whose faults are known exactly, see `codea1_env.problem_sets.cells` |
 | `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `ult` | public sets, through the library `datasets` |
 | `bigcodebench`, `bigcodebench-hard`, and both with `-instruct`; `livecodebench` | likewise |
 | `org/name` | any data set of the Hugging Face hub in one of the known layouts |
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from codea1_env.problem_sets.cells import is_cells, load_cells
 from codea1_env.problem_sets.golden import apart, here
 from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError, StdinTest
 from codea1_env.problem_sets.rows import Row
@@ -41,7 +43,7 @@ __all__ = [
     "register_source",
 ]
 
-SOURCES = ("starter", *HUB_SOURCES)
+SOURCES = ("starter", "cells", *HUB_SOURCES)
 """The names that `load_problems` knows, besides files and hub ids."""
 
 _registered: dict[str, Callable[[], Iterable[Problem]]] = {}
@@ -82,41 +84,34 @@ def load_problems(
     """
     problems: dict[str, Problem] = {}
     places: dict[str, str] = {}
-    levels: set[str] = set()
     for item in read_problems(source, split):
         if isinstance(item, ProblemsError):
             raise item
-        level = item.problem.metadata.get("difficulty")
-        if difficulty is not None and level != difficulty:
-            if level is not None:
-                levels.add(level)
-            continue
         task_id = item.problem.task_id
-        if task_id in problems:
+        if task_id in places:
             raise ProblemsError(
                 item.where,
                 f"Expect every task_id once, actually {task_id!r} is also at {places[task_id]}. "
                 "Rename or remove one of them.",
             )
         problems[task_id], places[task_id] = item.problem, item.where
-    if not problems and difficulty is not None:
-        known = ", ".join(sorted(levels)) or "none (this set does not say)"
-        raise ProblemsError(
-            str(source),
-            f"Expect the difficulty to be one of {known}, actually: {difficulty!r}. None (--difficulty None) loads all "
-            "problems.",
-        )
     if not problems:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
-    if split is None:
-        return list(problems.values())
-    chosen = [problem for problem in problems.values() if problem.metadata.get("split") == split]
+    chosen = _chosen(source, list(problems.values()), "difficulty", difficulty)
+    return _chosen(source, chosen, "split", split)
+
+
+def _chosen(source: str, problems: list[Problem], key: str, wanted: str | None) -> list[Problem]:
+    """Return the problems whose metadata says so."""
+    if wanted is None:
+        return problems
+    chosen = [problem for problem in problems if problem.metadata.get(key) == wanted]
     if not chosen:
-        splits = sorted({problem.metadata.get("split", "") for problem in problems.values()} - {""})
+        known = sorted({problem.metadata.get(key, "") for problem in problems} - {""})
         raise ProblemsError(
             str(source),
-            f"Expect the split to be one of {', '.join(splits) or 'none (this set has no splits)'}, "
-            f"actually: {split!r}. None (--split None) loads all problems.",
+            f"Expect the {key} to be one of {', '.join(known) or 'none (this set does not say)'}, "
+            f"actually: {wanted!r}. None (--{key} None) loads all problems.",
         )
     return chosen
 
@@ -151,7 +146,8 @@ def _note(row: Row, problem: Problem) -> str:
         return ""
     if problem.test_module:
         return "its test_program cannot be data and is a test module: rename it to test_module, and import from solution"
-    return f"its test_program was read as data, {len(problem.cases)} cases: `codea1 problems show --json` writes them"
+    cases = f"{len(problem.cases)} case{'' if len(problem.cases) == 1 else 's'}"
+    return f"its test_program was read as data, {cases}: `codea1 problems show --json` writes them"
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
@@ -197,6 +193,8 @@ def _own_source(source: str | Path) -> Iterator[Located | ProblemsError] | None:
     """Return the problems of a registered name, or of FILE.py:NAME; None for other sources."""
     name = str(source)
     load = _registered.get(name)
+    if is_cells(name):
+        return (Located(problem, name) for problem in load_cells(name))
     if load is None and ".py:" in name:
         try:
             load = find(name, "function")
@@ -217,7 +215,7 @@ def _located(name: str, load: Callable[[], Iterable[Problem]]) -> Iterator[Locat
             try:
                 problem.encoded  # noqa: B018  its cases are plain data
             except TypeError as error:
-                yield ProblemsError(where, str(error))
+                yield ProblemsError(where, f"{problem.task_id}: {error}")
             else:
                 yield Located(problem, where)
     except (TypeError, ValueError) as error:  # of `Problem`, or of the function itself

@@ -62,6 +62,25 @@ def utrl(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, flo
     return code_reward(outcome), (float(any(outcome.failed)) + validity) / 2
 
 
+def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay suites as MIST-RL does: for a program that no earlier test kills, those of the Mistake Book included.
+
+    A second test that breaks the same program earns nothing, nor does any where an old one breaks it. Validity has the
+    weight `alpha`, as in Code-A1's paper, by which the program is paid.
+
+    Example:
+        >>> [incremental(SuiteOutcome(True, [True], 0, passed, 2), RewardConfig(num_tests=1))[1] for passed in (2, 1)]
+        [1.0, 0.5]
+    """
+    code, _ = code_a1(outcome, config)
+    if not outcome.code_executes:
+        return code, 0.0 - outcome.nonprintable_ratio
+    known = outcome.history_passed < outcome.history_total
+    new = any(outcome.failed[: config.num_tests]) and not known
+    valid = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
+    return code, config.alpha * valid + (1 - config.alpha) * new - outcome.nonprintable_ratio
+
+
 def solve_rate(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
     """Pay suites as Absolute Zero pays who proposes tasks (Zhao et al. 2025, arXiv 2505.03335, equation 4).
 

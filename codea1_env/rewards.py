@@ -190,6 +190,7 @@ REWARDS: dict[str, RewardFunction | str] = {
     "mutation-score": mutation_score,
     "rltf": f"{_VARIANTS}:rltf",
     "utrl": f"{_VARIANTS}:utrl",
+    "incremental": f"{_VARIANTS}:incremental",
     "solve-rate": f"{_VARIANTS}:solve_rate",
     "learnability": f"{_VARIANTS}:learnability",
     "prediction-accuracy": f"{_VARIANTS}:prediction_accuracy",

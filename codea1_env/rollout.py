@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from codea1_env.judging.verdicts import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
@@ -45,16 +45,40 @@ class Agent(Protocol):
         ...
 
 
+class Answer(str):
+    """An answer with whatever its player wants to know when it learns from it; the game sees the text alone.
+
+    Example:
+        >>> answer = Answer("def one(): return 1", note={"log_prob": -0.5})
+        >>> Experience({}, answer, 1.0, "g").note
+        {'log_prob': -0.5}
+    """
+
+    def __new__(cls, text: str, note: Any = None) -> Self:
+        """Make one."""
+        made = super().__new__(cls, text)
+        made.note = note
+        return made
+
+    note: Any
+
+
 @dataclass(frozen=True)
 class Experience:
     """What one answer of a player earned."""
 
     observation: Observation
     action: str
+    """What the player returned, an `Answer` of its own included."""
     reward: float | None
     """None: the answer could not be scored. It must not count in its group, not even as 0."""
     group: str
     """Answers of one group are answers to the same question, and may be compared with each other."""
+
+    @property
+    def note(self) -> Any:
+        """What the player put into its answer; None if that is a mere text."""
+        return self.action.note if isinstance(self.action, Answer) else None
 
 
 @dataclass(frozen=True)
@@ -305,8 +329,8 @@ class _Table:
             situation(problem, number, before=played)
             for problem, played in zip(asked, before, strict=True)
         ]
-        answers = ask(self.coder, "coder", seen)
-        programs = read_programs(asked, answers, self.referee.sandbox)
+        answers = ask_for_answers(self.coder, "coder", seen)
+        programs = read_programs(asked, list(map(str, answers)), self.referee.sandbox)
         self.seconds["coder"] += time.perf_counter() - started
         shown = [
             situation(problem, number, program, played, black_box=self.config.black_box)
@@ -355,7 +379,7 @@ class _Table:
         with ThreadPoolExecutor(1, "judge") as thread:
             for part in _parts(len(asked), self.config.num_generations, self.config.overlap):
                 attacks += given[part] or self._suites(shown[part])
-                texts = [text for answers in attacks[part] for text in answers]
+                texts = [str(text) for answers in attacks[part] for text in answers]
                 judge = partial(
                     self.referee.judge_answers, judged_by[part], programs[part], texts, self.history
                 )
@@ -371,7 +395,8 @@ class _Table:
     def _suites(self, shown: Sequence[Observation]) -> list[list[str]]:
         """Return the tester's answers to each program."""
         repeats = self.config.num_suites
-        answers = ask(self.tester, "tester", [seen for seen in shown for _ in range(repeats)])
+        observed = [seen for seen in shown for _ in range(repeats)]
+        answers = ask_for_answers(self.tester, "tester", observed)
         return [answers[i : i + repeats] for i in range(0, len(answers), repeats)]
 
 
@@ -383,7 +408,12 @@ def _parts(programs: int, group: int, number: int) -> list[slice]:
 
 
 def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
-    """Let a player answer, and check that it gave one text for each observation.
+    """Let a player answer as `ask_for_answers` does, and return the mere texts."""
+    return list(map(str, ask_for_answers(agent, role, observations)))
+
+
+def ask_for_answers(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
+    """Let a player answer, and check that it gave one text for each observation, with notes or without.
 
     Args:
         agent: The player.

@@ -25,7 +25,7 @@ AGENTS = (CODER, TESTER)
 MAX_TEXT_CHARS = 1 << 20
 """Longest text field of an observation. A problem's prompt may be longer than any answer to it."""
 
-_TEXTS = ("problem", "entry_point", "code", "tests", "feedback")
+_TEXTS = ("task_id", "problem", "entry_point", "code", "tests", "feedback")
 SAMPLE_CHARS = string.printable[:95] + "\n"
 SAMPLE_LENGTH = 32
 
@@ -98,6 +98,8 @@ class Text(spaces.Space[str]):
 class Observation(TypedDict):
     """What both players see. Build it with `observe`."""
 
+    task_id: str
+    """Names the problem: by it a player finds what it knows of it."""
     problem: str
     """The task as the coder gets it: signature and docstring."""
     entry_point: str
@@ -119,7 +121,7 @@ def observation_space(max_rounds: int = 1) -> spaces.Dict:
 
     Example:
         >>> list(observation_space())
-        ['problem', 'entry_point', 'code', 'tests', 'feedback', 'round', 'turn']
+        ['task_id', 'problem', 'entry_point', 'code', 'tests', 'feedback', 'round', 'turn']
     """
     return spaces.Dict(
         {
@@ -161,6 +163,7 @@ def observe(
         turn: 0 if the coder is to act, 1 if the tester is.
     """
     return Observation(
+        task_id=problem.task_id,
         problem=problem.prompt,
         entry_point=problem.entry_point,
         code=code,

@@ -15,10 +15,10 @@ from problem_rows import LAYOUTS, OWN, judged
 from codea1_env.compare import check_outputs
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
 from codea1_env.problem_sets.evalplus import ROOT, read_template
+from codea1_env.problem_sets.evalplus_lists import read_list
 from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.golden import read_module, read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
-from codea1_env.problem_sets.literal_lists import read_list
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems, register_source
@@ -90,6 +90,8 @@ def test_statements_that_are_handed_in_take_the_place_of_cases() -> None:
         (["assert set(f(2)) == {1}", "assert set(f(3)) == {2}"], 2, 0),
         (["assert set(f(2)) == {1}", "assert f(3) == [2]"], 1, 1),
         (["assert sorted(f(2)) == [1]"], 0, 1),
+        (["open('a', 'w').write('x')", "assert f('a') == 1"], 0, 2),
+        (["assert f('open(1)') == 1  # open(1)"], 1, 0),
     ],
 )
 def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, left: int) -> None:
@@ -448,7 +450,9 @@ def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None
     bad = problem_with(Case((1,), {}, 1), Case((lambda: 1,), {}, 1))
     assert "case 2 to be plain data" in run_reference(bad, sandbox).fault
     register_source("no-data", lambda: [bad])
-    with pytest.raises(ProblemsError, match="no-data, problem 1: Expect case 2 to be plain data"):
+    with pytest.raises(
+        ProblemsError, match="no-data, problem 1: p: Expect case 2 to be plain data"
+    ):
         load_problems("no-data")
 
 
@@ -509,6 +513,7 @@ CLASS_A = "class A: pass\na = A()\n"
         (CLASS_A + "assert f(a) is a\n", False),
         (CLASS_A + "class TestF:\n    def test_f(self):\n        assert f(a) is a\n", False),
         ("def check(candidate):\n    assert candidate([2]) == [2]\ncheck(f)\n", True),
+        ("open('a', 'w').close()\nassert f('a') == 'a'\n", False),
     ],
 )  # fmt: skip
 def test_test_programs_of_old_files_are_run(sandbox: Sandbox, program: str, is_data: bool) -> None:

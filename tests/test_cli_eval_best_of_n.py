@@ -75,6 +75,15 @@ def test_golden_tests_choose_well_and_boundary_tests_less_so(programs, tmp_path,
     assert "one of programs, and" in capsys.readouterr().err
 
 
+def test_a_part_of_the_problems(programs, tmp_path, capsys):
+    options = ["--programs", programs, "--agent", "golden", "-n", "1", "--max-problems"]
+    report = report_of(capsys, *options, COUNT - 1, "--output-dir", tmp_path / "a")
+    assert list(report["results"]) == [each.task_id for each in PROBLEMS[: COUNT - 1]]
+    assert report["settings"]["max_problems"] == COUNT - 1
+    report = report_of(capsys, *options, COUNT + 9, "--output-dir", tmp_path / "b")
+    assert report["scored"] == report["settings"]["max_problems"] == COUNT
+
+
 def test_a_resumed_evaluation_has_the_same_report(programs, tmp_path, capsys):
     options = ["--programs", programs, "--agent", "golden", "-n", "3", "--batch-size", "4"]
     report = report_of(capsys, *options, "--output-dir", tmp_path)
@@ -185,12 +194,3 @@ def test_programs_that_read_input_cannot_be_tested_so(tmp_path, capsys):
 def test_one_source_of_tests_is_needed(programs, capsys):
     assert run(["eval", "best-of-n", "--programs", str(programs)]) == 2
     assert "expect either --samples FILE.jsonl or --agent NAME" in capsys.readouterr().err
-
-
-def test_the_first_problems_only(programs, tmp_path, capsys):
-    options = ["--programs", programs, "-n", "1", "--agent", "golden", "--max-problems"]
-    report = report_of(capsys, *options, "3", "--output-dir", tmp_path / "few")
-    assert list(report["results"]) == [problem.task_id for problem in PROBLEMS[:3]]
-    assert (report["programs"], report["settings"]["max_problems"]) == (12, 3)
-    all_of_them = report_of(capsys, *options, "99", "--output-dir", tmp_path / "all")
-    assert all_of_them["scored"] == COUNT

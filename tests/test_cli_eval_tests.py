@@ -73,6 +73,28 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
     assert "share of right tests in A and B" in shown
 
 
+@pytest.mark.parametrize("agent", ["golden", "boundary"])
+def test_a_scripted_tester_needs_golden_tests(agent, tmp_path, capsys):
+    rows = [row_of(task) | {"tests": []} for task in NAMES[:2]]
+    for row in rows:
+        row.pop("cases", None)
+    path, folder = write(tmp_path / "problems.jsonl", rows), tmp_path / "r"
+    options = ["--problems", str(path), "--agent", agent, "--output-dir", str(folder)]
+    assert run(["eval", "tests", *options]) == 2
+    assert "actually none of 2 has one" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_refused_evaluation_leaves_no_folder(tmp_path, capsys):
+    row = {"task_id": "a", "prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
+    path = write(tmp_path / "problems.jsonl", [row | {"reference": "import nowhere"}])
+    folder = tmp_path / "r"
+    options = ["--problems", str(path), "--agent", "golden", "--output-dir", str(folder)]
+    assert run(["eval", "tests", *options]) == 2
+    assert "actually none does" in capsys.readouterr().err
+    assert not folder.exists()
+
+
 def test_a_file_of_suites(tmp_path, capsys):
     rows = golden(NAMES[:3])
     name = STARTER[NAMES[1]].entry_point
@@ -286,11 +308,3 @@ def test_the_tests_that_come_with_unleakedtestbench(shared_data, tmp_path, capsy
     assert 0 < value(report, "mut@5") < value(report, "mut@5@pass") < 1
     assert value(report, "lcov@5") > value(report, "bcov@5") > 0
     assert report["wrong_programs"]["problems_unchecked"] == 8
-
-
-def test_golden_tests_need_problems_that_have_some(tmp_path, capsys):
-    rows = [row_of(task) | {"tests": []} for task in NAMES[:2]]
-    options = ["--problems", str(write(tmp_path / "bare.jsonl", rows)), "--output-dir"]
-    assert run(["eval", "tests", "--agent", "golden", *options, str(tmp_path / "r")]) == 2
-    assert "none of 2 problems has one" in capsys.readouterr().err
-    assert not (tmp_path / "r").exists()

@@ -14,9 +14,10 @@ import pytest
 
 from codea1_env.oracle import Oracle, Subject, Truth
 from codea1_env.problem_sets.contracts import CALLED, contract_fault, contracted
+from codea1_env.problem_sets.findings import FindingKind
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
-from codea1_env.problem_sets.validate import FindingKind, validate_problems
+from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.invalid_reasons import InvalidReason

@@ -161,7 +161,7 @@ def test_split_selects(tmp_path: Path) -> None:
 
 def test_split_of_a_set_without_splits(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "set.jsonl", {**OWN, "metadata": {}})
-    with pytest.raises(ProblemsError, match=r"none \(this set has no splits\), actually: 'train'"):
+    with pytest.raises(ProblemsError, match=r"none \(this set does not say\), actually: 'train'"):
         load_problems(path, "train")
 
 

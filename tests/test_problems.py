@@ -15,11 +15,9 @@ import pytest
 from problem_rows import LAYOUTS, OWN, SOLUTION, judged
 
 import codea1_env
-from codea1_env.evaluation.cross_play import cross_play
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
-from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems
-from codea1_env.referee import Referee
+from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable, load_problems
 from codea1_env.sandbox import Case, Limits, Outcome, Sandbox
 
 # Problem
@@ -122,21 +120,13 @@ def test_inputs_and_outputs() -> None:
             to_problem(Row({**values, "stdin_tests": rows}, ""))
 
 
-def test_problems_that_cannot_be_played_are_refused_at_once(sandbox: Sandbox) -> None:
+def test_problems_that_cannot_be_played_are_refused_at_once() -> None:
     bare = Problem(**{**OWN, "task_id": "bare", "reference": ""})
     reading = Problem("in", "Print 1.", "main", "print(1)", stdin_tests=(StdinTest("", "1"),))
     with pytest.raises(ProblemsError, match="actually bare has no reference, and 1 more"):
         codea1_env.parallel_env(problems=[Problem(**OWN), bare, reading])
     with pytest.raises(ProblemsError, match="actually in reads standard input"):
-        cross_play({"a": _nobody}, {"b": _nobody}, [reading], Referee(sandbox))
-
-
-class _Nobody:
-    def act(self, observations: object) -> list[str]:
-        raise AssertionError
-
-
-_nobody = _Nobody()
+        check_playable([reading])
 
 
 # Layouts

@@ -9,7 +9,7 @@ import pytest
 
 from codea1_env import RewardConfig, SuiteOutcome, parallel_env, suite_rewards
 from codea1_env.cli.app import run
-from codea1_env.rewards import REWARDS, code_a1, execution_first, mutation_score
+from codea1_env.rewards import REWARDS, code_a1, execution_first, find_reward, mutation_score
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import name_of
@@ -162,3 +162,18 @@ def test_what_is_no_reward_is_named(paid: object) -> None:
     config = RewardConfig(function=lambda outcome, config: paid)
     with pytest.raises(ValueError, match="to return the program's reward"):
         suite_rewards(SuiteOutcome(True, [True], 0, 0, 0), config)
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"), [((1, 1), (0.5, 1.0)), ((0, 1), (0.0, 0.5)), ((0, 0), (0.0, 1.0))]
+)
+def test_a_program_that_the_book_breaks_pays_no_suite_again(history, expected):
+    outcome = SuiteOutcome(True, [True, True], 0, *history)
+    paid = find_reward("incremental")(outcome, RewardConfig(num_tests=2))
+    assert paid == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", sorted(REWARDS))
+def test_no_reward_pays_tests_of_a_program_that_does_not_run(name):
+    assert find_reward(name)(SuiteOutcome(False, [True, True], 0, 0, 0), RewardConfig())[1] == 0
+    assert find_reward(name)(SuiteOutcome(True, [], 8, 0, 0), RewardConfig())[0] is None

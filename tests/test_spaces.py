@@ -97,6 +97,7 @@ def test_the_observation_space_has_the_fields_of_an_observation() -> None:
 def test_observe_shows_the_problem_and_hides_the_solution() -> None:
     observation = observe(PROBLEM, code="pass", turn=1)
     assert observation == {
+        "task_id": PROBLEM.task_id,
         "problem": PROBLEM.prompt,
         "entry_point": "double",
         "code": "pass",

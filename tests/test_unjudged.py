@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codea1_env.evaluation import HeldOut, kill_rate, kills, pass_rate, pass_rates
+from codea1_env.evaluation.best_of_n import UNKNOWN, BestOfN, ProgramRun, Tests
+from codea1_env.evaluation.comparison import compare
+from codea1_env.evaluation.programs import CodeEvaluation, CodeResults
+from codea1_env.evaluation.report import build_report
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.runner import EvaluationRun
+from codea1_env.evaluation.samples import read_samples
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.rollout import RolloutConfig, rollout
-from codea1_env.sandbox import Outcome, Sandbox, ScriptResult, TestResult
+from codea1_env.sandbox import Case, Outcome, Sandbox, ScriptResult, TestResult
 from codea1_env.service.schemas import run_response
+from codea1_env.training.measuring import beyond
 from codea1_env.training.metrics import step_metrics
 
 MARK = "# at this the sandbox fails"
@@ -101,3 +112,64 @@ def test_a_step_goes_on_and_counts_them(sandbox: FailingSandbox) -> None:
 def test_over_http_it_is_a_failure_of_ours() -> None:
     said = run_response(ScriptResult(Outcome.UNJUDGED, message="killed"), "", {})
     assert said["status"] == "SandboxError"
+
+
+HELD = HeldOut(INC, (), (), (Case((1,), {}, 2), Case((2,), {}, 3)), ("def inc(n): return n",))
+WRONG = "def inc(n): return n"
+
+
+def test_held_out_measures_leave_out_what_was_not_judged(sandbox: FailingSandbox) -> None:
+    coder = Says(RIGHT, f"{RIGHT}  {MARK}", WRONG)
+    rates = pass_rates(coder, [HELD], sandbox, 3)["inc"]
+    assert (rates.held_out, rates.solved, rates.unjudged) == (0.5, (True, False), 2)
+    assert pass_rate(Says(f"{RIGHT}  {MARK}"), [HELD], sandbox, 2) is None
+    referee = Referee(sandbox)
+    split = HeldOut(INC, (), (), (), (WRONG, f"{WRONG}  {MARK}"))
+    assert kills(Says(SUITE[0]), [split], referee, 2) == {"inc": [True, None]}
+    assert kill_rate(Says(SUITE[0]), [split], referee, 2) == 1.0
+    assert kills(Says("no test"), [split], referee, 2) == {"inc": [False, False]}
+    assert beyond([True, None, True, False], [False, False, None, False]) == [True, False]
+
+
+def test_no_choice_is_made_among_unjudged_programs(sandbox: FailingSandbox) -> None:
+    evaluation = BestOfN(programs=Path())
+    tests = Tests((), (1, 1), 0)
+    signs = {"11": True, f"1{UNKNOWN}": False, "01": False}
+    for number, (passed, right) in enumerate(signs.items()):
+        evaluation.add(ProgramRun("inc", number, "", right, tests, len(signs)), passed)
+    assert evaluation.chosen["inc"].chances["random"] == 0.5
+    summary = evaluation.summary()
+    assert (summary["programs"], summary["unjudged"]) == (2, 1)
+    evaluation.add(ProgramRun("other", 0, "", True, tests, 1), UNKNOWN * 2)
+    assert "other" in evaluation.left_out()
+    assert set(evaluation.chosen) == {"inc"}
+
+
+def test_unjudged_programs_are_not_chosen_from_nor_compared(
+    sandbox: FailingSandbox, tmp_path: Path
+) -> None:
+    problems = [
+        Problem(name, "def inc(n):", "inc", RIGHT, ("assert inc(1) == 2",)) for name in ("a", "b")
+    ]
+    programs = [
+        ("a", f"{RIGHT} "),
+        ("a", f"{RIGHT}  {MARK}"),
+        ("a", WRONG),
+        ("b", f"{WRONG}{MARK}"),
+    ]
+    given = tmp_path / "given.jsonl"
+    given.write_text("".join(json.dumps({"task_id": t, "solution": c}) + "\n" for t, c in programs))
+    own = CodeEvaluation()
+    own.load(problems)
+    own.begin(sandbox)
+    with ResultFolder(tmp_path / "found", {}, resume=False) as folder:
+        run = EvaluationRun(own, folder)
+        run.check()
+        run.judge_file(read_samples(given, problems).samples, own.add)
+        folder.write("report.json", build_report(own, {}, {}))
+    found = CodeResults(tmp_path / "found").programs(problems)
+    assert [each.right for each in found["a"]] == [True, False]
+    assert found["b"] == []
+    compared = compare(tmp_path / "found", tmp_path / "found")
+    assert compared.not_compared == ("b",)
+    assert compared.differences[0].a.value == 0.5

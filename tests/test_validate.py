@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.problem_sets.validate import FindingKind, ProblemFinding, validate_problems
+from codea1_env.problem_sets.findings import FindingKind, ProblemFinding
+from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import ProblemsError, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Limits, Sandbox
@@ -130,7 +131,7 @@ def test_what_is_no_data_is_named(
 def test_an_old_test_program_that_is_no_data(tmp_path: Path, sandbox: Sandbox) -> None:
     program = "def check(f):\n    assert f(1) in (1, 2)\n\ncheck(double)"
     findings = check(tmp_path, row(test_program=program), sandbox=sandbox)
-    assert [each.kind for each in findings] == [FindingKind.OLD_LAYOUT]
+    assert [each.kind for each in findings] == [FindingKind.OLD_LAYOUT, FindingKind.JUDGED_INSIDE]
     assert "cannot be data and is a test module" in findings[0].message
 
 
@@ -178,7 +179,7 @@ def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
     assert report.ok
     assert report.findings == report.errors == report.warnings == ()
     assert (report.problems, report.tests) == (40, 80)
-    assert seen[-1] == (40, 40)
+    assert (seen[0], seen[-1]) == ((0, 40), (40, 40))
     assert seen == sorted(seen)
 
 

@@ -16,7 +16,7 @@ from codea1_env.agents.scripted import (
     ScriptedAgent,
 )
 from codea1_env.agents.tabular import Pool, TabularAgent, pool_of_programs, pool_of_tests
-from codea1_env.rollout import Agent, Experience
+from codea1_env.rollout import Agent, Answer, Experience
 from codea1_env.support.plugins import find_class
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RLOO",
     "Agent",
     "Algorithm",
+    "Answer",
     "BoundaryTester",
     "CopierTester",
     "Experience",

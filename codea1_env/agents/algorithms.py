@@ -1,7 +1,7 @@
 """The algorithms by name, for tabular players and for language models alike.
 
-An algorithm is a class, made from those settings of a run that its `__init__` names. What it can teach follows from what
-it has. Tabular players need
+An algorithm is a class. Its hyperparameters are its own: their defaults, or what `--algorithm-args` says. Of the run it gets
+`learning_rate`, and what its `of_run` names. What it can teach follows from what it has. Tabular players need
 
 - `update(policy, samples) -> metrics`, which changes the tables (`codea1_env.agents.policy`).
 
@@ -12,23 +12,35 @@ Language models are trained by TRL's GRPOTrainer, as far as the class does not s
 - `loss(log_probs, old_log_probs, advantages, mask) -> loss`: tensors of shape (answers, tokens), but for the advantages,
   which have one column, and the loss, which is one number.
 
-Either may have `extra_rounds`, the rounds in which groups that teach nothing are replaced (dynamic sampling).
+Either may have `extra_rounds`, the rounds in which groups that teach nothing are replaced (dynamic sampling). One of tables
+that remembers something has `state_dict` and `load_state_dict`: plain data or arrays, which come back as lists, in every checkpoint.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from codea1_env.agents.losses import (
+    clipped_loss,
+    descend,
+    entropy_gradient,
+    gradient_step,
+    group_advantages,
+    k3,
+    log_probs,
+    mean,
+)
 from codea1_env.agents.policy import (
     Floats,
     Sample,
     SoftmaxPolicy,
-    by_group,
     by_table,
     in_groups,
     rewards_of,
@@ -59,6 +71,8 @@ class GRPO:
 
     trainer: ClassVar[Mapping[str, Any]] = {}
     """Language models learn with what the run says of `epsilon`, `epsilon_high` and `loss_type`."""
+    of_run: ClassVar[Sequence[str]] = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")  # fmt: skip
+    """Settings of the run that are fields of this class: those of TRL's trainer, for which GRPO is named."""
 
     learning_rate: float = 1.0
     epsilon: float = 0.2
@@ -80,24 +94,18 @@ class GRPO:
             if not advantages.any():
                 continue
             uniform = np.zeros_like(policy.logits[key])
-            drawn = [sample.drawn for sample in batch]
-            old = np.array([policy.log_probs(key, indices) for indices in drawn])
-            reference = np.array([policy.log_probs(key, indices, uniform) for indices in drawn])
+            old, reference = log_probs(policy, key, batch), log_probs(policy, key, batch, uniform)
             for _ in range(self.num_iterations):
-                new = np.array([policy.log_probs(key, indices) for indices in drawn])
+                new = log_probs(policy, key, batch)
                 loss, slopes, stopped = clipped_loss(
                     new - old, advantages[:, None], self.epsilon, self.epsilon_high
                 )
                 kl, kl_slopes = k3(new - reference)
                 slopes = (slopes + self.beta * kl_slopes) / new.size
-                gradient = sum(
-                    row @ policy.gradients(key, indices)
-                    for row, indices in zip(slopes, drawn, strict=True)
-                )
-                policy.logits[key] -= self.learning_rate * gradient
+                descend(policy, key, batch, self.learning_rate * slopes)
                 losses.append(float((loss + self.beta * kl).mean()))
                 clipped.append(float(stopped.mean()))
-        return {"loss": _mean(losses), "clip_ratio": _mean(clipped)}
+        return {"loss": mean(losses), "clip_ratio": mean(clipped)}
 
 
 @dataclass(frozen=True)
@@ -168,10 +176,10 @@ class RLOO:
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take one gradient step on the tables that the samples came from."""
         losses = [
-            _step(policy, key, batch, in_groups(batch, self.advantages), self.learning_rate)
+            gradient_step(policy, key, batch, in_groups(batch, self.advantages), self.learning_rate)
             for key, batch in by_table(samples).items()
         ]
-        return {"loss": _mean(losses)}
+        return {"loss": mean(losses)}
 
     def advantages(self, rewards: Floats) -> Floats:
         """Reward minus the mean reward of the group's other answers; 0 for a group of one.
@@ -209,8 +217,8 @@ class ReinforcePlusPlus:
         losses = []
         for key, batch in by_table(scored).items():
             own = weights[[sample.key == key for sample in scored]]
-            losses.append(_step(policy, key, batch, own, self.learning_rate))
-        return {"loss": _mean(losses)}
+            losses.append(gradient_step(policy, key, batch, own, self.learning_rate))
+        return {"loss": mean(losses)}
 
     def advantages(self, rewards: Floats) -> Floats:
         """Reward minus the mean of the batch, over the deviation of the batch (of the sample, plus 1e-4, as in TRL).
@@ -226,6 +234,87 @@ class ReinforcePlusPlus:
         return advantages
 
 
+@dataclass
+class PPO:
+    """PPO (Schulman et al. 2017, arXiv 1707.06347) with a value function: a table of what each state is worth.
+
+    A state is what the player sees: for a coder the problem, for a tester the problem and the program. The baseline is its
+    value, learned over all steps, and not the other answers of a group; so an answer can teach alone. The value of a
+    state that is new is the mean of those known. Advantages have mean 0 and deviation 1 in a batch, as in most implementations.
+    """
+
+    learning_rate: float = 1.0
+    epsilon: float = 0.2
+    num_iterations: int = 4
+    """Passes over a batch."""
+    value_rate: float = 0.2
+    """How far the value of a state moves to the mean reward of its answers, in each step."""
+    entropy: float = 0.0
+    """Weight of the entropy of an answer's first draw."""
+    _values: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+
+    def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
+        """Take `num_iterations` gradient steps on the tables that the samples came from, and one on their values."""
+        tables = by_table(samples)
+        new = mean(list(self._values.values()))
+        raw = {key: rewards_of(batch) - self._values.get(key, new) for key, batch in tables.items()}
+        every = np.concatenate([*raw.values(), np.zeros(0)])
+        losses, clipped, errors = [], [], []
+        for key, batch in tables.items():
+            errors.append(float((raw[key] ** 2).mean()))
+            value = self._values.get(key, new)
+            self._values[key] = value + self.value_rate * float(raw[key].mean())
+            if len(every) < 2 or np.all(every == every[0]):
+                continue
+            advantages = (raw[key] - every.mean()) / (every.std(ddof=1) + 1e-4)
+            old = log_probs(policy, key, batch)
+            for _ in range(self.num_iterations):
+                ratio = log_probs(policy, key, batch) - old
+                bounds = (self.epsilon, self.epsilon)
+                loss, slopes, stopped = clipped_loss(ratio, advantages[:, None], *bounds)
+                rise = self.entropy * entropy_gradient(policy, key)
+                descend(policy, key, batch, self.learning_rate * slopes / ratio.size)
+                policy.logits[key] += self.learning_rate * rise
+                losses.append(float(loss.mean()))
+                clipped.append(float(stopped.mean()))
+        return {
+            "loss": mean(losses),
+            "clip_ratio": mean(clipped),
+            "value_loss": mean(errors),
+        }
+
+    def state_dict(self) -> dict[str, float]:
+        """Return the values of the states."""
+        return dict(self._values)
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Restore what `state_dict` returned."""
+        self._values = dict(state)
+
+
+@dataclass(frozen=True)
+class Reinforce:
+    """REINFORCE (Williams 1992): the policy gradient of the reward itself, without any baseline.
+
+    Unbiased, and noisier than all others here: an answer that earns something becomes likelier even where others earn more.
+    """
+
+    learning_rate: float = 1.0
+    entropy: float = 0.0
+    """Weight of the entropy of an answer's first draw."""
+
+    def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
+        """Take one gradient step on the tables that the samples came from."""
+        losses = []
+        for key, batch in by_table(samples).items():
+            rise = self.learning_rate * self.entropy * entropy_gradient(policy, key)
+            # As GRPO: the mean over the draws of an answer.
+            weights = rewards_of(batch) / [len(sample.drawn) for sample in batch]
+            losses.append(gradient_step(policy, key, batch, weights, self.learning_rate))
+            policy.logits[key] += rise
+        return {"loss": mean(losses)}
+
+
 ALGORITHMS: dict[str, Callable[..., Any]] = {
     "grpo": GRPO,
     "dapo": DAPO,
@@ -234,6 +323,8 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "cispo": CISPO,
     "rloo": RLOO,
     "reinforce++": ReinforcePlusPlus,
+    "reinforce": Reinforce,
+    "ppo": PPO,
 }
 """Name -> class. Add a class here, and `TrainConfig(algorithm=...)` finds it."""
 
@@ -248,20 +339,30 @@ def teaches(kind: Any, player: Player) -> bool:
     return any(hasattr(kind, name) for name in _FORMS[player])
 
 
-def make_algorithm(name: str, settings: Mapping[str, Any], player: Player = "tabular") -> Any:
-    """Make an algorithm from those settings that it has a parameter for.
+def make_algorithm(
+    name: str,
+    settings: Mapping[str, Any],
+    player: Player = "tabular",
+    own: Mapping[str, Any] | None = None,
+) -> Any:
+    """Make an algorithm.
 
     Args:
         name: One of `ALGORITHMS`, or `module:Class` or `FILE.py:Class` for one of your own.
-        settings: Name -> value. The algorithm's own `trainer` goes before them.
+        settings: Settings of the run, of which it gets `learning_rate` and what its `of_run` names. Its own `trainer`
+            goes before them.
         player: What is to learn.
+        own: Its own hyperparameters, which go before all else.
 
     Raises:
-        ValueError: There is no algorithm of this name, it is not one for such players, it needs what is no setting, or it raises.
+        ValueError: There is no algorithm of this name, it is not one for such players, it lacks a hyperparameter or has
+            no such one, or it raises.
 
     Example:
         >>> make_algorithm("rloo", {"learning_rate": 0.5, "epsilon": 0.2})
         RLOO(learning_rate=0.5)
+        >>> make_algorithm("reinforce", {"learning_rate": 0.5}, own={"entropy": 0.02})
+        Reinforce(learning_rate=0.5, entropy=0.02)
     """
     if name not in ALGORITHMS and ":" not in name:
         raise ValueError(
@@ -274,16 +375,20 @@ def make_algorithm(name: str, settings: Mapping[str, Any], player: Player = "tab
             f"Expect an algorithm for {_WORDS[player]}: {able}, or a class with {' or '.join(_FORMS[player])}; actually: "
             f"{name!r}, which has none. (A class with act and learn is a player, no algorithm.)"
         )
-    unknown = [each for each in required_parameters(kind) if each not in settings]
+    own = own or {}
+    known = inspect.signature(kind).parameters
+    _check_own(name, own, known)
+    of_run = {"learning_rate", *getattr(kind, "of_run", ())}
+    given = {key: settings[key] for key in of_run & settings.keys()}
+    given |= {**_trainer_of(kind, name), **own}
+    unknown = [each for each in required_parameters(kind) if each not in given]
     if unknown:
         raise ValueError(
-            f"Expect {name} to be made from settings of the run ({', '.join(sorted(settings))}), actually it needs: "
-            f"{', '.join(unknown)}. Give these a default."
+            f"Expect {name} to be made from learning_rate and its own hyperparameters, actually it needs: "
+            f"{', '.join(unknown)}. Give these a default, or say them with --algorithm-args"
         )
-    known = inspect.signature(kind).parameters
-    given = {**settings, **_trainer_of(kind, name)}
     with explained(kind if isinstance(kind, type) else type(kind), "__init__", ValueError):
-        made = kind(**{key: given[key] for key in given if key in known})
+        made = kind(**{key: given[key] for key in sorted(given) if key in known or key in own})
     _trainer_of(made, name)
     rounds = getattr(made, "extra_rounds", 0)
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
@@ -293,13 +398,59 @@ def make_algorithm(name: str, settings: Mapping[str, Any], player: Player = "tab
     return made
 
 
-def _trainer_of(owner: Any, name: str) -> Mapping[str, Any]:
+def _check_own(name: str, own: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
+    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        return
+    for key in own:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f". Did you mean {near[0]}?" if near else ""
+            raise ValueError(
+                f"Expect hyperparameters of {name} ({', '.join(known) or 'it has none'}), actually: {key!r:.60}{hint}"
+            )
+
+
+def saved_state(algorithm: Any) -> Any:
+    """Return the state of an algorithm as it is saved; None if it remembers nothing.
+
+    Raises:
+        ValueError: It cannot be saved or loaded.
+    """
+    if not hasattr(algorithm, "state_dict"):
+        return None
+    name = type(algorithm).__name__
+    if not hasattr(algorithm, "load_state_dict"):
+        raise ValueError(f"Expect {name} to have load_state_dict beside state_dict")
+    with explained(type(algorithm), "state_dict", ValueError):
+        state = algorithm.state_dict()
+    try:
+        return json.loads(json.dumps(state, default=_as_list))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Expect {name}.state_dict to return numbers, texts, lists, arrays and mappings with keys of text, actually: {error}"
+        ) from error
+
+
+def _as_list(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def load_saved_state(algorithm: Any, state: Any) -> None:
+    """Give an algorithm the state back that `saved_state` returned."""
+    if state is not None and hasattr(algorithm, "load_state_dict"):
+        with explained(type(algorithm), "load_state_dict", ValueError):
+            algorithm.load_state_dict(state)
+
+
+def _trainer_of(owner: Any, name: str) -> dict[str, Any]:
     fields = getattr(owner, "trainer", {})
     if not (isinstance(fields, Mapping) and all(isinstance(key, str) for key in fields)):
         raise ValueError(
             f"Expect trainer of {name} to be a mapping of fields to values, actually: {fields!r:.200}"
         )
-    return fields
+    return dict(fields)
 
 
 def required_parameters(make: Callable[..., Any]) -> list[str]:
@@ -309,65 +460,3 @@ def required_parameters(make: Callable[..., Any]) -> list[str]:
         for each in inspect.signature(make).parameters.values()
         if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
-
-
-def group_advantages(samples: Sequence[Sample], *, scale: bool = True) -> Floats:
-    """Reward minus the group's mean, over its deviation (of the sample, plus 1e-4, as in TRL).
-
-    Unscorable answers get 0 and do not count for the others.
-
-    Example:
-        >>> rewards = [1.0, 0.0, None, 0.5]
-        >>> group = [Sample("t", (0,), reward, "g") for reward in rewards]
-        >>> group_advantages(group).round(3).tolist()
-        [1.0, -1.0, 0.0, 0.0]
-    """
-    rewards = rewards_of(samples)
-    advantages = np.zeros(len(rewards))
-    for members in by_group(samples):
-        scored = [index for index in members if not np.isnan(rewards[index])]
-        group = rewards[scored]
-        if len(group) < 2 or np.all(group == group[0]):
-            continue
-        centred = group - group.mean()
-        advantages[scored] = centred / (group.std(ddof=1) + 1e-4) if scale else centred
-    return advantages
-
-
-def clipped_loss(
-    log_ratio: Floats, advantage: Floats | float, epsilon: float, epsilon_high: float
-) -> tuple[Floats, Floats, Floats]:
-    """Loss of each draw, its derivative by the draw's log-probability, and 1 where clipping stopped it.
-
-    Example:
-        >>> ratio = np.array([0.5, 1.0, 1.5])
-        >>> loss, slope, stopped = clipped_loss(np.log(ratio), 1.0, 0.2, 0.28)
-        >>> print(loss, stopped)
-        [-0.5  -1.   -1.28] [0. 0. 1.]
-    """
-    ratio = np.exp(log_ratio)
-    free = ratio * advantage
-    bound = np.clip(ratio, 1 - epsilon, 1 + epsilon_high) * advantage
-    stopped = bound < free
-    return -np.minimum(free, bound), np.where(stopped, 0.0, -free), stopped.astype(np.float64)
-
-
-def k3(log_ratio: Floats) -> tuple[Floats, Floats]:
-    """Schulman's estimate of the KL divergence of each draw, exp(-x) - 1 + x, and its derivative."""
-    return np.exp(-log_ratio) - 1 + log_ratio, 1 - np.exp(-log_ratio)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else 0.0
-
-
-def _step(
-    policy: SoftmaxPolicy, key: str, batch: Sequence[Sample], weights: Floats, rate: float
-) -> float:
-    """Take one step of the policy gradient on a table; returns the loss before it."""
-    gradient, loss = np.zeros_like(policy.logits[key]), 0.0
-    for sample, weight in zip(batch, weights, strict=True):
-        loss -= weight * policy.log_probs(key, sample.drawn).sum() / len(batch)
-        gradient -= weight * policy.gradients(key, sample.drawn).sum(axis=0) / len(batch)
-    policy.logits[key] -= rate * gradient
-    return loss

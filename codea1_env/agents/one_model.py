@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR
-from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
+from codea1_env.agents.state import (
+    KnownProblems,
+    of_other_pools,
+    read_json,
+    rng_state,
+    shown_to,
+    write_json,
+)
 from codea1_env.agents.tabular import Pool
 from codea1_env.referee import Referee
-from codea1_env.rollout import Experience
+from codea1_env.rollout import Answer, Experience
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 
-_HEADER = re.compile(r"# program (\d+), shown ([01]), tests ([\d ]+)\n")
 _TRUST = "shown"
 
 
@@ -43,7 +49,7 @@ class TabularSelfPlayer:
     that is shown a program of the pool may believe that one instead, with a probability that is learned, too:
     believing what one has just written is how self-play deceives itself.
 
-    The first line of a suite is a comment that says what was drawn; the referee does not see it.
+    It sees: what it is shown has a part of its own in the table of tests, and in that of programs where it repairs one.
 
     Args:
         programs: One pool of programs per problem.
@@ -67,7 +73,8 @@ class TabularSelfPlayer:
     ) -> None:
         self.rng = rng
         self._algorithms = {"programs": program_algorithm, "tests": test_algorithm}
-        self._problems = ByPrompt(pool.problem for pool in programs)
+        self._remembered()  # what cannot be saved is an error now, not at the first checkpoint
+        self._problems = KnownProblems(pool.problem for pool in programs)
         self._programs = {pool.problem.task_id: pool for pool in programs}
         self._tests = {pool.problem.task_id: pool for pool in tests}
         self._referee = Referee(sandbox)
@@ -85,7 +92,7 @@ class TabularSelfPlayer:
         drawn = [
             self._draw_suite(key, observation["code"])
             if observation["turn"]
-            else programs.draw(key, self.rng)[0]
+            else programs.draw(programs.table(key, shown_to(observation)), self.rng)[0]
             for key, observation in zip(keys, observations, strict=True)
         ]
         self._find_values(
@@ -104,13 +111,17 @@ class TabularSelfPlayer:
         """Update the tables from the experience of both roles together."""
         samples: dict[str, list[Sample]] = {name: [] for name in self.policies}
         for item in experience:
-            key = self._problems[item.observation].task_id
+            key, seen = self._problems[item.observation].task_id, shown_to(item.observation)
             if not item.observation["turn"]:
                 index = self._programs[key].items.index(item.action)
-                samples["programs"].append(Sample(key, (index,), item.reward, item.group))
+                table = self.policies["programs"].table(key, seen)
+                samples["programs"].append(Sample(table, (index,), item.reward, item.group))
                 continue
-            suite = _read(item.action)
-            samples["tests"].append(Sample(key, suite.tests, item.reward, item.group))
+            suite = item.note
+            if not isinstance(suite, _SuiteDraw):
+                raise ValueError(f"Expect a suite of this player, actually: {item.action!r:.200}")
+            table = self.policies["tests"].table(key, seen)
+            samples["tests"].append(Sample(table, suite.tests, item.reward, item.group))
             if not suite.shown:
                 samples["programs"].append(Sample(key, (suite.program,), item.reward, item.group))
             if item.observation["code"] in self._programs[key].items:
@@ -125,13 +136,10 @@ class TabularSelfPlayer:
         return metrics
 
     def save(self, path: Path) -> None:
-        """Write the tables and the state of the random generator."""
-        tables = {
-            name: {key: logits.tolist() for key, logits in policy.logits.items()}
-            for name, policy in self.policies.items()
-        }
+        """Write the tables, what the algorithms remember, and the state of the random generator."""
+        tables = {name: policy.state_dict() for name, policy in self.policies.items()}
         state = {"tables": tables, "pools": self._fingerprints(), "rng": rng_state(self.rng)}
-        write_json(path / "one_model.json", state)
+        write_json(path / "one_model.json", state | {"algorithms": self._remembered()})
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -143,22 +151,24 @@ class TabularSelfPlayer:
         if state["pools"] != self._fingerprints():
             raise of_other_pools(path)
         for name, tables in state["tables"].items():
-            for key, logits in tables.items():
-                self.policies[name].logits[key] = np.array(logits, dtype=np.float64)
+            self.policies[name].load_state_dict(tables)
+        for name, algorithm in self._algorithms.items():
+            load_saved_state(algorithm, state.get("algorithms", {}).get(name))
         self.rng.bit_generator.state = state["rng"]
+
+    def _remembered(self) -> dict[str, Any]:
+        return {name: saved_state(algorithm) for name, algorithm in self._algorithms.items()}
 
     def _draw_suite(self, key: str, code: str) -> _SuiteDraw:
         known = self._programs[key].items
         shown = code in known and bool(self.policies["trust"].draw(_TRUST, self.rng)[0])
         own = self.policies["programs"].draw(key, self.rng)[0]
-        tests = self.policies["tests"].draw(key, self.rng)
+        tests = self.policies["tests"].draw(self.policies["tests"].table(key, code), self.rng)
         return _SuiteDraw(known.index(code) if shown else own, shown, tests)
 
-    def _written(self, key: str, suite: _SuiteDraw) -> str:
-        numbers = " ".join(map(str, suite.tests))
-        header = f"# program {suite.program}, shown {int(suite.shown)}, tests {numbers}\n"
+    def _written(self, key: str, suite: _SuiteDraw) -> Answer:
         texts = self._texts[key, suite.program]
-        return header + TEST_SEPARATOR.join(texts[index] for index in suite.tests)
+        return Answer(TEST_SEPARATOR.join(texts[index] for index in suite.tests), suite)
 
     def _find_values(self, wanted: Iterable[tuple[str, int]]) -> None:
         """Find out what programs return for the calls of their problem's tests."""
@@ -184,11 +194,3 @@ class TabularSelfPlayer:
             key: [pool.fingerprint, self._tests[key].fingerprint]
             for key, pool in self._programs.items()
         }
-
-
-def _read(action: str) -> _SuiteDraw:
-    header = _HEADER.match(action)
-    if header is None:
-        raise ValueError(f"Expect a suite of this player, actually: {action!r:.200}")
-    program, shown, tests = header.groups()
-    return _SuiteDraw(int(program), shown == "1", tuple(map(int, tests.split())))

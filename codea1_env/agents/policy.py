@@ -1,10 +1,12 @@
-"""The policy of the tabular agents: one softmax table per problem, drawn from without replacement."""
+"""The policy of the tabular agents: softmax tables, drawn from without replacement."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +30,21 @@ class Sample:
     """Answers of one group had the same question and are compared with each other."""
 
 
+CARRIED = 0.5
+"""Share of what is learned against a program that goes to the table of the question, and so to all programs. It is all that
+a tester knows of a program that it sees for the first time. Where programs have nothing in common (problems of cells) less
+is better: a tester that looks for the hole of one program in all others finds no other hole."""
+MAX_SHOWN = 1024
+"""Texts of a question that have a table of their own; later ones share `_BUCKETS` tables by their hash."""
+_BUCKETS = 64
+
+
 class SoftmaxPolicy:
     """Draws items from a table by the softmax of its logits, without replacement.
+
+    A question may come with a text that is shown beside it, such as the program that a tester attacks. The logits
+    are then a sum: the table of the question, and one for this text. What is learned against one program is divided
+    between both, so that a share of it is carried over to the question's other programs.
 
     The probability of a sequence of draws is that of Plackett and Luce: each draw is a softmax over the
     items that are left. An answer of K items is to this policy what a completion of K tokens is to a
@@ -38,21 +53,78 @@ class SoftmaxPolicy:
     Args:
         sizes: Number of items of every table. All items start equally likely.
         draws: Items of an answer, or fewer if a table is smaller.
+        carried: This share.
 
     Example:
         >>> policy = SoftmaxPolicy({"a": 4}, draws=2)
         >>> np.exp(policy.log_probs("a", (3, 1))).round(2).tolist()
         [0.25, 0.33]
+        >>> key = policy.table("a", "the text of a program")
+        >>> before = {key: policy.logits[key].copy()}
+        >>> policy.logits[key][2] += 1.0
+        >>> policy.settle(before)
+        >>> [float(policy.logits[each][2]) for each in (key, policy.table("a", "another"))]
+        [1.0, 0.5]
     """
 
-    def __init__(self, sizes: Mapping[str, int], draws: int = 1) -> None:
+    def __init__(self, sizes: Mapping[str, int], draws: int = 1, carried: float = CARRIED) -> None:
         if draws < 1:
             raise ValueError(f"Expect draws to be at least 1, actually: {draws}")
         empty = [key for key, size in sizes.items() if size < 1]
         if empty:
             raise ValueError(f"Expect every table to have an item, actually none in: {empty[0]!r}")
-        self.draws = draws
+        self.draws, self.carried = draws, carried
         self.logits: dict[str, Floats] = {key: np.zeros(size) for key, size in sizes.items()}
+        """Key of a table -> its logits; of one with a text the sum, which `table` makes anew."""
+        self._shown: dict[str, Floats] = {}
+        self._question_of: dict[str, str] = {}
+        self._texts: Counter[str] = Counter()
+
+    def table(self, question: str, shown: str = "") -> str:
+        """Return the key of the table for a question and the text that is shown beside it, "" for none."""
+        if not shown:
+            return question
+        digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        key = f"{question}, shown {digest}"
+        if key not in self._shown and self._texts[question] >= MAX_SHOWN:
+            key = f"{question}, shown one of {int(digest, 16) % _BUCKETS}"
+        self._question_of[key] = question
+        self.logits[key] = self.logits[question] + self._shown.get(key, 0.0)
+        return key
+
+    def settle(self, before: Mapping[str, Floats]) -> None:
+        """Divide what was learned on tables with a text between their two parts.
+
+        Args:
+            before: Key of every table that may have changed -> its logits before that.
+        """
+        shown = {key: self._question_of[key] for key in before if key in self._question_of}
+        for key, question in shown.items():
+            change = self.logits[key] - before[key]
+            if key not in self._shown:
+                self._shown[key] = np.zeros_like(change)
+                self._texts[question] += 1
+            self._shown[key] += (1 - self.carried) * change
+            self.logits[question] += self.carried * change
+        for key, question in shown.items():
+            self.logits[key] = self.logits[question] + self._shown[key]
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Return all tables as plain data."""
+        questions = (key for key in self.logits if key not in self._question_of)
+        return {
+            "questions": {key: self.logits[key].tolist() for key in questions},
+            "shown": {
+                key: [self._question_of[key], part.tolist()] for key, part in self._shown.items()
+            },
+        }
+
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Restore what `state_dict` returned, for the same questions."""
+        self.logits = {key: np.array(row, np.float64) for key, row in state["questions"].items()}
+        self._shown = {key: np.array(row, np.float64) for key, (_, row) in state["shown"].items()}
+        self._question_of = {key: question for key, (question, _) in state["shown"].items()}
+        self._texts = Counter(self._question_of.values())
 
     def draw(self, key: str, rng: np.random.Generator) -> tuple[int, ...]:
         """Draw one answer (the Gumbel-max trick: the largest perturbed logits are such a sample)."""
@@ -116,11 +188,11 @@ def updated(
     Raises:
         AlgorithmError: It raises, or returns something else, or leaves tables that nothing can be drawn from.
     """
-    sizes = {sample.key: policy.logits[sample.key].shape for sample in samples}
+    before = {sample.key: policy.logits[sample.key].copy() for sample in samples}
     with explained(type(algorithm), "update", AlgorithmError):
         metrics = algorithm.update(policy, samples)
-    for key, shape in sizes.items():
-        table = policy.logits.get(key)
+    for key, old in before.items():
+        table, shape = policy.logits.get(key), old.shape
         what = ""
         if not isinstance(table, np.ndarray):
             what = "no array"
@@ -138,6 +210,7 @@ def updated(
             f"Expect {type(algorithm).__name__}.update to return metrics, a mapping of str to float, actually: "
             f"{type(metrics)}. Return {{}} if there are none."
         )
+    policy.settle(before)
     return dict(metrics)
 
 

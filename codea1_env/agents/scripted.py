@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
+from codea1_env.agents.state import KnownProblems, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
@@ -47,7 +47,7 @@ class ScriptedAgent(FixedAgent, ABC):
     def __init__(self, problems: Sequence[Problem] | None = None, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
         problems = load_problems("starter") if problems is None else problems
-        self._problems = ByPrompt(problems)
+        self._problems = KnownProblems(problems)
         self._known: dict[str, list[str]] = {}
 
     def act(self, observations: Sequence[Observation]) -> list[str]:

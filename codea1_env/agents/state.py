@@ -44,25 +44,32 @@ def rng_state(rng: np.random.Generator) -> dict[str, Any]:
     return dict(rng.bit_generator.state)
 
 
-class ByPrompt:
+class KnownProblems:
     """Finds the problem that an observation shows.
-
-    Where several problems look the same, the first is found: no player could tell them apart.
 
     Args:
         problems: All problems that may be shown.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self._problems: dict[tuple[str, str], Problem] = {}
-        for problem in problems:
-            self._problems.setdefault((problem.prompt, problem.entry_point), problem)
+        self._problems = {problem.task_id: problem for problem in problems}
 
     def __getitem__(self, observation: Observation) -> Problem:
-        problem = self._problems.get((observation["problem"], observation["entry_point"]))
+        problem = self._problems.get(observation["task_id"])
         if problem is None:
             raise ValueError(
                 f"Expect one of the {len(self._problems)} problems that this player was made for, "
-                f"actually: {observation['entry_point']!r}. Give the player all problems of the game."
+                f"actually: {observation['task_id']!r}. Give the player all problems of the game."
             )
         return problem
+
+
+def shown_to(observation: Observation) -> str:
+    """Return what a player is shown beside the problem, "" for nothing.
+
+    A tester sees the program that it attacks, unless that is hidden from it; a coder that repairs a program sees it, and
+    the tests that broke it.
+    """
+    if observation["turn"] or not observation["code"]:
+        return observation["code"]
+    return f"{observation['code']}\n\n{observation['tests']}"

@@ -18,11 +18,20 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
+from codea1_env.agents.algorithms import load_saved_state, saved_state
+from codea1_env.agents.policy import CARRIED, Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
-from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
+from codea1_env.agents.state import (
+    KnownProblems,
+    of_other_pools,
+    read_json,
+    rng_state,
+    shown_to,
+    write_json,
+)
 from codea1_env.agents.variants import variants
 from codea1_env.evaluation.held_out import HeldOut
+from codea1_env.problem_sets.cells import is_of_cells, pools_of
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Problem
 from codea1_env.rollout import Experience
@@ -44,8 +53,13 @@ class Pool:
 
 
 def pool_of_programs(split: HeldOut, size: int = 16) -> Pool:
-    """Make a pool of programs: the reference, mutants of it, a stub, and one that cannot be parsed."""
+    """Make a pool of programs: the reference, mutants of it, a stub, and one that cannot be parsed.
+
+    A problem of cells has a pool of its own, whatever the size.
+    """
     problem = split.problem
+    if is_of_cells(problem):
+        return Pool(problem, pools_of(problem).programs)
     stub = f"def {problem.entry_point}(*args, **kwargs):\n    return None\n"
     broken = problem.reference + "\n    return (\n"
     mutants = split.train_mutants[: max(0, size - 3)]
@@ -62,13 +76,15 @@ def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 
     Args:
         split: The problem. Only its tests for training are used, so held-back ones stay unseen.
         sandbox: Where the golden tests are parsed.
-        size: Tests of the pool, nearly.
+        size: Tests of the pool, nearly; a problem of cells has a pool of its own.
         seed: Decides which wrong, weak and boundary tests are taken.
 
     Raises:
         ValueError: The problem has no golden tests to train with.
     """
     problem = split.problem
+    if is_of_cells(problem):
+        return Pool(problem, pools_of(problem).tests)
     golden = list(itertools.islice(filter(writable, split.train_tests), _GOLDEN))
     if not golden:
         raise ValueError(
@@ -94,11 +110,15 @@ def _distinct(items: Iterable[str]) -> tuple[str, ...]:
 class TabularAgent:
     r"""A softmax over the pool of each problem, trained by a policy-gradient algorithm.
 
+    It sees: the logits are the sum of a table for the problem and one for what is shown beside it, a program known by
+    its text (see `SoftmaxPolicy`). A tester from which the program is hidden has the first alone.
+
     Args:
         pools: One pool per problem.
         algorithm: What turns rewards into new logits.
         rng: The player's own random generator.
         draws: Items of an answer: 1 for a coder, the number of tests for a tester.
+        carried: Share of what is learned against a program that goes to all programs of the problem.
 
     Example:
         >>> from codea1_env.agents import GRPO
@@ -120,28 +140,30 @@ class TabularAgent:
         algorithm: Algorithm,
         rng: np.random.Generator,
         draws: int = 1,
+        carried: float = CARRIED,
     ) -> None:
         twice = [pool.problem.task_id for pool in pools if len(set(pool.items)) < len(pool.items)]
         if twice:
             raise ValueError(f"Expect the items of a pool to differ, actually not in: {twice[0]!r}")
+        saved_state(algorithm)  # what cannot be saved is an error now, not at the first checkpoint
         self.algorithm = algorithm
         self.rng = rng
-        self._problems = ByPrompt(pool.problem for pool in pools)
+        self._problems = KnownProblems(pool.problem for pool in pools)
         self._pools = {pool.problem.task_id: pool for pool in pools}
         self._index = {
             key: {item: index for index, item in enumerate(pool.items)}
             for key, pool in self._pools.items()
         }
         sizes = {key: len(pool.items) for key, pool in self._pools.items()}
-        self.policy = SoftmaxPolicy(sizes, draws)
+        self.policy = SoftmaxPolicy(sizes, draws, carried)
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Draw one answer for each observation."""
         answers = []
         for observation in observations:
-            key = self._problems[observation].task_id
-            drawn = self.policy.draw(key, self.rng)
-            answers.append(TEST_SEPARATOR.join(self._pools[key].items[index] for index in drawn))
+            items = self._pools[self._problems[observation].task_id].items
+            drawn = self.policy.draw(self._table(observation), self.rng)
+            answers.append(TEST_SEPARATOR.join(items[index] for index in drawn))
         return answers
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
@@ -160,26 +182,26 @@ class TabularAgent:
         """
         rows: dict[str, list[tuple[int, ...]]] = {}
         for item in demonstrations:
-            key = self._problems[item.observation].task_id
+            index = self._index[self._problems[item.observation].task_id]
             parts = item.action.split(TEST_SEPARATOR)
-            drawn = tuple(self._index[key][part] for part in parts if part in self._index[key])
+            drawn = tuple(index[part] for part in parts if part in index)
             if drawn:
-                rows.setdefault(key, []).append(drawn)
+                rows.setdefault(self._table(item.observation), []).append(drawn)
+        before = {key: self.policy.logits[key].copy() for key in rows}
         losses = []
         for key, answers in rows.items():
             gradient = np.concatenate([self.policy.gradients(key, drawn) for drawn in answers])
             log_probs = [self.policy.log_probs(key, drawn) for drawn in answers]
             losses.append(-float(np.concatenate(log_probs).mean()))
             self.policy.logits[key] += self.algorithm.learning_rate * gradient.mean(axis=0)
+        self.policy.settle(before)
         return {"loss": float(np.mean(losses)) if losses else 0.0}
 
     def save(self, path: Path) -> None:
-        """Write the tables and the state of the random generator."""
-        tables = {
-            key: {"logits": logits.tolist(), "pool": self._pools[key].fingerprint}
-            for key, logits in self.policy.logits.items()
-        }
-        write_json(path / "tabular.json", {"tables": tables, "rng": rng_state(self.rng)})
+        """Write the tables, what the algorithm remembers, and the state of the random generator."""
+        state = {"tables": self.policy.state_dict(), "pools": self._fingerprints()}
+        state |= {"algorithm": saved_state(self.algorithm), "rng": rng_state(self.rng)}
+        write_json(path / "tabular.json", state)
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -188,18 +210,24 @@ class TabularAgent:
             ValueError: It was saved by a player with other pools.
         """
         state = read_json(path / "tabular.json")
-        saved = {key: table["pool"] for key, table in state["tables"].items()}
-        if saved != {key: pool.fingerprint for key, pool in self._pools.items()}:
+        if state.get("pools") != self._fingerprints():
             raise of_other_pools(path)
-        for key, table in state["tables"].items():
-            self.policy.logits[key] = np.array(table["logits"], dtype=np.float64)
+        self.policy.load_state_dict(state["tables"])
+        load_saved_state(self.algorithm, state.get("algorithm"))
         self.rng.bit_generator.state = state["rng"]
 
+    def _fingerprints(self) -> dict[str, str]:
+        return {key: pool.fingerprint for key, pool in self._pools.items()}
+
+    def _table(self, observation: Observation) -> str:
+        return self.policy.table(self._problems[observation].task_id, shown_to(observation))
+
     def _sample(self, item: Experience) -> Sample:
-        key = self._problems[item.observation].task_id
+        index = self._index[self._problems[item.observation].task_id]
+        key = self._table(item.observation)
         parts = item.action.split(TEST_SEPARATOR) if self.policy.draws > 1 else [item.action]
         try:
-            drawn = tuple(self._index[key][part] for part in parts)
+            drawn = tuple(index[part] for part in parts)
         except KeyError as error:
             raise ValueError(
                 f"Expect experience with answers of this player, actually: {error.args[0]!r:.200}"

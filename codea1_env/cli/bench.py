@@ -13,10 +13,12 @@ from codea1_env.cli.errors import InputError, unknown_name
 USAGE = """\
 usage: codea1 bench sandbox [OPTIONS]
        codea1 bench algorithms [OPTIONS]
+       codea1 bench diagnose [NAME ...] [OPTIONS]
        codea1 bench cross-play [OPTIONS]
 
 sandbox      measure the sandbox on this machine
 algorithms   compare algorithms and baselines over seeds
+diagnose     ask what a learned adversary is good for, one question at a time
 cross-play   let every coder play against every tester
 
 `codea1 bench NAME --help` explains the options of each.
@@ -31,8 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     name, rest = arguments[0], arguments[1:]
     if name == "sandbox":
         return _of_sandbox()(rest)
-    if name not in ("algorithms", "cross-play"):
-        known = ["bench sandbox", "bench algorithms", "bench cross-play"]
+    if name not in ("algorithms", "diagnose", "cross-play"):
+        known = ["bench sandbox", "bench algorithms", "bench diagnose", "bench cross-play"]
         raise unknown_name("command", f"bench {name}", known)
     module = importlib.import_module(f"codea1_env.cli.bench_{name.replace('-', '_')}")
     return module.run(rest)  # type: ignore[no-any-return]

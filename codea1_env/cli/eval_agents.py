@@ -134,16 +134,16 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
     """Refuse problems that this player cannot be asked about, before anything is written.
 
     Raises:
-        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references, "golden" tests.
+        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references, and a scripted
+            tester golden tests.
     """
     if name in _SCRIPTED[role]:
         check_references(name, _SCRIPTED[role], problems)
-    tests = (test for problem in problems for test in problem.tests)
-    if name == "golden" and problems and not any(map(writable, tests)):
-        raise InputError(
-            f"expect problems with golden tests for the tester 'golden', actually none of {len(problems)} problems has "
-            "one that is data. Choose a tester that writes its own tests"
-        )
+        if role == "tester" and not any(writable(test) for each in problems for test in each.tests):
+            raise InputError(
+                f"expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
+                "Choose a tester that writes its own tests"
+            )
     if not _is_table(role, name):
         return
     try:

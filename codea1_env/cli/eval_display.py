@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +31,8 @@ _PAUSE = 10.0
 """Seconds between two lines about answers that are being written, where there is no terminal."""
 _LINES = 10
 """Lines that an evaluation prints where there is no terminal."""
+_NAMED = 10
+"""Tasks that a line names."""
 _GROUPS = 50
 """Groups of a table by a field."""
 _SHOWN = 20
@@ -183,7 +185,7 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
     lines = []
     if report["missing"]:
         lines.append(
-            f"Left out, no samples ({len(report['missing'])}): {', '.join(report['missing'])}"
+            f"Left out, no samples ({len(report['missing'])}): {first_of(report['missing'])}"
         )
     if report["unknown"]:
         names = ", ".join(f"{name} ({number})" for name, number in report["unknown"].items())
@@ -193,6 +195,13 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
         f"{name} {value!r}" for name, value in report["settings"].items() if value is not None
     )
     return [*lines, f"Settings: {settings}"]
+
+
+def first_of(tasks: Iterable[str]) -> str:
+    """Return the names of the first tasks, and how many more there are."""
+    names = list(tasks)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def print_lines(lines: Sequence[str], console: Console) -> None:
@@ -214,7 +223,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     if comparison.not_compared:
         lines.append(
             f"Not compared, in one of them only or changed ({len(comparison.not_compared)}): "
-            + ", ".join(comparison.not_compared)
+            + first_of(comparison.not_compared)
         )
     lines += [f"Not compared, {each}" for each in comparison.left_out]
     measure = _MEASURES.get(comparison.kind, "the first figure")

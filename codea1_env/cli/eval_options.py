@@ -30,9 +30,6 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of
 
-_NAMED = 10
-"""Tasks that a message names."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class AskingOptions(ComputingOptions):

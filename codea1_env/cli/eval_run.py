@@ -7,7 +7,7 @@ import json
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from codea1_env.cli.eval_agents import (
     player_of,
     watched,
 )
-from codea1_env.cli.eval_display import EvaluationProgress, print_report
+from codea1_env.cli.eval_display import EvaluationProgress, first_of, print_report
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
@@ -42,13 +42,11 @@ from codea1_env.evaluation.result_folder import (
 )
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import SampleFile, SamplesError, digest_of_problems
-from codea1_env.evaluation.task import EvaluationError
+from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.support.plugins import digest_of_class
 from codea1_env.support.stopping import stop_request
 
-_NAMED = 10
-"""Tasks that a message names."""
 _AGENT = (
     'Who writes the {}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter), '
     'the address of an OpenAI-compatible server ("http://127.0.0.1:8000/v1"), the folder of a training run, or '
@@ -102,48 +100,11 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         kind = find_evaluation(name)
     title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
-    with user_input():
-        chosen = command.evaluation.choose()
-        limits = [command.max_problems, chosen.get("max_problems")]
-        chosen["max_problems"] = min((n for n in limits if n is not None), default=None)
-        command = dataclasses.replace(command, **chosen)
-    own = command.evaluation
-    if command.agent is not None:
-        check_agent(own.role, command.agent)
-    if (command.samples is None) == (command.agent is None):
-        either = "" if "samples" in kind.fixed else "either --samples FILE.jsonl or "
-        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
-    with user_input():
-        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
-            names = (word.partition("=")[0] for word in arguments)
-            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
-            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
-        problems = load_problems(command.problems, command.split, own.difficulty)
-        problems = problems[: command.max_problems]
-    if command.agent is not None:
-        with library_errors():
-            check_problems(own.role, command.agent, problems)
-    if command.resume and command.output_dir is None:
-        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    command, problems = _prepared(command, arguments)
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
     try:
-        read_before = _read(command, problems)
-        goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
-        recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
-        computing = command.computing(recorded)
-        if computing is not None:
-            console.print(f"{command.agent} computes in {computing}.", highlight=False)
-        with library_errors():
-            settings = _settings(command, name)
-            fixed = settings | {"problems_sha256": digest_of_problems(problems)}
-            with ResultFolder(path, fixed, resume=command.resume) as folder:
-                try:
-                    report = _evaluate(command, settings, problems, read_before, folder, console)
-                except (InputError, EvaluationError):
-                    if not command.resume:
-                        folder.leave()
-                    raise
+        report = _in_folder(command, name, problems, path, console)
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
@@ -156,11 +117,71 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     if command.json:
         print(json.dumps(report))
     else:
-        print_report(own, report, console)
+        print_report(command.evaluation, report, console)
         words = shlex.join(arguments)
         console.print(f"Command: codea1 {title} {words}", highlight=False, soft_wrap=True)
         console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
     return 1 if report["excluded"] else 0
+
+
+def _prepared(
+    command: EvaluationCommand, arguments: Sequence[str]
+) -> tuple[EvaluationCommand, list[Problem]]:
+    """Return the command with what the evaluation or a training run chooses, and its problems."""
+    own = command.evaluation
+    with user_input():
+        command = dataclasses.replace(command, **_chosen(command))
+    if command.agent is not None:
+        check_agent(own.role, command.agent)
+    if (command.samples is None) == (command.agent is None):
+        either = "" if "samples" in own.fixed else "either --samples FILE.jsonl or "
+        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
+    if command.resume and command.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    with user_input():
+        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
+            names = (word.partition("=")[0] for word in arguments)
+            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
+            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
+        problems = load_problems(command.problems, command.split, own.difficulty)
+        problems = problems[: command.max_problems]
+    if command.agent is not None:
+        with library_errors():
+            check_problems(own.role, command.agent, problems)
+    return command, problems
+
+
+def _in_folder(
+    command: EvaluationCommand,
+    name: str,
+    problems: Sequence[Problem],
+    path: Path,
+    console: Console,
+) -> dict[str, Any]:
+    """Run an evaluation in its result folder; returns the report."""
+    read_before = _read(command, problems)
+    goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
+    recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
+    computing = command.computing(recorded)
+    if computing is not None:
+        console.print(f"{command.agent} computes in {computing}.", highlight=False)
+    with library_errors():
+        settings = _settings(command, name)
+        fixed = settings | {"problems_sha256": digest_of_problems(problems)}
+        with ResultFolder(path, fixed, resume=command.resume) as folder:
+            try:
+                return _evaluate(command, settings, problems, read_before, folder, console)
+            except (InputError, EvaluationError):
+                if not command.resume:
+                    folder.leave()
+                raise
+
+
+def _chosen(command: EvaluationCommand) -> dict[str, Any]:
+    """Return what the evaluation chooses; of two --max-problems the smaller one counts."""
+    chosen: dict[str, Any] = command.evaluation.choose()
+    limits = [chosen.pop("max_problems", None), command.max_problems]
+    return chosen | {"max_problems": min((each for each in limits if each), default=None)}
 
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
@@ -206,21 +227,15 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
     counts = Counter(each.task_id for each in file.samples if each.task_id in own.problems)
     missing = [task for task in file.missing if task in own.problems]
     if not counts or (missing and not command.partial):
-        more = f" Unknown tasks in the file: {_names(file.unknown)}." if file.unknown else ""
+        more = f" Unknown tasks in the file: {first_of(file.unknown)}." if file.unknown else ""
         raise SamplesError(
             f"Expect samples for all {len(own.problems)} problems, as evalplus does, actually none for "
-            f"{len(missing)}: {_names(missing)}.{more} "
+            f"{len(missing)}: {first_of(missing)}.{more} "
             "Add them, or leave these problems out of the figures with --partial."
         )
     own.check_counts(counts)
     check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
-
-
-def _names(tasks: Iterable[str]) -> str:
-    names = list(tasks)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
@@ -259,9 +274,12 @@ def _evaluate(
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
-        if own.checks_problems:
-            tasks = None if read.file is None else {each.task_id for each in read.file.samples}
-            shown.begin("references", len(problems if tasks is None else tasks))
+        if type(own).check is not Evaluation.check:
+            tasks = list(own.problems)
+            if read.file is not None:  # --partial leaves the others out
+                named = {each.task_id for each in read.file.samples}
+                tasks = [task for task in tasks if task in named]
+            shown.begin("references", len(tasks))
             at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
@@ -284,9 +302,9 @@ def _evaluate(
     empty = sum(not str(answer).strip() for answer in answers)
     if command.agent is not None and empty:
         report["empty_answers"] = empty
+        advice = ". A model that thinks may need more tokens: --max-completion-length"
         console.print(
-            f"Warning: {empty} of {len(answers)} answers are empty. A model that thinks may need more tokens: "
-            "--max-completion-length",
+            f"Warning: {empty} of {len(answers)} answers are empty{advice if 'usage' in report else ''}",
             highlight=False,
             soft_wrap=True,
         )

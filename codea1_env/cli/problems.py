@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 import tyro
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TimeElapsedColumn
 
 from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
@@ -182,23 +182,34 @@ def validate(command: Validate) -> int:
             level=command.sandbox_level,
             packages=("numpy", *command.packages),
         ) as sandbox,
-        Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
+        Progress(
+            *Progress.get_default_columns(),  # with the time that is left
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ) as bar,
     ):
-        task = bar.add_task("references", total=None)
+        task = bar.add_task("reading rows", total=None)
+
+        def told(done: int, of: int) -> None:
+            what = f"{_count(of, 'problem')}: references and mutants"
+            bar.update(task, description=what, completed=done, total=of)
+
         report = validate_problems(
             command.source,
             sandbox,
             split=command.split,
             limit=command.limit,
-            progress=lambda done, of: bar.update(task, completed=done, total=of),
+            progress=told,
         )
     if command.json:
-        told = {name: getattr(report, name) for name in ("source", "problems", "tests", "ok")}
+        about = {name: getattr(report, name) for name in ("source", "problems", "tests", "ok")}
         findings = [
             dataclasses.asdict(finding) | {"kind": finding.kind.value}
             for finding in report.findings
         ]
-        print(json.dumps(told | {"findings": findings}))
+        print(json.dumps(about | {"findings": findings}))
     else:
         for finding in report.findings:
             print(finding)

@@ -24,7 +24,10 @@ from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
+
+UNKNOWN = "?"
+"""Sign of a test that could not be judged on a program."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,6 @@ def tests_of(
     return Tests(tuple(usable.values()), tuple(written.values()), unusable)
 
 
-UNJUDGED = "?"
-"""Verdict on a program at which the sandbox failed."""
 LIMITS = Limits(
     call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
 )
@@ -120,7 +121,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     chosen: dict[str, ChosenProgram] = field(init=False, default_factory=dict)
     """Task -> what was chosen, where all programs ran."""
     unjudged: int = field(init=False, default=0)
-    """Programs at which the sandbox failed, here or in their own evaluation: nothing is chosen among them."""
+    """Programs that could not be judged on a test: no choice is made among them."""
     _open: list[tuple[ProgramRun, str]] = field(init=False, default_factory=list)
 
     def choose(self) -> dict[str, Any]:
@@ -151,7 +152,6 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         results = CodeResults(self.programs)
         self.excluded = results.excluded
         self.take(problems, results.programs(problems))
-        self.unjudged = results.unjudged
         if not self.problems:
             raise EvaluationError(
                 f"expect programs to choose from in {self.programs}, actually: none"
@@ -203,13 +203,11 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         return sample.task_id, sample.code
 
     def judge(self, problem: Problem, sample: ProgramRun) -> str:
-        """Run a program: a "1" for each test that it passes and a "0" for each other; "?" if not all were judged."""
+        """Run a program: a "1" for each test that it passes, a "0" for each other, UNKNOWN for what was not judged."""
         code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
         tests = sample.tests.tests
         result = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
-        if any(each.outcome is Outcome.UNJUDGED for each in result.tests):
-            return UNJUDGED
-        return "".join("1" if each.passed else "0" for each in result.tests)
+        return "".join(map(_sign, result.tests))
 
     def row_of(self, verdict: str) -> Mapping[str, Any]:
         """Return the tests that it passes."""
@@ -225,10 +223,11 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         self._open.append((sample, verdict))
         if len(self._open) < sample.programs:
             return
-        known = [(each.right, signs) for each, signs in self._open if signs != UNJUDGED]
+        known = [(each.right, signs) for each, signs in self._open if UNKNOWN not in signs]
         self.unjudged += len(self._open) - len(known)
         self._open.clear()
         if not known:
+            self.excluded[sample.task_id] = "none of its programs could be judged on the tests"
             return
         right, passed = zip(*known, strict=True)
         matrix = Matrix(right, passed, sample.tests.weights)
@@ -257,7 +256,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         return {
             "scored": len(chosen),
             "undecided": sum(each.chances[RANDOM] in (0.0, 1.0) for each in chosen),
-            "programs": self.total,
+            "programs": self.total - self.unjudged,
             **({"unjudged": self.unjudged} if self.unjudged else {}),
             "tests": sum(sum(each.tests.weights) for each in chosen),
             "distinct_tests": sum(len(each.tests.tests) for each in chosen),
@@ -284,9 +283,17 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Programs and tests."""
+        unjudged = report.get("unjudged", 0)
         return [
             f"{report['programs']} programs of {report['scored']} problems; in {report['undecided']} of these all are "
             "right or all are wrong, so that no choice matters",
             f"{report['tests']} tests, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
             "not be run, or never call the program",
+            *([f"{unjudged} programs could not be judged, and are left out"] if unjudged else []),
         ]
+
+
+def _sign(result: TestResult) -> str:
+    if result.outcome is Outcome.UNJUDGED:
+        return UNKNOWN
+    return "1" if result.passed else "0"

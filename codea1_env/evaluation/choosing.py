@@ -23,11 +23,7 @@ CHOSEN = {
 
 @dataclass(frozen=True)
 class Matrix:
-    """What programs for one problem make of tests of it.
-
-    Raises:
-        ValueError: There is no program, or the shapes differ.
-    """
+    """What programs for one problem, at least one, make of tests of it."""
 
     right: tuple[bool, ...]
     """For each program, whether it is right: what the choice is measured by."""
@@ -35,18 +31,6 @@ class Matrix:
     """For each program, a "1" for each test that it passes and a "0" for each other."""
     weights: tuple[int, ...]
     """For each test, how often it was written."""
-
-    def __post_init__(self) -> None:
-        if not self.right or len(self.passed) != len(self.right):
-            raise ValueError(
-                f"Expect a row for each program, at least one, actually: {len(self.right)} programs and "
-                f"{len(self.passed)} rows"
-            )
-        for row in self.passed:
-            if len(row) != len(self.weights) or set(row) - {"0", "1"}:
-                raise ValueError(
-                    f"Expect rows of {len(self.weights)} signs 0 or 1, actually: {row!r:.80}"
-                )
 
     def tests_passed(self, row: str) -> int:
         """How many tests a program passes; one that was written twice counts twice."""

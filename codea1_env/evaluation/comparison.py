@@ -86,7 +86,11 @@ def compare(a: Path, b: Path) -> ComparedEvaluations:
         )
     first, second = (report["results"] for report in reports)
     common = [
-        name for name in first if name in second and first[name]["digest"] == second[name]["digest"]
+        name
+        for name in first
+        if name in second and first[name]["digest"] == second[name]["digest"]
+        # 0: nothing could be judged
+        if first[name].get("samples") != 0 and second[name].get("samples") != 0
     ]
     if not common:
         raise FolderError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.task import Evaluation, Question, Stored
-from codea1_env.problems import Problem, check_playable
+from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.responses import parse_suites, read_programs
 from codea1_env.rollout import Agent, ask
@@ -180,45 +179,6 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
         return CrossPlay(
             self.coders, self.testers, tuple(self.problems), passed, tests, wins, games
         )
-
-
-def cross_play(
-    coders: Mapping[str, Agent],
-    testers: Mapping[str, Agent],
-    problems: Sequence[Problem],
-    referee: Referee,
-    samples: int = 4,
-) -> CrossPlay:
-    """Let every coder's programs be attacked by every tester, see `CrossPlayEvaluation`.
-
-    Args:
-        coders: Name -> coder.
-        testers: Name -> tester.
-        problems: What they play.
-        referee: Judges.
-        samples: Programs per problem and coder.
-
-    Raises:
-        ValueError: There is nobody, or nothing to play, or a problem cannot be played.
-    """
-    for name, given in (("coder", coders), ("tester", testers), ("problem", problems)):
-        if not given:
-            raise ValueError(f"Expect at least one {name} for cross-play, actually: none")
-    check_playable(problems)
-    own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
-    own.load(problems)
-    own.sandbox, own.referee = referee.sandbox, referee
-    questions = own.questions(samples)
-    size = len(problems) * samples
-    with ThreadPoolExecutor(referee.sandbox.workers + 1) as threads:
-        for start in range(0, len(questions), size):
-            batch = questions[start : start + size]
-            rows = own.write(Opponents(coders, testers), batch)
-            attacked = [own.read(*each) for each in zip(batch, rows, strict=True)]
-            verdicts = threads.map(lambda it: own.judge(own.problems[it.task_id], it), attacked)
-            for sample, verdict in zip(attacked, verdicts, strict=True):
-                own.add(sample, verdict)
-    return own.played()
 
 
 def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:

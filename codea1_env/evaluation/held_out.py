@@ -25,6 +25,9 @@ from codea1_env.rollout import Agent, RolloutEpisode, ask
 from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
 from codea1_env.spaces import observe
 
+Flag = bool | None
+"""Whether a test is passed, or a mutant killed; None if the sandbox could not judge it."""
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -100,20 +103,19 @@ def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     )
 
 
-_Flags = list[bool | None]
-"""For each test whether a program passes it; None if it was not judged."""
-
-
 @dataclass(frozen=True)
 class PassRates:
-    """Shares of tests that a coder's programs for one problem pass; None where there are no tests."""
+    """Shares of tests that a coder's programs for one problem pass; None where there are no tests.
+
+    What the sandbox could not judge is in no share.
+    """
 
     held_out: float | None
     also: float | None
     solved: tuple[bool, ...] = ()
-    """Which programs pass all held-back tests; empty where there are no tests."""
+    """Which programs pass all held-back tests, of those whose tests were judged; empty where there are no tests."""
     unjudged: int = 0
-    """Programs at which the sandbox failed: what is not known of them counts nowhere."""
+    """Held-back tests of programs that could not be judged."""
 
 
 def pass_rates(
@@ -146,17 +148,17 @@ def pass_rates(
     pairs = [(item.problem.task_id, each.code) for item, each in zip(asked, programs, strict=True)]
     held = _passed(kept, pairs, sandbox)
     others = _passed(more, pairs, sandbox)
-    passed: dict[str, list[tuple[_Flags, _Flags]]] = {name: [] for name in kept}
+    runs: dict[str, list[tuple[str, str]]] = {name: [] for name in kept}
     for pair in pairs:
-        passed[pair[0]].append((held[pair], others[pair]))
+        runs[pair[0]].append(pair)
     return {
         name: PassRates(
-            _share(held for held, _ in runs),
-            _share(other for _, other in runs),
-            tuple(all(held) for held, _ in runs if held and None not in held),
-            sum(None in (*held, *other) for held, other in runs),
+            _share(held[pair] for pair in own),
+            _share(others[pair] for pair in own),
+            tuple(each for pair in own if (each := _solves(held[pair])) is not None),
+            sum(held[pair].count(None) for pair in own),
         )
-        for name, runs in passed.items()
+        for name, own in runs.items()
     }
 
 
@@ -176,25 +178,31 @@ def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
 
 def _passed(
     problems: Mapping[str, Problem], pairs: Sequence[tuple[str, str]], sandbox: Sandbox
-) -> dict[tuple[str, str], _Flags]:
-    """Return which cases each program passes; None where the sandbox failed."""
+) -> dict[tuple[str, str], list[Flag]]:
+    """Return which cases each program passes; None for what could not be judged."""
     limits = sandbox.limits
     runs = {
         (name, code): submit_to_tests(problems[name], code, limits, sandbox)
         for name, code in dict.fromkeys(pairs)
         if problems[name].cases
     }
-    found: dict[tuple[str, str], _Flags] = {pair: [] for pair in pairs}
+    found: dict[tuple[str, str], list[Flag]] = {pair: [] for pair in pairs}
     for pair, run in runs.items():
         result = run.result()
-        flags = [_known(test) for test in result.tests]
-        missing = len(problems[pair[0]].cases) - len(flags)  # it does not load
-        found[pair] = flags + [_known(result.load) and False] * missing
+        missing = len(problems[pair[0]].cases) - len(result.tests)  # it does not load
+        found[pair] = [_flag(each) for each in (*result.tests, *[result.load] * missing)]
     return found
 
 
-def _known(result: TestResult) -> bool | None:
+def _flag(result: TestResult) -> Flag:
     return None if result.outcome is Outcome.UNJUDGED else result.passed
+
+
+def _solves(flags: Sequence[Flag]) -> Flag:
+    """Return whether a program passes all tests; None without tests, or if that depends on one that was not judged."""
+    if False in flags:
+        return False
+    return True if flags and None not in flags else None
 
 
 def pass_rate(
@@ -212,7 +220,7 @@ def pass_rate(
 
 def kills(
     tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int = 4
-) -> dict[str, list[bool]]:
+) -> dict[str, list[Flag]]:
     """Which held-back mutants the tester breaks with a valid test.
 
     The tester sees a mutant and writes one suite against it. Only tests that are right as written count;
@@ -225,7 +233,7 @@ def kills(
         samples: Mutants of each problem, the first ones held back.
 
     Returns:
-        Name of the problem -> one flag for each mutant.
+        Name of the problem -> one flag for each mutant; None where that depends on a test that could not be judged.
     """
     return _killed(referee.judge(_rounds(tester, held_out, referee, samples)))
 
@@ -249,7 +257,7 @@ def kills_beside(
     tests: Sequence[tuple[HeldOut, Sequence[str]]],
     referee: Referee,
     samples: int = 4,
-) -> tuple[dict[str, list[bool]], dict[str, list[bool]]]:
+) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
     """Return what `kills` finds, and the same for given tests, such as those of the Mistake Book.
 
     Args:
@@ -279,19 +287,22 @@ def kill_rate(
     Returns:
         The share, from 0 to 1, or None if no problem has held-back mutants. See `kills`.
     """
-    flags = [flag for each in kills(tester, held_out, referee, samples).values() for flag in each]
-    return float(np.mean(flags)) if flags else None
+    return _share(kills(tester, held_out, referee, samples).values())
 
 
-def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[bool]]:
-    killed: dict[str, list[bool]] = {}
+def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[Flag]]:
+    killed: dict[str, list[Flag]] = {}
     for verdict in verdicts:
-        flag = any(_kills(test) for suite in verdict.suites for test in suite.tests)
+        tests = [test for suite in verdict.suites for test in suite.tests]
+        unknown = any(
+            test.status == "not made" and test.outcome is Outcome.UNJUDGED for test in tests
+        )
+        flag = any(map(_kills, tests)) or (None if unknown else False)
         killed.setdefault(verdict.task_id, []).append(flag)
     return killed
 
 
-def _share(rows: Iterable[_Flags]) -> float | None:
+def _share(rows: Iterable[Sequence[Flag]]) -> float | None:
     flags = [flag for row in rows for flag in row if flag is not None]
     return float(np.mean(flags)) if flags else None
 

@@ -27,12 +27,6 @@ class Count:
     samples: int
     correct: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.correct <= self.samples:
-            raise ValueError(
-                f"Expect between 0 and {self.samples} correct samples, actually: {self.correct}"
-            )
-
 
 def pass_at_k(count: Count, k: int) -> float:
     """Estimate the probability that at least one of k programs for a problem is right.

@@ -105,7 +105,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def _numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
-        known = {task: sum(map(_is_known, self.verdicts[task])) for task in self.scored}
+        known = {task: self._judged(task) for task in self.scored}
         return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         }  # fmt: skip
 
     def result(self, task: str) -> dict[str, Any]:
-        """How many programs are right."""
-        found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
+        """How many programs are right, of those that could be judged."""
+        found = {"samples": self._judged(task), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
 
     def _inside(self) -> int:
@@ -151,6 +151,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def _has_base(self) -> bool:
         scored = self.scored
         return bool(scored) and all(self.verdicts[task][0].base is not None for task in scored)
+
+    def _judged(self, task: str) -> int:
+        return sum(map(_is_known, self.verdicts[task]))
 
     def _right(self, task: str) -> int:
         return sum(verdict.passed for verdict in self.verdicts[task])
@@ -175,7 +178,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
         repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
         first = [f"{super().lines(report)[0]}: {outcomes}"]
-        inside = f"{report['judged_inside']} verdicts are judged inside, in the program's own process: a program can forge them"
+        number = report["judged_inside"]
+        verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
+        inside = f"{verdicts} judged inside, in the program's own process: a program can forge that"
         return [
             *first, *([repeated] if report["repeated"] else []), *([inside] if report["judged_inside"] else []),
         ]  # fmt: skip
@@ -247,8 +252,6 @@ class CodeResults:
                 f"Expect {path} to be the folder of a finished `codea1 eval code`, actually: it has no {REPORT}. "
                 "Finish it with --resume, or name another folder."
             )
-        self.unjudged = 0
-        """Programs that `programs` left out: the sandbox failed at them."""
         self.settings: Mapping[str, Any] = read_json(path / SETTINGS).get("settings", {})
         self._report = read_json(path / REPORT)
         if self._report.get("kind", "code") != "code":
@@ -272,10 +275,10 @@ class CodeResults:
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the judged programs of each problem that was used, in the order of the problems.
+        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones.
 
         Args:
-            problems: The problem set of the evaluation, or the first of it.
+            problems: The problem set of the evaluation, or a part of it.
 
         Raises:
             FolderError: The files, or the problems, have changed since.
@@ -296,25 +299,20 @@ class CodeResults:
         found: dict[str, list[JudgedProgram]] = {
             each.task_id: [] for each in problems if each.task_id in results
         }
-        wanted = {problem.task_id for problem in problems}
-        verdicts = (
+        ids = {each.task_id for each in problems}
+        rows = (
             (check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS)
         )
-        known = ((task, verdict) for task, verdict in verdicts if task in wanted)
-        counts = dict.fromkeys(found, 0)
-        self.unjudged = 0
-        for sample, (task, verdict) in zip(samples, known, strict=False):
-            if (task, verdict.get("sample")) != (sample.task_id, sample.index):
+        known = ((task_id, verdict) for task_id, verdict in rows if task_id in ids)
+        for sample, (task_id, verdict) in zip(samples, known, strict=False):
+            if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
                 break
-            outcome = verdict.get("outcome")
-            if outcome == EXCLUDED:
-                continue
-            counts[task] += 1
-            if outcome == Outcome.UNJUDGED.value:
-                self.unjudged += 1
-            else:
-                found[task].append(JudgedProgram(sample.code, outcome == Outcome.PASS.value))
-        if counts != {task: results[task]["samples"] for task in found}:
+            if verdict.get("outcome") not in (EXCLUDED, Outcome.UNJUDGED.value):
+                right = verdict.get("outcome") == Outcome.PASS.value
+                found[sample.task_id].append(JudgedProgram(sample.code, right))
+        if {task: len(programs) for task, programs in found.items()} != {
+            task: result["samples"] for task, result in results.items() if task in ids
+        }:
             raise FolderError(
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
                 f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."

@@ -9,7 +9,6 @@ Short plain values stay in verdicts.jsonl. A figure of a group is that of an eva
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,12 +113,9 @@ def check_fields(
     known = dict.fromkeys(name for each in samples for name in each.row if name not in CONTENT)
     for name in fields:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            listed = ", ".join(map(repr, near or list(known)[:30]))
-            hint = f"{'The nearest are' if near else 'They have'}: {listed}." if known else ""
             raise SamplesError(
                 f"Expect --by to name a field that the samples have of their own, actually: {name!r:.80}. "
-                + (hint or "They have none.")
+                f"They have: {', '.join(map(repr, list(known)[:30])) or 'none'}."
             )
         for each in samples:
             if not _is_label(each.row.get(name)):

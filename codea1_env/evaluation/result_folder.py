@@ -126,11 +126,11 @@ class ResultFolder(LogFolder):
         return list(read_rows(self.path / name))
 
     def leave(self) -> None:
-        """Give up a folder that nothing was sampled for: it goes, if nothing else is in it."""
+        """Give up a folder that nothing was sampled for; nothing of ours is left there."""
         if not (self.path / SAMPLES).exists():
             for name in (self._kind.settings, REFERENCES, ".lock"):
                 (self.path / name).unlink(missing_ok=True)
-            with suppress(OSError):  # there are other files in it
+            with suppress(OSError):  # others may have put something there
                 self.path.rmdir()
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:

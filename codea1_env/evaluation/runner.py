@@ -101,11 +101,11 @@ class EvaluationRun(Generic[S, V]):
     def check(
         self, watch: Callable[[], None] = lambda: None, tasks: Collection[str] | None = None
     ) -> None:
-        """Look at every problem that the folder says nothing about; `watch` is called after each.
+        """Look at every problem that the folder says nothing about.
 
         Args:
-            watch: Called after each problem.
-            tasks: The problems that have samples; None for all.
+            watch: Is called after each problem.
+            tasks: Only these problems; None for all.
 
         Raises:
             Stopped: It was asked to stop.
@@ -115,8 +115,8 @@ class EvaluationRun(Generic[S, V]):
         for row in self._folder.rows(REFERENCES):
             own.checks[row["task_id"]] = own.check_type.of(row)
             watch()
-        wanted = [task for task in own.problems if tasks is None or task in tasks]
-        left = [task for task in wanted if task not in own.checks]
+        tasks = own.problems.keys() if tasks is None else tasks
+        left = [task for task in tasks if task not in own.checks]
         with ThreadPoolExecutor(self._threads, "check") as threads:
             jobs = [threads.submit(own.check, own.problems[task]) for task in left]
             try:
@@ -129,7 +129,7 @@ class EvaluationRun(Generic[S, V]):
                 for job in jobs:
                     job.cancel()
         faults = own.faults()
-        if faults and len(faults) == len(wanted):
+        if faults and faults.keys() >= set(tasks):
             raise EvaluationError(
                 f"expect problems {own.usable}, actually none does: {next(iter(faults.values()))}"
             )

@@ -182,11 +182,6 @@ class Evaluation(Generic[S, V]):
         """Find out what must be known before samples are judged: a `ProblemFault`, or a dataclass with more."""
         return ProblemFault(problem.task_id, "")
 
-    @property
-    def checks_problems(self) -> bool:
-        """Whether there is something to check."""
-        return type(self).check is not Evaluation.check
-
     def questions(self, num_samples: int) -> list[Question]:
         """Return what an agent is asked: about every problem that can be used, one after the other."""
         faults = self.faults()

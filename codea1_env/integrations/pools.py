@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from pettingzoo.utils.wrappers import BaseParallelWrapper  # type: ignore[import-untyped]
 
 from codea1_env.agents.scripted import TEST_SEPARATOR
-from codea1_env.agents.state import ByPrompt
+from codea1_env.agents.state import KnownProblems
 from codea1_env.agents.tabular import Pool
 from codea1_env.code_a1_v0 import parallel_env
 from codea1_env.integrations.one_side import OneSideVectorEnv
@@ -50,7 +50,7 @@ class PoolView:
 
     def __init__(self, pools: Sequence[Pool], programs: Sequence[Pool], draws: int = 1) -> None:
         self.pools = {pool.problem.task_id: pool.items for pool in pools}
-        self._problems = ByPrompt(pool.problem for pool in pools)
+        self._problems = KnownProblems(pool.problem for pool in pools)
         self._places = {task_id: place for place, task_id in enumerate(self.pools)}
         self._programs: Mapping[str, Mapping[str, int]] = {
             pool.problem.task_id: {text.strip(): i for i, text in enumerate(pool.items)}

@@ -7,8 +7,11 @@ that it raises is an error of the data: the call is no test, and `codea1 problem
 
 from __future__ import annotations
 
+import functools
 import textwrap
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from codea1_env.problem_sets.problem import Problem
@@ -165,3 +168,30 @@ def _fault(result: CallResult) -> str:
     if fault is InvalidReason.OUTSIDE_CONTRACT:
         return f"it is {reason}"
     return reason or f"the contract ends with {result.outcome.value}, {result.message}"
+
+
+def contract_of(task_id: str, given: object = None) -> str:
+    """Return the contract of a problem; "" where none is known.
+
+    Args:
+        task_id: As the readers name it, such as "MBPP/3".
+        given: The row's own contract, as the releases of EvalPlus have it; it goes first.
+
+    Raises:
+        TypeError: What is given is no text.
+
+    Example:
+        >>> contract_of("HumanEval/55"), contract_of("HumanEval/55", "assert n > 2"), contract_of("mine/1")
+        ('assert 0 <= n <= 200', 'assert n > 2', '')
+    """
+    if given is None or given == "":
+        return _contracts().get(task_id, "")
+    if not isinstance(given, str):
+        raise TypeError(f"Expect 'contract' to be text, actually: {type(given).__name__}")
+    return given
+
+
+@functools.cache
+def _contracts() -> dict[str, str]:
+    text = Path(__file__).with_name("contracts.toml").read_text(encoding="utf-8")
+    return {task_id: contract.strip("\n") for task_id, contract in tomllib.loads(text).items()}

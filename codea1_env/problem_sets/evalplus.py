@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.compare import Compare
-from codea1_env.problem_sets.contract_texts import contract_of
-from codea1_env.problem_sets.evalplus_inputs import deserialized
+from codea1_env.problem_sets.contracts import contract_of
+from codea1_env.problem_sets.evalplus_lists import deserialized, read_list
 from codea1_env.problem_sets.golden import Golden, apart, read_module
-from codea1_env.problem_sets.literal_lists import read_list
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.problem_sets.rows import (
     Row,

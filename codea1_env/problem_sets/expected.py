@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import read_value
-from codea1_env.problem_sets.futures import all_of, done, then
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.sandbox import (
     DIGEST,
@@ -28,6 +25,10 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox import TestResult as CaseResult
 from codea1_env.sandbox.inside import codec
+from codea1_env.support.texts import LRUCache
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 
 _PATIENT = Limits(call_cpu_time=60, call_wall_time=180, run_cpu_time=60, run_wall_time=180)
 _TOGETHER = 8
@@ -79,11 +80,6 @@ def unknown_cases(problem: Problem) -> list[int]:
     return [number for number, case in enumerate(problem.cases) if case.expected is UNKNOWN]
 
 
-def ask_reference(problem: Problem, sandbox: Sandbox) -> Future[Asked]:
-    """Return what the reference of a problem answers where the value of a case is unknown. It is asked once."""
-    return _remembered.answers(problem, unknown_cases(problem), sandbox)
-
-
 def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
     """Return the values of all cases, as plain data."""
     return [
@@ -92,63 +88,46 @@ def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
     ]
 
 
-@dataclass
-class _KeptAnswers:
-    answers: Future[Asked]
-    size: int = 0
+_kept = LRUCache[str, Asked](limit=_KEPT)
+_asked: dict[str, Future[Asked]] = {}
+"""Answers that are on their way: nobody asks for them twice."""
+_lock = threading.Lock()
 
 
-class _Remembered:
-    """The answers of references that were asked last."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _KeptAnswers] = OrderedDict()
-
-    def answers(self, problem: Problem, asked: Sequence[int], sandbox: Sandbox) -> Future[Asked]:
-        calls = [problem.encoded.calls[number] for number in asked]
-        code = (
-            f"{problem.preamble}\n\n{problem.reference}" if problem.preamble else problem.reference
-        )
-        text = repr((code, problem.entry_point, calls))
-        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key].answers
-            answers: Future[Asked] = then(
-                all_of(
-                    [
-                        sandbox.submit_encoded(
-                            code,
-                            problem.entry_point,
-                            calls[start : start + _TOGETHER],
-                            limits=_PATIENT,
-                        )
-                        for start in range(0, len(calls), _TOGETHER)
-                    ]
-                ),
-                lambda parts: done(
-                    Asked(_frames(parts, asked), sum(each.cpu_time for each in parts))
-                ),
+def ask_reference(problem: Problem, sandbox: Sandbox) -> Future[Asked]:
+    """Return what the reference of a problem answers where the value of a case is unknown. It is asked once."""
+    numbers = unknown_cases(problem)
+    calls = [problem.encoded.calls[number] for number in numbers]
+    code = f"{problem.preamble}\n\n{problem.reference}" if problem.preamble else problem.reference
+    text = repr((code, problem.entry_point, calls))
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    with _lock:
+        if key in _asked:
+            return _asked[key]
+        known = _kept.get(key)
+        if known is not None:
+            return done(known)
+        parts = [
+            sandbox.submit_encoded(
+                code, problem.entry_point, calls[start : start + _TOGETHER], limits=_PATIENT
             )
-            self._kept[key] = _KeptAnswers(answers)
-        answers.add_done_callback(lambda found: self._settle(key, found))
-        return answers
-
-    def _settle(self, key: str, found: Future[Asked]) -> None:
-        with self._lock:
-            if key not in self._kept:
-                return
-            if found.exception() is not None:  # such as a sandbox that was closed
-                del self._kept[key]
-                return
-            self._kept[key].size = sum(map(len, found.result().frames))
-            while sum(each.size for each in self._kept.values()) > _KEPT and len(self._kept) > 1:
-                self._kept.popitem(last=False)
+            for start in range(0, len(calls), _TOGETHER)
+        ]
+        answers = _asked[key] = then(_all_of(parts), lambda all_: done(_read(all_, numbers)))
+    answers.add_done_callback(lambda found: _keep(key, found))
+    return answers
 
 
-_remembered = _Remembered()
+def _keep(key: str, found: Future[Asked]) -> None:
+    if not found.cancelled() and found.exception() is None:  # such as a sandbox that was closed
+        answers = found.result()
+        _kept.put(key, answers, sum(map(len, answers.frames)))
+    with _lock:
+        _asked.pop(key, None)
+
+
+def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
+    return Asked(_frames(parts, asked), sum(each.cpu_time for each in parts))
 
 
 def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
@@ -174,3 +153,55 @@ def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
     if len(frames) < len(asked):
         raise NoValueError(f"the reference gives no value for case {asked[len(frames)] + 1}")
     return frames
+
+
+def done(value: _A) -> Future[_A]:
+    """Return the future of what is known already."""
+    future: Future[_A] = Future()
+    future.set_result(value)
+    return future
+
+
+def then(first: Future[_A], start: Callable[[_A], Future[_B]]) -> Future[_B]:
+    """Return the future of what is started with the result of another one, without a thread that waits."""
+    last: Future[_B] = Future()
+    last.set_running_or_notify_cancel()
+
+    def pass_on(done: Future[_B]) -> None:
+        try:
+            last.set_result(done.result())
+        except BaseException as error:  # a cancelled one included
+            last.set_exception(error)
+
+    def begin(done: Future[_A]) -> None:
+        try:
+            start(done.result()).add_done_callback(pass_on)
+        except BaseException as error:
+            last.set_exception(error)
+
+    first.add_done_callback(begin)
+    return last
+
+
+def _all_of(futures: Sequence[Future[_A]]) -> Future[list[_A]]:
+    """Return the future of the results of several, in order."""
+    last: Future[list[_A]] = Future()
+    last.set_running_or_notify_cancel()
+    left, lock = len(futures), threading.Lock()
+
+    def count(_: Future[_A]) -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            if left:
+                return
+        try:
+            last.set_result([each.result() for each in futures])
+        except BaseException as error:
+            last.set_exception(error)
+
+    if not futures:
+        last.set_result([])
+    for future in futures:
+        future.add_done_callback(count)
+    return last

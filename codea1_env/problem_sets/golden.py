@@ -60,6 +60,8 @@ def read_statements(tests: Sequence[str], entry_point: str, ask: Ask = here) -> 
         )
     except AnalysisError as error:
         rows = [([], str(error)) for _ in tests]
+    if any(map(_uses_files, tests)):  # which those behind it may read
+        rows = [([], _FILES) for _ in tests]
     rule, tolerance = _rule([case for cases, reason in rows if reason is None for case in cases])
     found: list[Case] = []
     left: list[str] = []
@@ -92,6 +94,8 @@ def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
         >>> read_module("from solution import f\ndef test_a():\n    assert f(2) == 4", "f").cases
         (Case(args=(2,), kwargs={}, expected=4),)
     """
+    if _uses_files(text):
+        return Golden(test_module=text, reasons=(_FILES,))
     try:
         cases, unread = ask(pytest_cases, text, entry_point)
     except AnalysisError as error:
@@ -103,6 +107,21 @@ def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
         why = tuple(dict.fromkeys(reasons)) or ("asserts nothing",)
         return Golden(test_module=text, reasons=why)
     return Golden(tuple(map(_case, cases)), rule, tolerance)
+
+
+_FILES = "works with files"
+_STRING = re.compile(
+    r"\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|#[^\n]*+"
+)
+_WORK = re.compile(
+    r"(?<![\w.])open *\(|\b(?:tempfile|shutil|tmp_path|tmpdir)\b"
+    r"|\.(?:write_text|write_bytes|mkdir|makedirs|touch|unlink) *\("
+)
+
+
+def _uses_files(text: str) -> bool:
+    """Whether a test does something to files: what the function returns may depend on it."""
+    return bool(_WORK.search(text) and _WORK.search(_STRING.sub("''", text)))
 
 
 def module_of(tests: Sequence[str]) -> str:

@@ -13,8 +13,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from codea1_env.compare import check_outputs, difference
-from codea1_env.problem_sets.expected import encoded, expected_values
-from codea1_env.problem_sets.futures import done, then
+from codea1_env.problem_sets.expected import done, encoded, expected_values, then
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.sandbox import (
     MAX_INPUT,

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env.problem_sets.contract_texts import contract_of
+from codea1_env.problem_sets.contracts import contract_of
 from codea1_env.problem_sets.evalplus import called_by, fields_of, read_test
 from codea1_env.problem_sets.golden import apart, read_module, read_statements
 from codea1_env.problem_sets.problem import Problem

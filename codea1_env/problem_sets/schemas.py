@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import evalplus, livecodebench, release
-from codea1_env.problem_sets.contract_texts import contract_of
+from codea1_env.problem_sets.contracts import contract_of
 from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
 from codea1_env.problem_sets.golden import (
     Ask,

@@ -12,12 +12,11 @@ that it returns for the literal calls in its tests are compared as well.
 from __future__ import annotations
 
 import contextlib
-import enum
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError
+from codea1_env.problem_sets.findings import FindingKind, ProblemFinding, ValidationReport
 from codea1_env.problem_sets.judging import comparison_of, passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
@@ -49,8 +49,9 @@ SLOW = Limits().call_cpu_time
 """Seconds after which a test would be stopped with the limits that are used elsewhere."""
 SLOW_PROGRAM = Limits().test_cpu_time
 """The same for all cases of a problem together."""
-_BATCH = 32
+_BATCH = 16
 Call = tuple[tuple[Any, ...], dict[str, Any]]
+_Found = tuple[FindingKind, str]
 _RUN = re.compile(r"^    run\((.*)\)$", re.MULTILINE)
 """A statement in a test module that was made of statements."""
 
@@ -72,7 +73,7 @@ def validate_problems(
         split: Check only the problems of this split; None for all.
         limit: Check only the first so many rows; None for all.
         limits: What a reference may use.
-        progress: Called with (rows done, rows in all) after each batch.
+        progress: Called with (rows done, rows in all), first with 0 rows done.
 
     Raises:
         ProblemsError: The source as a whole cannot be used (unknown name, no rows).
@@ -83,52 +84,69 @@ def validate_problems(
     items = list(itertools.islice(read_problems(source, split), limit))
     if not items:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
-    findings: list[tuple[int, ProblemFinding]] = []
-    kept: list[tuple[int, Located]] = []
-    for index, item in enumerate(items):
-        if isinstance(item, ProblemsError):
-            finding = ProblemFinding(FindingKind.BROKEN_ROW, item.where, "", item.expectation)
-            findings.append((index, finding))
-        elif split is None or item.problem.metadata.get("split") == split:
-            kept.append((index, item))
-    if not kept and not findings:
+    broken = {n: [_broken(each)] for n, each in enumerate(items) if not isinstance(each, Located)}
+    kept = {
+        number: item
+        for number, item in enumerate(items)
+        if isinstance(item, Located) and split in (None, item.problem.metadata.get("split"))
+    }
+    if not kept and not broken:
         load_problems(str(source), split)  # raises the error that names the splits there are
-    findings += _duplicates(kept)
-    for start in range(0, len(kept), _BATCH):
-        batch = []
-        for index, item in kept[start : start + _BATCH]:
-            if item.problem.reference.strip():
-                batch.append((index, item))
-            else:
-                message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
-                findings.append((index, _finding(FindingKind.NO_REFERENCE, item, message)))
-        runs = [
-            [_submit(each.problem, limits, sandbox, seed) for seed in (0, 1)] for _, each in batch
-        ]
-        on_mutants: list[tuple[int, Located, Callable[[], str]]] = []
-        for (index, item), (first, second) in zip(batch, runs, strict=True):
-            try:
-                results = first.result(), second.result()
-            except (NoValueError, TypeError) as error:
-                message = f"{error}. Correct the case or the reference."
-                found = [(FindingKind.REFERENCE_FAILS, message)]
-            else:
-                found = [*_judge(item.problem, *results, sandbox, limits)]
-                if not found:
-                    said = submit_to_mutants(item.problem, results[0], sandbox)
-                    on_mutants.append((index, item, said))
-            found += [*_refused_by_training(item.problem), *_read_otherwise(item)]
-            findings += [(index, _finding(kind, item, message)) for kind, message in found]
-        for index, item, said in on_mutants:
-            if message := said():
-                findings.append((index, _finding(FindingKind.WEAK_TESTS, item, message)))
-        if progress is not None:
-            progress(min(start + _BATCH, len(kept)), len(kept))
+    found: dict[int, list[ProblemFinding]] = defaultdict(list, broken)
+    for number, finding in _duplicates(kept):
+        found[number].append(finding)
+    tell = progress or (lambda done, of: None)
+    tell(0, len(kept))
+    numbers = list(kept)
+    for start in range(0, len(numbers), _BATCH):
+        batch = {number: kept[number] for number in numbers[start : start + _BATCH]}
+        for done, (number, findings) in enumerate(_check(batch, limits, sandbox), start + 1):
+            found[number] += findings
+            tell(done, len(kept))
+    ordered = [finding for number in sorted(found) for finding in found[number]]
     if split is None:
-        findings += [(len(items), each) for each in _no_training_split(str(source), kept)]
-    ordered = tuple(finding for _, finding in sorted(findings, key=lambda pair: pair[0]))
-    tests = sum(item.problem.number_of_tests for _, item in kept)
-    return ValidationReport(str(source), len(kept), tests, ordered)
+        ordered += _no_training_split(str(source), kept.values())
+    tests = sum(item.problem.number_of_tests for item in kept.values())
+    return ValidationReport(str(source), len(kept), tests, tuple(ordered))
+
+
+def _broken(error: ProblemsError) -> ProblemFinding:
+    return ProblemFinding(FindingKind.BROKEN_ROW, error.where, "", error.expectation)
+
+
+def _check(
+    batch: Mapping[int, Located], limits: Limits, sandbox: Sandbox
+) -> Iterator[tuple[int, list[ProblemFinding]]]:
+    """Yield what is wrong with each problem; their references and mutants run side by side."""
+    runs = {
+        number: [_submit(item.problem, limits, sandbox, seed) for seed in (0, 1)]
+        for number, item in batch.items()
+        if item.problem.reference.strip()
+    }
+    found: dict[int, list[_Found]] = {}
+    on_mutants: dict[int, Callable[[], str]] = {}
+    for number, item in batch.items():
+        if number not in runs:
+            message = (
+                "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
+            )
+            found[number] = [(FindingKind.NO_REFERENCE, message)]
+            continue
+        try:
+            first, second = (run.result() for run in runs[number])
+        except (NoValueError, TypeError) as error:
+            message = f"{error}. Correct the case or the reference."
+            found[number] = [(FindingKind.REFERENCE_FAILS, message)]
+        else:
+            found[number] = list(_judge(item.problem, first, second, sandbox, limits))
+            if not found[number]:
+                on_mutants[number] = submit_to_mutants(item.problem, first, sandbox)
+        found[number] += [*_refused_by_training(item.problem), *_read_otherwise(item)]
+    for number, item in batch.items():
+        message = on_mutants[number]() if number in on_mutants else ""
+        if message:
+            found[number].append((FindingKind.WEAK_TESTS, message))
+        yield number, [_finding(kind, item, said) for kind, said in found[number]]
 
 
 def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Future[JobResult]:
@@ -141,16 +159,17 @@ def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Fu
         return failed
 
 
-def _read_otherwise(item: Located) -> Iterator[tuple[FindingKind, str]]:
-    """Yield how the tests of a row were read, where that matters."""
+def _read_otherwise(item: Located) -> Iterator[_Found]:
     if item.note:
-        yield FindingKind.OLD_LAYOUT, f"Expect cases, tests or test_module, actually {item.note}."
-    elif item.problem.test_module:
-        shown = _of_module(item.problem.test_module)
+        yield (
+            FindingKind.OLD_LAYOUT,
+            f"Expect cases, tests or test_module, actually {item.note}.",
+        )
+    if item.problem.test_module:
         yield (
             FindingKind.JUDGED_INSIDE,
             "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
-            f"the program's process, which can forge their verdict ({shown}).",
+            f"the program's process, which can forge their verdict ({_of_module(item.problem.test_module)}).",
         )
 
 
@@ -158,7 +177,7 @@ def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
     return ProblemFinding(kind, item.where, item.problem.task_id, message)
 
 
-def _refused_by_training(problem: Problem) -> Iterator[tuple[FindingKind, str]]:
+def _refused_by_training(problem: Problem) -> Iterator[_Found]:
     """Yield what `codea1 train` says of a problem that has a reference."""
     if problem.stdin_tests:
         yield (
@@ -174,11 +193,9 @@ def _refused_by_training(problem: Problem) -> Iterator[tuple[FindingKind, str]]:
         )
 
 
-def _no_training_split(
-    source: str, items: Sequence[tuple[int, Located]]
-) -> Iterator[ProblemFinding]:
+def _no_training_split(source: str, items: Collection[Located]) -> Iterator[ProblemFinding]:
     """Yield what `codea1 train` says of the set, if nothing is said to it of splits."""
-    splits = sorted({item.problem.metadata.get("split", "") for _, item in items} - {""})
+    splits = sorted({item.problem.metadata.get("split", "") for item in items} - {""})
     if items and "train" not in splits:
         actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"
         yield ProblemFinding(
@@ -190,9 +207,9 @@ def _no_training_split(
         )
 
 
-def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, ProblemFinding]]:
+def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFinding]]:
     first: dict[tuple[FindingKind, str], str] = {}
-    for index, item in items:
+    for index, item in items.items():
         for kind, text, what, remedy in (
             (FindingKind.DUPLICATE_ID, item.problem.task_id, "task_id", "Rename"),
             (FindingKind.DUPLICATE_PROMPT, item.problem.prompt, "prompt", "Reword"),
@@ -205,7 +222,7 @@ def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, Pro
 
 def _judge(
     problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
-) -> Iterator[tuple[FindingKind, str]]:
+) -> Iterator[_Found]:
     """Yield what two runs of the reference show."""
     shown = _shown(problem)
     if not shown:
@@ -261,9 +278,7 @@ def _shown(problem: Problem) -> list[str]:
     return [*texts, *(repr(test.stdin) for test in problem.stdin_tests), *inside]
 
 
-def _slow(
-    first: JobResult, second: JobResult, shown: Sequence[str]
-) -> Iterator[tuple[FindingKind, str]]:
+def _slow(first: JobResult, second: JobResult, shown: Sequence[str]) -> Iterator[_Found]:
     """Yield which tests take long; of cases, only what all of them take is measured."""
     if not passes(first):
         return
@@ -284,9 +299,7 @@ def _slow(
         )
 
 
-def _load_failure(
-    problem: Problem, load: TestResult, sandbox: Sandbox, limits: Limits
-) -> tuple[FindingKind, str]:
+def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: Limits) -> _Found:
     if load.outcome is Outcome.SYNTAX_ERROR:
         return (
             FindingKind.UNPARSABLE_REFERENCE,
@@ -307,9 +320,7 @@ def _load_failure(
     )
 
 
-def _different_values(
-    problem: Problem, sandbox: Sandbox, limits: Limits
-) -> Iterator[tuple[FindingKind, str]]:
+def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_Found]:
     """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
     calls: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     if problem.test_module:
@@ -358,101 +369,6 @@ def _of_module(module: str) -> str:
 def _short(test: str) -> str:
     first, _, rest = test.strip().partition("\n")
     return f"{first:.100}{' ...' if rest or len(first) > 100 else ''}"
-
-
-class FindingKind(enum.Enum):
-    """What can be wrong with a problem."""
-
-    BROKEN_ROW = "broken-row"
-    """The row cannot be read, or its fields have wrong types."""
-    DUPLICATE_ID = "duplicate-id"
-    """Another row has the same task_id."""
-    UNPARSABLE_REFERENCE = "unparsable-reference"
-    """The reference is not a Python program."""
-    MISSING_ENTRY_POINT = "missing-entry-point"
-    """The reference does not define the function that is asked for."""
-    REFERENCE_FAILS = "reference-fails"
-    """The reference does not run, or fails one of its own tests."""
-    BROKEN_CONTRACT = "broken-contract"
-    """The contract does not run, or refuses a golden test."""
-    NON_DETERMINISTIC = "non-deterministic"
-    """Two runs of the reference differ."""
-    NO_REFERENCE = "no-reference"
-    """There is no reference: the problem can be evaluated on, but not be played."""
-    NO_TESTS = "no-tests"
-    """There is nothing to judge a program by."""
-    DUPLICATE_PROMPT = "duplicate-prompt"
-    """Another row shows the coder the same text: the two cannot be told apart in play."""
-    CHECKER_FAILS = "checker-fails"
-    """The problem's checker raises, ends late or returns something else than True or False."""
-    OLD_LAYOUT = "old-layout"
-    """The row has a `test_program`, as earlier versions wrote it; how it was read is said."""
-    JUDGED_INSIDE = "judged-inside"
-    """Some tests are no data: they share a process with the program, which can forge their verdict."""
-    SLOW_REFERENCE = "slow-reference"
-    """A test of the reference takes longer than the usual limit of a test."""
-    WEAK_TESTS = "weak-tests"
-    """Half of the programs with one small fault pass the tests."""
-    NOT_PLAYABLE = "not-playable"
-    """`codea1 train` and `codea1 play` refuse the problem, or the whole set, as it is; evaluations can use it."""
-
-    @property
-    def is_warning(self) -> bool:
-        """Whether a set with this finding can still be used."""
-        return self in (
-            FindingKind.NO_REFERENCE,
-            FindingKind.NO_TESTS,
-            FindingKind.DUPLICATE_PROMPT,
-            FindingKind.SLOW_REFERENCE,
-            FindingKind.OLD_LAYOUT,
-            FindingKind.JUDGED_INSIDE,
-            FindingKind.WEAK_TESTS,
-            FindingKind.NOT_PLAYABLE,
-        )
-
-
-@dataclass(frozen=True)
-class ProblemFinding:
-    """One thing that is wrong, and where."""
-
-    kind: FindingKind
-    where: str
-    """File and line."""
-    task_id: str
-    """Empty if the row could not be read."""
-    message: str
-    """What was expected, what came, what to do."""
-
-    def __str__(self) -> str:
-        level = "warning" if self.kind.is_warning else "error"
-        name = f" {self.task_id}:" if self.task_id else ""
-        return f"{self.where}: {level} [{self.kind.value}]{name} {self.message}"
-
-
-@dataclass(frozen=True)
-class ValidationReport:
-    """What the check of a problem set found."""
-
-    source: str
-    problems: int
-    """Rows that could be read."""
-    tests: int
-    findings: tuple[ProblemFinding, ...]
-
-    @property
-    def errors(self) -> tuple[ProblemFinding, ...]:
-        """The findings that make a problem useless."""
-        return tuple(finding for finding in self.findings if not finding.kind.is_warning)
-
-    @property
-    def warnings(self) -> tuple[ProblemFinding, ...]:
-        """The other findings."""
-        return tuple(finding for finding in self.findings if finding.kind.is_warning)
-
-    @property
-    def ok(self) -> bool:
-        """Whether there are no errors."""
-        return not self.errors
 
 
 _MUTANTS = 8

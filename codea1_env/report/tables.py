@@ -286,7 +286,9 @@ def _kind(each: EvaluationResult) -> str:
 
 
 def _state(each: EvaluationResult) -> str:
-    state = f"{each.verdicts} verdicts" + ("" if each.report else " so far, not finished")
+    state = f"{each.verdicts} verdict{'' if each.verdicts == 1 else 's'}" + (
+        "" if each.report else " so far, not finished"
+    )
     return state + (f", {each.damaged} damaged lines" if each.damaged else "")
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents import make_algorithm
+from codea1_env.agents.algorithms import Player
 from codea1_env.support.plugins import find
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def algorithm_of(config: TrainConfig, role: str) -> Any:
     """
     block, name = config.player(role), config.algorithm_of(role)
     settings = dataclasses.asdict(config) | {"learning_rate": block.learning_rate}
-    algorithm = make_algorithm(name, settings, "llm" if block.player == "llm" else "tabular")
+    learner: Player = "llm" if block.player == "llm" else "tabular"
+    algorithm = make_algorithm(name, settings, learner, config.algorithm_args)
     defaults = {each.name: each.default for each in dataclasses.fields(config)}
     for field, own in getattr(algorithm, "trainer", {}).items():
         if field not in OF_TRAINER:

@@ -201,6 +201,8 @@ class TrainConfig:
     algorithm: str = "grpo"
     """How both players learn from rewards, tables and language models: a name in `codea1_env.agents.ALGORITHMS`, or
     module:Class or FILE.py:Class."""
+    algorithm_args: dict[str, Any] = field(default_factory=dict)
+    """Hyperparameters of the algorithm's own, as in "entropy = 0.02"."""
     epsilon: float = 0.2
     """GRPO: lower clipping bound of the probability ratio. Other algorithms have bounds of their own."""
     epsilon_high: float = 0.28

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from codea1_env.agents import FixedAgent
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rates
 from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
+from codea1_env.evaluation.held_out import Flag
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import share
@@ -26,6 +27,8 @@ from codea1_env.training.measuring import beyond, with_control
 from codea1_env.training.metrics import mean
 from codea1_env.training.run_folder import read_config
 
+_UNJUDGED = "unjudged"
+"""Held-back tests of programs, or mutants, that could not be judged: they are in no figure."""
 _COUNTED = {"kill_rate": "mutants", "copier_kill_rate": "mutants", "new_kill_rate": "new_mutants"}
 """Share of mutants -> how many there are."""
 
@@ -69,7 +72,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     """Only problems that the source calls so hard."""
     measure: str = field(init=False)
     splits: dict[str, HeldOut] = field(init=False, default_factory=dict)
-    copied: Mapping[str, Sequence[bool]] = field(init=False, default_factory=dict)
+    copied: Mapping[str, Sequence[Flag]] = field(init=False, default_factory=dict)
     referee: Referee = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -139,10 +142,11 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
         if self.role == "coder":
             rates = pass_rates(player, split, self.sandbox, number)[sample.task_id]
             count = Count(len(rates.solved), sum(rates.solved))
-            return {"pass_rate": rates.held_out} | {
-                f"pass@{k}": pass_at_k(count, k) if rates.solved else None
+            found = {
+                f"pass@{k}": pass_at_k(count, k) if count.samples >= k else None
                 for k in sorted({1, number})
             }
+            return {"pass_rate": rates.held_out, **found, **_unjudged(rates.unjudged)}
         killed = kills(player, split, self.referee, number)[sample.task_id]
         copied = self.copied[sample.task_id]
         new = beyond(killed, copied)
@@ -150,8 +154,9 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
             "kill_rate": mean(killed),
             "copier_kill_rate": mean(copied),
             "new_kill_rate": mean(new),
-            "mutants": len(killed),
+            "mutants": len(killed) - killed.count(None),
             "new_mutants": len(new),
+            **_unjudged(killed.count(None)),
         }
 
     def estimate(self) -> Estimate | None:
@@ -162,7 +167,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     def figures(self) -> dict[str, Any]:
         """Means over problems; what is killed over all mutants."""
         if self.role == "coder":
-            return super().figures()
+            return {name: each for name, each in super().figures().items() if name != _UNJUDGED}
         values = [self.verdicts[task][0] for task in self.scored]
         found = {}
         for name, number in _COUNTED.items():
@@ -170,3 +175,19 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
             figure = share(rows, "killed", number)
             found[name] = None if figure is None else dataclasses.asdict(figure)
         return found
+
+    def summary(self) -> dict[str, Any]:
+        """Also how much could not be judged, where something could not."""
+        number = sum(int(self.verdicts[task][0].get(_UNJUDGED) or 0) for task in self.scored)
+        return super().summary() | _unjudged(number)
+
+    def lines(self, report: Mapping[str, Any]) -> list[str]:
+        """Also what could not be judged."""
+        what = "held-back tests of programs" if self.role == "coder" else "mutants"
+        number = report.get(_UNJUDGED)
+        more = [f"{number} {what} could not be judged, and are in no figure"] if number else []
+        return [*super().lines(report), *more]
+
+
+def _unjudged(number: int) -> dict[str, int]:
+    return {_UNJUDGED: number} if number else {}

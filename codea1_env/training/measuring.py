@@ -11,6 +11,7 @@ import numpy as np
 from codea1_env.agents import CopierTester
 from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.evaluation import HeldOut, PassRates, hold_out, kills, kills_beside, pass_rates
+from codea1_env.evaluation.held_out import Flag
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -44,7 +45,7 @@ def remember(past: MistakeBook, played: Rollouts) -> None:
 
 def with_control(
     held_out: Sequence[HeldOut], referee: Referee, samples: int
-) -> tuple[list[HeldOut], dict[str, list[bool]]]:
+) -> tuple[list[HeldOut], dict[str, list[Flag]]]:
     """Let the measured mutants be first of all those that nobody kills by copying the examples of the problem's text.
 
     Args:
@@ -61,13 +62,13 @@ def with_control(
     copied = {}
     for split in held_out:
         flags = killed.get(split.problem.task_id, [])
-        order = sorted(range(len(flags)), key=flags.__getitem__)
+        order = sorted(range(len(flags)), key=[flag is not False for flag in flags].__getitem__)
         ordered.append(replace(split, mutants=tuple(split.mutants[i] for i in order)))
         copied[split.problem.task_id] = [flags[i] for i in order][:samples]
     return ordered, copied
 
 
-def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequence[bool]) -> Row:
+def _row(name: str, passed: float | None, killed: Sequence[Flag], copied: Sequence[Flag]) -> Row:
     """Return what was measured on a problem."""
     return {
         "task_id": name,
@@ -78,11 +79,16 @@ def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequen
     }
 
 
-def beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
-    """Return the flags of those mutants that copies do not kill; none if nobody measured them."""
+def beyond(flags: Sequence[Flag], copied: Sequence[Flag]) -> list[bool]:
+    """Return the known flags of those mutants that copies do not kill; none if nobody measured them."""
     if not flags:
         return []
-    return [flag for flag, old in zip(flags, copied, strict=True) if not old]
+    pairs = zip(flags, copied, strict=True)
+    return [flag for flag, old in pairs if flag is not None and old is False]
+
+
+def _only(old: Flag, new: Flag) -> Flag:
+    return None if old is None or new is None else old and not new
 
 
 class HeldBack:
@@ -123,7 +129,7 @@ class HeldBack:
         held_out, referee, samples = self._held_out, self._referee, self._samples
         tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
         passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
-        by_book: dict[str, list[bool]] = {}
+        by_book: dict[str, list[Flag]] = {}
         if self._booked:
             old = [(each, book.tests(each.problem.task_id, 2 * PAST_TESTS)) for each in held_out]
             killed, by_book = kills_beside(players.tester, old, referee, samples)
@@ -136,9 +142,9 @@ class HeldBack:
             rows.append(
                 _row(name, passed[name].held_out, flags, copied)
                 | {
-                    "only_book": mean(old and not new for old, new in both),
+                    "only_book": mean(_only(old, new) for old, new in both),
                     "past_pass_rate": passed[name].also,
-                    "mutants": len(flags),
+                    "mutants": len(flags) - flags.count(None),
                     "new_mutants": len(beyond(flags, copied)),
                     "past_tests": len(tests[name]),
                 }
@@ -228,7 +234,7 @@ class Unseen:
         if not self._held_out:
             return {}, []
         passed: dict[str, PassRates] = {}
-        killed: dict[str, list[bool]] = {}
+        killed: dict[str, list[Flag]] = {}
         if isinstance(players.coder, LanguagePlayer):
             passed = pass_rates(players.coder, self._held_out, self._referee.sandbox, self._samples)
         if isinstance(players.tester, LanguagePlayer):

@@ -40,7 +40,7 @@ def believe(one, program):
 
 def suite(one, sandbox, code=""):
     (text,) = one.act([observe(PROBLEM, code=code, turn=1)])
-    (parsed,) = parse_suites([(text, PROBLEM)], sandbox)
+    (parsed,) = parse_suites([(str(text), PROBLEM)], sandbox)
     assert parsed.dropped == ()
     return {test.text for test in parsed.tests}
 
@@ -66,6 +66,19 @@ def test_it_may_believe_the_program_it_is_shown(sandbox):
     one.policies["trust"].logits["shown"][:] = [-50.0, 50.0]
     assert "assert inc(1) == 3" in suite(one, sandbox, code=PROGRAMS[1])
     assert "assert inc(1) == 2" in suite(one, sandbox, code="def inc(n):\n    return n - 1")
+
+
+def test_its_tests_depend_on_the_program_it_is_shown(sandbox):
+    one = player(sandbox, draws=1)
+    seen = [observe(PROBLEM, code=each, turn=1) for each in PROGRAMS[:2]]
+    for _ in range(40):
+        suites = one.act(seen * 8)
+        calls = ("inc(1)", "inc(5)") * 8
+        earned = [float(call in text) for call, text in zip(calls, suites, strict=True)]
+        one.learn([Experience(o, t, r, o["code"]) for o, t, r in zip(seen * 8, suites, earned, strict=True)])  # fmt: skip
+    suites = one.act(seen * 20)
+    assert sum("inc(1)" in each for each in suites[::2]) > 15
+    assert sum("inc(5)" in each for each in suites[1::2]) > 15
 
 
 def test_what_the_tester_earns_changes_the_programs(sandbox):

@@ -62,7 +62,7 @@ def test_boundary_tester_needs_golden_tests_it_understands(sandbox: Sandbox):
 
 def test_unknown_problems_are_named():
     stranger = Problem("p", "def f(): ...", "f", "def f(): ...")
-    with pytest.raises(ValueError, match=r"one of the 4 problems .* actually: 'f'"):
+    with pytest.raises(ValueError, match=r"one of the 4 problems .* actually: 'p'"):
         ReferenceCoder(PROBLEMS).act([observe(stranger)])
 
 

@@ -6,6 +6,7 @@ import pytest
 from codea1_env.agents import (
     ALGORITHMS,
     GRPO,
+    Answer,
     Experience,
     Pool,
     TabularAgent,
@@ -14,9 +15,13 @@ from codea1_env.agents import (
 )
 from codea1_env.agents import pool_of_tests as make_pool_of_tests
 from codea1_env.agents.algorithms import teaches
+from codea1_env.agents.policy import MAX_SHOWN
 from codea1_env.agents.tabular import TEST_SEPARATOR
 from codea1_env.evaluation import hold_out
+from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee
+from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
@@ -133,3 +138,93 @@ def test_a_pool_of_tests_needs_golden_tests(sandbox: Sandbox):
     split = hold_out([problem], sandbox)[0]
     with pytest.raises(ValueError, match=r"golden test .* actually none in 'p'"):
         make_pool_of_tests(split, sandbox)
+
+
+SHOWN = {name: observe(PROBLEM, code=f"def f(): return {name}", turn=1) for name in ("1", "2")}
+
+
+def learned(agent, seen, best, steps=40):
+    for _ in range(steps):
+        suites = agent.act([seen] * 8)
+        agent.learn([Experience(seen, s, float(TESTS[best] in s), "g") for s in suites])
+
+
+def chances(agent, seen):
+    return agent.policy.probabilities(agent.policy.table("p", seen["code"]))
+
+
+def test_a_tester_answers_each_program_that_it_sees_with_a_test_of_its_own():
+    agent = make_tester(draws=1)
+    for _ in range(3):
+        learned(agent, SHOWN["1"], 1)
+        learned(agent, SHOWN["2"], 4)
+    assert chances(agent, SHOWN["1"])[1] > 0.8
+    assert chances(agent, SHOWN["2"])[4] > 0.8
+
+
+@pytest.mark.parametrize("carried", [0.0, 0.1, 0.5])
+def test_a_share_of_what_is_learned_against_a_program_goes_to_programs_not_seen_yet(carried):
+    agent = make_tester(draws=1)
+    agent.policy.carried = carried
+    learned(agent, SHOWN["1"], 1)
+    change = agent.policy.logits[agent.policy.table("p", SHOWN["1"]["code"])]
+    assert agent.policy.logits[agent.policy.table("p", "def f(): return 3")] == pytest.approx(carried * change)  # fmt: skip
+    assert agent.policy.logits["p"] == pytest.approx(carried * change)
+
+
+def test_a_tester_that_is_shown_nothing_has_one_table():
+    agent = make_tester()
+    learned(agent, observe(PROBLEM, turn=1), 1, 3)
+    assert list(agent.policy.logits) == ["p"]
+
+
+def test_a_coder_that_repairs_sees_what_failed():
+    agent = TabularAgent([Pool(PROBLEM, ("a", "b"))], GRPO(), np.random.default_rng(0))
+    for best, broke in (("a", "assert f() == 1"), ("b", "assert f() == 2")) * 20:
+        seen = observe(PROBLEM, code="def f(): return 0", tests=broke, round=1)
+        answers = agent.act([seen] * 8)
+        agent.learn([Experience(seen, each, float(each == best), "g") for each in answers])
+    for best, broke in (("a", "assert f() == 1"), ("b", "assert f() == 2")):
+        seen = observe(PROBLEM, code="def f(): return 0", tests=broke, round=1)
+        assert agent.act([seen] * 50).count(best) > 40
+
+
+def test_tables_of_shown_programs_are_saved(tmp_path):
+    first, second = make_tester(seed=3), make_tester(seed=4)
+    learned(first, SHOWN["1"], 1, 5)
+    learned(first, SHOWN["2"], 4, 5)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    seen = [*SHOWN.values(), SEEN] * 10
+    assert second.act(seen) == first.act(seen)
+    learned(first, SHOWN["2"], 4, 5)
+    learned(second, SHOWN["2"], 4, 5)
+    assert second.policy.state_dict() == first.policy.state_dict()
+
+
+def test_no_coder_can_make_a_tester_hold_more_and_more_tables():
+    agent = make_tester()
+    for number in range(MAX_SHOWN + 200):
+        seen = observe(PROBLEM, code=f"def f(): return {number}", turn=1)
+        agent.learn([Experience(seen, s, float(i), "g") for i, s in enumerate(agent.act([seen] * 2))])  # fmt: skip
+    assert MAX_SHOWN < len(agent.policy.state_dict()["shown"]) <= MAX_SHOWN + 64
+
+
+def test_experience_carries_what_the_player_put_into_its_answer(referee_of_cells):
+    problem, referee = referee_of_cells
+
+    class Noting(TabularAgent):
+        def act(self, observations):
+            return [Answer(text, len(text)) for text in super().act(observations)]
+
+    pools = [Pool(problem, (problem.reference, "def f(x): return 0"))]
+    coder = Noting(pools, GRPO(), np.random.default_rng(0))
+    tester = Noting([Pool(problem, ("assert f(1) == 2",))], GRPO(), np.random.default_rng(0))
+    played = rollout([problem], coder, tester, referee, MistakeBook(), RolloutConfig(2, 2))
+    for item in (*played.coder_experience(), *played.tester_experience()):
+        assert item.note == len(item.action)
+
+
+@pytest.fixture
+def referee_of_cells(sandbox):
+    return load_problems("cells:C=4,families=1,faults=1/4,problems=1")[0], Referee(sandbox)

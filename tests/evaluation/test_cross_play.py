@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import BoundaryTester, FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation.cross_play import cross_play, write_cross_play
+from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.ratings import bradley_terry, rating_intervals
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.problems import load_problems
-from codea1_env.referee import Referee
 
 PROBLEMS = load_problems("starter", "train")[20:24]
 
@@ -25,7 +26,7 @@ class Says(FixedAgent):
 
 
 @pytest.fixture(scope="module")
-def played(sandbox):
+def played(sandbox, tmp_path_factory):
     coders = {
         "reference": ReferenceCoder(PROBLEMS),
         "mutant": MutantCoder(PROBLEMS, sandbox),
@@ -36,7 +37,17 @@ def played(sandbox):
         "boundary": BoundaryTester(PROBLEMS, sandbox),
         "silent": Says(""),
     }
-    return cross_play(coders, testers, PROBLEMS, Referee(sandbox), samples=3)
+    own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
+    own.load(PROBLEMS)
+    own.begin(sandbox)
+    with ResultFolder(tmp_path_factory.mktemp("play"), {}, resume=False) as folder:
+        plan = EvaluationPlan(num_samples=3, batch_size=3 * len(PROBLEMS), seed=0)
+        EvaluationRun(own, folder).judge_agent(
+            lambda _: Opponents(coders, testers),
+            plan,
+            own.add,
+        )
+    return own.played()
 
 
 def test_matrix(played):
@@ -65,11 +76,6 @@ def test_files(played, tmp_path):
     assert "| reference | 1.000 | 1.000 | - |" in text
     assert json.loads(written[1].read_text())["coders"] == ["reference", "mutant", "broken"]
     assert written[2].read_bytes()[:4] == b"\x89PNG"
-
-
-def test_nobody_to_play(sandbox):
-    with pytest.raises(ValueError, match="at least one tester for cross-play"):
-        cross_play({"a": Says("")}, {}, PROBLEMS, Referee(sandbox))
 
 
 def test_ratings_find_the_strengths_that_made_the_games():

@@ -7,9 +7,8 @@ import pytest
 
 from codea1_env import Referee, Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, pass_rates
+from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate
 from codea1_env.problems import Problem, load_problems
-from codea1_env.sandbox import Outcome, TestResult
 from codea1_env.spaces import Observation
 
 PROBLEMS = load_problems("starter", "train")[20:26]
@@ -76,22 +75,3 @@ def test_nothing_held_back_is_nothing_to_measure(sandbox: Sandbox):
     held_out = hold_out([problem], sandbox)
     assert pass_rate(ReferenceCoder([problem]), held_out, sandbox) is None
     assert kill_rate(GoldenTester([problem]), held_out, Referee(sandbox)) is None
-
-
-def test_what_was_not_judged_is_left_out_and_counted(sandbox: Sandbox, monkeypatch):
-    [item] = hold_out(PROBLEMS[:1], sandbox)
-    run, right = Sandbox._run, item.problem.reference
-
-    def fail_at_it(self, task):
-        if "# hostile" in str(task.arguments):
-            return task.unjudged(TestResult(Outcome.UNJUDGED, "killed three times"))
-        return run(self, task)
-
-    class Coder(FixedAgent):
-        def act(self, observations):
-            return [right, f"{right}\n# hostile"]
-
-    monkeypatch.setattr(Sandbox, "_run", fail_at_it)
-    with Sandbox() as own:
-        found = pass_rates(Coder(), [item], own, samples=2)[item.problem.task_id]
-    assert (found.held_out, found.solved, found.unjudged) == (1.0, (True,), 1)

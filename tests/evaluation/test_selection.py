@@ -80,17 +80,3 @@ def test_no_choice_beats_the_best_program_nor_makes_up_a_right_one() -> None:
             assert 0 <= choose(three) <= best_program(three)
             if right != "010":
                 assert choose(three) == random_choice(three)
-
-
-@pytest.mark.parametrize(
-    ("right", "rows", "weights", "message"),
-    [
-        ((), (), (), "a row for each program, at least one, actually: 0 programs"),
-        ((True,), ("1", "0"), (1,), "actually: 1 programs and 2 rows"),
-        ((True,), ("10",), (1,), "rows of 1 signs"),
-        ((True,), ("x",), (1,), "actually: 'x'"),
-    ],
-)
-def test_wrong_shapes_are_refused(right, rows, weights, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        Matrix(right, rows, weights)

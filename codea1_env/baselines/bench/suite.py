@@ -10,20 +10,19 @@ import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from codea1_env.agents import find_class
-from codea1_env.agents.algorithms import ALGORITHMS, teaches
+from codea1_env.agents.algorithms import ALGORITHMS, Player, make_algorithm, teaches
 from codea1_env.baselines import BASELINES
 from codea1_env.training import PlayerConfig, TrainConfig, settings
 
 DEFAULT_ENTRIES = (
     "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
-    "sft", "frozen-tester", "copier", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
+    "black-box", "sft", "frozen-tester", "copier", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
     "alpha=0", "alpha=0.25", "alpha=0.75", "alpha=1", "rloo",
 )  # fmt: skip
-"""All that differ with tabular players: "alpha=0.5" and "grpo" are code-a1, and so is "black-box", because tabular
-testers choose by problem and never look at the program."""
+"""All that differ: "alpha=0.5" and "grpo" are code-a1."""
 
 QUICK_ENTRIES = ("code-a1", "golden-tests", "self-play")
 _OF_ALL = {
@@ -52,7 +51,8 @@ class Entry:
         """The name as a folder; those of files are told apart by a checksum of the whole path."""
         short = self.name.rpartition("/")[2]
         safe = "".join(c if c.isalnum() or c in "-=." else "_" for c in short)
-        of_a_file = ":" in self.name or self.kind == "settings"  # others may be called like it
+        # Others may be called like it.
+        of_a_file = ":" in self.name or "(" in self.name or self.kind == "settings"
         return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if of_a_file else safe
 
     def apply(self, config: TrainConfig) -> TrainConfig:
@@ -60,10 +60,19 @@ class Entry:
         if self.kind == "baseline":
             return BASELINES[self.name].apply(config)
         if self.kind == "algorithm":
-            return dataclasses.replace(config, algorithm=self.name)
+            name, own = _with_own(self.name)
+            return dataclasses.replace(config, algorithm=name, algorithm_args=own)
         if self.kind == "settings":
             return _with_settings(config, Path(self.name))
         return config
+
+
+def _with_own(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of an algorithm and its own hyperparameters, which may stand behind it: `ppo(entropy=0.02)`."""
+    if not name.endswith(")"):
+        return name, {}
+    short, _, own = name.removesuffix(")").partition("(")
+    return short, settings.read_inline_table(own)
 
 
 def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
@@ -85,7 +94,7 @@ def find_entry(name: str) -> Entry:
     """Find what a name means.
 
     Args:
-        name: A baseline, an algorithm, or `module:Class` or `FILE.py:Class` of your own. A class with `act` and
+        name: A baseline, an algorithm, with hyperparameters of its own (`ppo(entropy=0.02)`) or without, or `module:Class` or `FILE.py:Class` of your own. A class with `act` and
             `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm. `FILE.toml` has
             settings of the training loop that are other than those of the runs.
 
@@ -109,8 +118,16 @@ def find_entry(name: str) -> Entry:
 def _entry(name: str) -> Entry:
     if name in BASELINES:
         return Entry(name, "baseline")
-    if name in ALGORITHMS:
+    short, own = _with_own(name)
+    if short in ALGORITHMS:
+        make_algorithm(short, {"learning_rate": 1.0}, _player_of(ALGORITHMS[short]), own)
         return Entry(name, "algorithm")
+    if own:
+        entry = _entry(short)
+        if entry.kind == "algorithm":
+            make_algorithm(entry.name, {"learning_rate": 1.0}, _player_of(find_class(short)), own)
+            return Entry(entry.name + name[len(short) :], "algorithm")
+        raise ValueError(f"Expect an algorithm before the hyperparameters, actually: {short!r}")
     if ":" in name:
         file, _, attribute = name.rpartition(":")
         if file.endswith(".py"):  # runs may have another working directory when they are resumed
@@ -137,6 +154,10 @@ def _entry(name: str) -> Entry:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.65)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"
     raise ValueError(f"There is no baseline or algorithm {name!r}. {hint}")
+
+
+def _player_of(kind: Any) -> Player:
+    return "tabular" if teaches(kind, "tabular") else "llm"
 
 
 @dataclass(frozen=True)

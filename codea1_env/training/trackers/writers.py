@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-import struct
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,6 @@ from codea1_env.training.trackers.step_report import (
     StepReport,
     TrackedRun,
 )
-
-_HEADER, _BLOCK = 7, 32768
-_CHUNK = struct.Struct("<IHB")
-"""Checksum, length and kind of a chunk."""
-_WHOLE, _LAST = 1, 4
-"""Kinds of chunks that end a record."""
 
 
 class TrackioTracker:
@@ -165,10 +158,8 @@ class WandbTracker:
                 console="off", disable_code=True, disable_git=True, quiet=True
             ),
         )
-        # An offline run does not know what was written before, and what was given just before a process was killed
-        # need not have been.
-        offline = bool(self._run.offline)
-        self.last = _last_written(run) if offline else int(self._run.step) - 1
+        # An offline run does not know what was written before.
+        self.last = run.handed if self._run.offline else int(self._run.step) - 1
 
     def log(self, report: StepReport) -> None:
         """Write what happened in a step."""
@@ -190,31 +181,3 @@ def _values(package: Any, report: StepReport, **of_table: Any) -> dict[str, Any]
         rows = list(map(list, report.samples))
         values["episodes"] = package.Table(columns=list(COLUMNS), data=rows, **of_table)
     return values
-
-
-def _last_written(run: TrackedRun) -> int:
-    """Return the last step in the files of a run that was offline; -1 if there is none."""
-    last = -1
-    for path in (run.folder / "wandb").glob(f"offline-run-*-{run.id}/*.wandb"):
-        for record in _records(path):
-            if record.WhichOneof("record_type") == "history":
-                last = max(last, record.history.step.num)
-    return last
-
-
-def _records(path: Path) -> Iterator[Any]:
-    """Yield what a file of an offline run holds: LevelDB's log format, behind a header of 7 bytes."""
-    proto = require("wandb.proto.wandb_internal_pb2", "wandb")
-    data, place, part = path.read_bytes(), _HEADER, b""
-    while place + _CHUNK.size <= len(data):
-        if (left := _BLOCK - place % _BLOCK) < _CHUNK.size:
-            place += left
-            continue
-        _, length, kind = _CHUNK.unpack_from(data, place)
-        place += _CHUNK.size + length
-        if place > len(data):
-            return  # cut off when its process was killed
-        part += data[place - length : place]
-        if kind in (_WHOLE, _LAST):
-            yield proto.Record.FromString(part)
-            part = b""

@@ -1,0 +1,173 @@
+"""A referee for small worlds: the sandbox is asked about each pair of a program and a call once, and then remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from codea1_env.agents.scripted import TEST_SEPARATOR
+from codea1_env.judging.programs import ProgramResults
+from codea1_env.judging.verdicts import AttackAnswers, Judged, TestVerdict
+from codea1_env.oracle import Attack, Subject
+from codea1_env.problem_sets.cells import Pools, pools_of
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee, RefereeConfig, Round, _joined, _Read
+from codea1_env.responses import Suite, parse_suites
+from codea1_env.sandbox import Outcome, Sandbox, TestResult
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Verdicts that are wrong with a rate: what a judge is that can be mistaken.
+
+    Example:
+        >>> Noise("independent", false_fail=0.1).informedness
+        0.9
+    """
+
+    kind: Literal["independent", "pair", "program"] = "independent"
+    """Drawn anew each time; once for each program and call; once for each program, and so for a whole family of faults."""
+    false_pass: float = 0.0
+    """Rate at which a failure is called a pass."""
+    false_fail: float = 0.0
+    """Rate at which a pass is called a failure."""
+    seed: int = 0
+
+    @property
+    def informedness(self) -> float:
+        """Youden's J: true positive rate less false positive rate."""
+        return 1 - self.false_pass - self.false_fail
+
+
+class RememberingReferee(Referee):
+    """Judges as `Referee` does what is chosen from the pools of worlds of cells, without asking the sandbox again.
+
+    Only verdicts are remembered. Rewards, the Mistake Book and all rules of a round are those of the game.
+
+    Args:
+        sandbox: Where programs run.
+        config: How rounds are judged.
+        noise: Makes verdicts wrong; None for the truth.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, config: RefereeConfig | None = None, noise: Noise | None = None
+    ) -> None:
+        super().__init__(sandbox, config)
+        self._noise = noise
+        self._judgements: Counter[str] = Counter()
+        self._worlds: dict[tuple[str, str], _Memory] = {}
+
+    def memory(self, problem: Problem) -> _Memory:
+        """Return all verdicts on a problem, from the sandbox if it is new."""
+        key = (problem.task_id, problem.reference)
+        if key not in self._worlds:
+            self._worlds[key] = _remember(self, problem)
+        return self._worlds[key]
+
+    def _judge_part(self, part: AttackAnswers) -> list[Judged]:
+        memory = self.memory(part.problem)
+        share = len(part.attacks) // max(1, len(part.programs))
+        rng = self._rng(part.problem.task_id)
+        judged: list[Judged] = []
+        for number, program in enumerate(part.programs):
+            attacks = part.attacks[number * share : (number + 1) * share]
+            read = memory.read(part.problem, program.code, attacks, part.history)
+            if read is None:  # something that is in no pool: the sandbox says
+                return super()._judge_part(part)
+            results = memory.results[program.code]
+            if self._noise is not None:
+                results = _noisy(results, self._noise, rng, program.code)
+            judged.append((list(read.suites), self._pay(read, results)))
+        return judged
+
+    def _rng(self, task_id: str) -> np.random.Generator:
+        """Return a generator for the errors of one judgement: problems are judged in several threads."""
+        self._judgements[task_id] += 1
+        seed = 0 if self._noise is None else self._noise.seed
+        name = zlib.crc32(task_id.encode())
+        return np.random.default_rng([seed, name, self._judgements[task_id]])
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What the sandbox said of a problem."""
+
+    pools: Pools
+    subject: Subject
+    suites: dict[str, Suite]
+    """Text of a test -> what was read."""
+    rulings: dict[str, TestVerdict]
+    """Text of a test -> the ruling on it, whatever the program."""
+    results: dict[str, ProgramResults]
+    """Program -> how it ran."""
+
+    def read(
+        self, problem: Problem, code: str, attacks: Sequence[str], history: Sequence[str]
+    ) -> _Read | None:
+        """Return a round with its rulings; None if something of it is not known."""
+        answers = [text.split(TEST_SEPARATOR) if text else [] for text in attacks]
+        known = self.suites.keys()
+        if code not in self.results or not all(map(known.__contains__, history)):
+            return None
+        for tests in answers:
+            calls = [self.rulings[text].call for text in tests if text in known]
+            if len(set(calls)) < len(tests):  # unknown ones, or several of one call
+                return None
+        suites = [_joined([self.suites[text] for text in tests]) for tests in answers]
+        replayed = [self.rulings[text] for text in dict.fromkeys(history)]
+        return _Read(
+            Round(problem, code, suites, history),
+            Attack(self.subject, code),
+            suites,
+            [self.suites[text] for text in dict.fromkeys(history)],
+            [[self.rulings[text] for text in tests] for tests in answers],
+            [each if each.status == "kept" else None for each in replayed],
+        )
+
+
+def _remember(referee: Referee, problem: Problem) -> _Memory:
+    """Ask the sandbox about every program and every test of a problem's pools."""
+    pools = pools_of(problem)
+    ask = Referee(referee.sandbox, referee.config).judge
+    found = ask([Round(problem, problem.reference, [[test] for test in pools.tests])])[0]
+    # The book holds tests with the reference's value.
+    texts = list(dict.fromkeys((*pools.tests, *(s.tests[0].text for s in found.suites))))
+    suites = parse_suites([(text, problem) for text in texts], referee.sandbox)
+    rounds = [Round(problem, code, [[text] for text in texts]) for code in pools.programs]
+    verdicts = ask([Round(problem, problem.reference, rounds[0].suites), *rounds])
+    rulings = {text: s.tests[0] for text, s in zip(texts, verdicts[0].suites, strict=True)}
+    results = {}
+    for code, verdict in zip(pools.programs, verdicts[1:], strict=True):
+        tests = [suite.tests[0] for suite in verdict.suites]
+        calls = {t.call: TestResult(t.outcome, t.message) for t in tests if t.outcome is not None}
+        results[code] = ProgramResults(verdict.load, calls)
+    return _Memory(
+        pools, Subject.of(problem), dict(zip(texts, suites, strict=True)), rulings, results
+    )
+
+
+def _noisy(
+    results: ProgramResults, noise: Noise, rng: np.random.Generator, code: str
+) -> ProgramResults:
+    """Return results of which some are the other way round."""
+    calls = dict(results.calls)
+    chances = rng.random(len(calls)) if noise.kind == "independent" else None
+    for number, (call, result) in enumerate(results.calls.items()):
+        passed = result.outcome is Outcome.PASS
+        rate = noise.false_fail if passed else noise.false_pass
+        if chances is not None:
+            chance = float(chances[number])
+        else:
+            text = f"{noise.seed} {passed} {code} {call if noise.kind == 'pair' else ''}"
+            digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+            chance = int.from_bytes(digest) / 2**64
+        if chance < rate:
+            calls[call] = TestResult(Outcome.FAIL if passed else Outcome.PASS, "")
+    return ProgramResults(results.load, calls)

@@ -1,0 +1,201 @@
+"""Runs experiments: in several processes, each world once for all its rows, written down run by run so that it can go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import multiprocessing
+import os
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.baselines.diagnose.experiments import Experiment, row_changes
+from codea1_env.baselines.diagnose.playing import PlayConfig, play
+from codea1_env.baselines.diagnose.remembering import RememberingReferee
+from codea1_env.sandbox import Sandbox, SandboxError
+from codea1_env.support.logs import read_rows, write_whole
+
+RESULTS = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class WorldJob:
+    """All rows of one world."""
+
+    experiment: Experiment
+    setting: str
+    seed: int
+    rows: tuple[str, ...]
+    """Those that are not done."""
+
+
+@dataclass(frozen=True)
+class RowRun:
+    """What came of a run: a line of results.jsonl."""
+
+    experiment: str
+    setting: str
+    row: str
+    seed: int
+    config: int
+    """Checksum of its settings: a run with others is not this one."""
+    seconds: float
+    measures: Mapping[str, float | None]
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, int, int]:
+        """What names it."""
+        return self.experiment, self.setting, self.row, self.seed, self.config
+
+
+def checksum(config: PlayConfig) -> int:
+    """Return a checksum of the settings of a run."""
+    return zlib.crc32(repr(config).encode())
+
+
+def wanted(
+    experiments: Sequence[Experiment], seeds: Sequence[int], quick: bool
+) -> list[tuple[str, str, str, int, int]]:
+    """Return the keys of all runs, in the order in which they are made."""
+    return [
+        (each.name, setting, row, seed, checksum(each.config(setting, row, seed)))
+        for each in experiments
+        for setting in (each.quick if quick else each.settings)
+        for seed in seeds
+        for row in each.rows
+    ]
+
+
+def done_runs(folder: Path) -> dict[tuple[str, str, str, int, int], RowRun]:
+    """Return the runs of a results folder that did not fail, by their keys."""
+    found = (RowRun(**row) for row in read_rows(folder / RESULTS))
+    return {run.key: run for run in found if not run.error}
+
+
+def run_all(
+    experiments: Sequence[Experiment],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    quick: bool,
+    processes: int,
+    tell: Callable[[RowRun, int, float], None],
+) -> list[RowRun]:
+    """Make all runs that a folder does not have.
+
+    Args:
+        experiments: What to run.
+        seeds: Of each row in each setting.
+        folder: Where results.jsonl is, to which every run is added when it ends.
+        quick: Only the quick settings.
+        processes: Worlds at the same time. Has no influence on the results.
+        tell: Is told of each run, how many are left, and the estimated seconds that these take.
+
+    Returns:
+        All runs that were asked for, also those done before, in order; failed ones have an error.
+    """
+    keys = wanted(experiments, seeds, quick)
+    known = done_runs(folder)
+    # Without failed runs, which are made again, and without a line that was cut off.
+    kept = (json.dumps(dataclasses.asdict(run)) + "\n" for run in known.values())
+    write_whole(folder / RESULTS, "".join(kept))
+    jobs = list(_jobs(experiments, keys, known))
+    left, started, made = sum(len(job.rows) for job in jobs), time.perf_counter(), 0
+    if jobs:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            min(processes, len(jobs)), context, _end_with_parent, (os.getpid(),)
+        ) as pool:
+            running = {pool.submit(run_job, job) for job in jobs}
+            try:
+                while running:
+                    ended, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in ended:
+                        for run in future.result():
+                            _append(folder, run)
+                            known[run.key] = run
+                            left, made = left - 1, made + 1
+                            spent = time.perf_counter() - started
+                            tell(run, left, spent / made * left)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return [known[key] for key in keys]
+
+
+def _end_with_parent(parent: int) -> None:
+    """End a worker process when nobody waits for it any more, however its parent ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _jobs(
+    experiments: Sequence[Experiment],
+    keys: Sequence[tuple[str, str, str, int, int]],
+    known: Mapping[tuple[str, str, str, int, int], RowRun],
+) -> Iterator[WorldJob]:
+    by_name = {each.name: each for each in experiments}
+    rows: dict[tuple[str, str, int], list[str]] = {}
+    for key in keys:
+        if key not in known:
+            rows.setdefault((key[0], key[1], key[3]), []).append(key[2])
+    for (name, setting, seed), missing in rows.items():
+        yield WorldJob(by_name[name], setting, seed, tuple(missing))
+
+
+def _append(folder: Path, run: RowRun) -> None:
+    with (folder / RESULTS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(dataclasses.asdict(run)) + "\n")
+
+
+def run_job(job: WorldJob) -> list[RowRun]:
+    """Play all rows of a world; one that raises is a failed run, and the others go on."""
+    found = []
+    with Sandbox(workers=1) as sandbox:
+        memory = RememberingReferee(sandbox)
+        for row in job.rows:
+            config = job.experiment.config(job.setting, row, job.seed)
+            started, error = time.perf_counter(), ""
+            measures: Mapping[str, float | None] = {}
+            try:
+                measures = _finite(play(config, sandbox, memory))
+            except SandboxError:
+                raise  # the machine's fault, not the row's
+            except Exception as raised:
+                error = " ".join(f"{type(raised).__name__}: {raised}".split())
+            seconds = time.perf_counter() - started
+            name = (job.experiment.name, job.setting, row, job.seed, checksum(config))
+            found.append(RowRun(*name, seconds, measures, error))
+    return found
+
+
+def _finite(measures: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    return {
+        name: value if value is not None and math.isfinite(value) else None
+        for name, value in measures.items()
+    }
+
+
+def check(experiments: Sequence[Experiment], quick: bool) -> None:
+    """Make the settings of all runs, to be thrown away: what is wrong is an error before anything runs.
+
+    Raises:
+        ValueError: A row or a setting cannot be.
+    """
+    for each in experiments:
+        for row in each.rows:
+            row_changes(row)
+            for setting in each.quick if quick else each.settings:
+                each.config(setting, row, 0)

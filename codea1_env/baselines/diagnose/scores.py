@@ -1,0 +1,159 @@
+"""What the runs of an experiment say: curves over the knob, differences from the control, and a score for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
+from codea1_env.baselines.diagnose.running import RowRun
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs
+
+_BESIDE = ("exploitability", "exploitability/average", "cyclic_share")
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A row of an experiment."""
+
+    row: str
+    means: Mapping[str, float | None]
+    """Setting -> mean of the measure over seeds; None where no run has one."""
+    differences: Mapping[str, Estimate]
+    """Setting -> how much more than the control it is, paired by seed; where at least two seeds have both."""
+    area: Estimate | None
+    """The mean difference over the settings: the area between the curves of row and control."""
+    failures: tuple[str, ...]
+    """Setting, seed and message of each run that failed."""
+
+    @property
+    def score(self) -> float | None:
+        """The area, from 0 (no better than the control) to 1."""
+        return None if self.area is None else min(1.0, max(0.0, self.area.value))
+
+
+def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]:
+    """Score all rows of an experiment.
+
+    Args:
+        experiment: Which one.
+        runs: All runs, of other experiments, too.
+    """
+    own = [run for run in runs if run.experiment == experiment.name]
+    settings = [name for name in experiment.settings if any(run.setting == name for run in own)]
+    values = {
+        (run.row, run.setting, run.seed): run.measures.get(experiment.measure)
+        for run in own
+        if not run.error
+    }
+    seeds = sorted({run.seed for run in own})
+    scores = []
+    for row in experiment.rows:
+        found: dict[str, dict[int, float]] = {setting: {} for setting in settings}
+        for setting in settings:
+            for seed in seeds:
+                mine = values.get((row, setting, seed))
+                control = values.get((experiment.control, setting, seed))
+                if mine is not None and control is not None:
+                    found[setting][seed] = mine - control
+        means = {s: _mean([values.get((row, s, seed)) for seed in seeds]) for s in settings}
+        differences = {
+            setting: mean_over_runs(list(each.values()))
+            for setting, each in found.items()
+            if len(each) > 1 and row != experiment.control
+        }
+        whole = [
+            float(np.mean([found[setting][seed] for setting in settings]))
+            for seed in seeds
+            if all(seed in found[setting] for setting in settings)
+        ]
+        area = mean_over_runs(whole) if len(whole) > 1 else None
+        failures = tuple(
+            f"{run.setting}, seed {run.seed}: {run.error}"
+            for run in own
+            if run.row == row and run.error
+        )
+        scores.append(RowScore(row, means, differences, area, failures))
+    return scores
+
+
+def section(
+    experiment: Experiment, runs: Sequence[RowRun], expectation: Expectation | None
+) -> list[str]:
+    """Return the lines of an experiment in DIAGNOSE.md: the question, what was expected, what came, what would refute it."""
+    scores = score_rows(experiment, runs)
+    settings = list(scores[0].means)
+    seeds = len({run.seed for run in runs if run.experiment == experiment.name})
+    lines = [
+        f"## {experiment.name} ({experiment.tag})",
+        "",
+        f"{experiment.question} Columns: {experiment.knob}. Shown: {experiment.measure}, the mean of {seeds} seeds, and in brackets",
+        f"how much it is more than the control, {experiment.control}, paired by seed; **bold** where the 95% interval excludes 0, with nothing",
+        "corrected for the number of comparisons. Score: the area between row and control, from 0 to 1.",
+        "",
+        f"| | {' | '.join(settings)} | score | area [95%] |",
+        f"|---|{'---|' * (len(settings) + 2)}",
+    ]
+    for each in scores:
+        cells = [_cell(each, setting) for setting in settings]
+        control = each.row == experiment.control
+        score = "control" if control else "-" if each.score is None else f"{each.score:.2f}"
+        area = "" if control or each.area is None else f"{each.area}"
+        lines.append(f"| {each.row} | {' | '.join(cells)} | {score} | {area} |")
+    lines += _said(experiment, scores[0], expectation)
+    lines += _games(experiment, runs)
+    for each in scores:
+        lines += [f"- {each.row} failed at {failure}" for failure in each.failures]
+    return [*lines, ""]
+
+
+def _said(experiment: Experiment, first: RowScore, expectation: Expectation | None) -> list[str]:
+    if expectation is None:
+        return []
+    signs = dict(zip(experiment.settings, expectation.signs, strict=True))
+    came = [f"{s}: expected {signs[s]}, came {_sign(d)}" for s, d in first.differences.items()]
+    agree = sum(signs[s] == _sign(d) for s, d in first.differences.items())
+    return [
+        "",
+        f"- Expected: {expectation.expected}",
+        f"- Refuted by: {expectation.refuted_by}",
+        f"- {first.row} against {experiment.control}, sign by sign: {'; '.join(came) or 'one seed has no sign'}"
+        f" ({agree} of {len(came)} as expected).",
+    ]
+
+
+def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
+    """Return the exact figures of the game at the setting furthest along the knob that was run."""
+    own = [run for run in runs if run.experiment == experiment.name and not run.error]
+    last = [name for name in experiment.settings if any(run.setting == name for run in own)][-1]
+    lines = []
+    for row in experiment.rows:
+        figures = []
+        for name in _BESIDE:
+            value = _mean([r.measures.get(name) for r in own if (r.row, r.setting) == (row, last)])
+            if value is not None:
+                figures.append(f"{name} {value:.3f}")
+        if figures:
+            lines.append(f"- {row} at {last}: {', '.join(figures)}")
+    return lines
+
+
+def _cell(score: RowScore, setting: str) -> str:
+    value, difference = score.means[setting], score.differences.get(setting)
+    if value is None:
+        return "failed" if score.failures else "-"
+    if difference is None:
+        return f"{value:.3f}"
+    text = f"{value:.3f} ({difference.value:+.3f})"
+    return text if _sign(difference) == "0" else f"**{text}**"
+
+
+def _sign(difference: Estimate) -> str:
+    return "+" if difference.low > 0 else "-" if difference.high < 0 else "0"
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

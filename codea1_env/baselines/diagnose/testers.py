@@ -1,0 +1,173 @@
+"""Testers that no algorithm teaches: what a learned adversary is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from codea1_env.agents import FixedAgent, TabularAgent
+from codea1_env.agents.scripted import TEST_SEPARATOR
+from codea1_env.problem_sets.cells import Pools
+from codea1_env.problems import Problem
+from codea1_env.rollout import Experience
+from codea1_env.spaces import Observation, observe
+
+Worlds = Mapping[str, Pools]
+"""Name of a problem -> its pools."""
+
+
+def _suite(pools: Pools, cells: Sequence[int]) -> str:
+    return TEST_SEPARATOR.join(pools.tests[cell] for cell in cells)
+
+
+class RandomTester(FixedAgent):
+    """Draws tests anew each time, and none twice among the suites against one program.
+
+    Args:
+        worlds: The pools.
+        num_tests: Tests of a suite.
+        num_suites: Suites against a program.
+        rng: The tester's own random generator.
+    """
+
+    def __init__(
+        self, worlds: Worlds, num_tests: int, num_suites: int, rng: np.random.Generator
+    ) -> None:
+        self._worlds, self._tests, self._suites, self._rng = worlds, num_tests, num_suites, rng
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer as many observations in a row as there are suites against a program, all different."""
+        answers = []
+        for start in range(0, len(observations), self._suites):
+            pools = self._worlds[observations[start]["task_id"]]
+            order = self._rng.permutation(len(pools.tests)).tolist()
+            for number in range(self._suites):
+                first = number * self._tests % (len(order) - self._tests + 1)
+                answers.append(_suite(pools, order[first : first + self._tests]))
+        return answers
+
+
+class GoldenCells(FixedAgent):
+    """Submits golden tests: one for each fault set of a problem, but for those that are hidden.
+
+    Args:
+        worlds: The pools.
+        hidden: Number of fault sets for which there is no test: always the same, the last ones.
+        fresh: As many are left out, but others at each answer: the control of always the same.
+        rng: Chooses cells, and what is left out.
+    """
+
+    def __init__(
+        self, worlds: Worlds, hidden: int, rng: np.random.Generator, *, fresh: bool = False
+    ) -> None:
+        self._worlds, self._hidden, self._fresh, self._rng = worlds, hidden, fresh, rng
+        self._cells = {
+            name: [int(rng.choice(sorted(family))) for family in pools.families]
+            for name, pools in worlds.items()
+        }
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation."""
+        answers = []
+        for observation in observations:
+            cells = self._cells[observation["task_id"]]
+            if self._fresh:
+                cells = [cells[i] for i in self._rng.permutation(len(cells))]
+            kept = cells[: len(cells) - self._hidden]
+            answers.append(_suite(self._worlds[observation["task_id"]], kept))
+        return answers
+
+
+class FixedCells(FixedAgent):
+    """Submits the same few tests always, drawn once without a look at any program.
+
+    Args:
+        worlds: The pools.
+        num_tests: Tests of a suite.
+        rng: Draws them.
+    """
+
+    def __init__(self, worlds: Worlds, num_tests: int, rng: np.random.Generator) -> None:
+        self._answers = {
+            name: _suite(pools, rng.permutation(len(pools.tests))[:num_tests].tolist())
+            for name, pools in worlds.items()
+        }
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation."""
+        return [self._answers[observation["task_id"]] for observation in observations]
+
+
+class OracleTester(FixedAgent):
+    """Knows where each program is wrong: no tester can be better.
+
+    Args:
+        worlds: The pools.
+        num_tests: Tests of a suite, of which one breaks the program if it can be broken.
+        rng: The tester's own random generator.
+    """
+
+    def __init__(self, worlds: Worlds, num_tests: int, rng: np.random.Generator) -> None:
+        self._worlds, self._tests, self._rng = worlds, num_tests, rng
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation."""
+        answers = []
+        for observation in observations:
+            pools = self._worlds[observation["task_id"]]
+            order = self._rng.permutation(len(pools.tests)).tolist()
+            faults = pools.faults[pools.programs.index(observation["code"])]
+            first = [cell for cell in order if cell in faults][:1]
+            others = [cell for cell in order if cell not in first]
+            answers.append(_suite(pools, (first + others)[: self._tests]))
+        return answers
+
+
+class OtherProgramsTester:
+    """A tester that learns against the programs of another world: the same skill, and no information about this one.
+
+    For program i it makes the calls that it makes against program i of the other world, where it is trained.
+
+    Args:
+        worlds: The pools that it plays in.
+        other: The pools that it learns in, of equal sizes and problems of the same names.
+        problems: The problems of the other world.
+        tester: Plays in the other world.
+        train: Plays a step there, and teaches the tester.
+    """
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        other: Worlds,
+        problems: Sequence[Problem],
+        tester: TabularAgent,
+        train: Callable[[], None],
+    ) -> None:
+        self._worlds, self._other, self._tester, self._train = worlds, other, tester, train
+        self._problems = {problem.task_id: problem for problem in problems}
+        self._cells = {
+            name: {test: cell for cell, test in enumerate(pools.tests)}
+            for name, pools in other.items()
+        }
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation."""
+        shown = []
+        for seen in observations:
+            name = seen["task_id"]
+            number = self._worlds[name].programs.index(seen["code"])
+            code = self._other[name].programs[number]
+            shown.append(observe(self._problems[name], code=code, turn=1))
+        answers = []
+        for seen, answer in zip(shown, self._tester.act(shown), strict=True):
+            name = seen["task_id"]
+            cells = [self._cells[name][test] for test in answer.split(TEST_SEPARATOR)]
+            answers.append(_suite(self._worlds[name], cells))
+        return answers
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Learn in the other world; what was earned in this one says nothing."""
+        self._train()
+        return {}

@@ -1,0 +1,136 @@
+"""`codea1 bench diagnose`: what a learned adversary is good for, one question at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from codea1_env.baselines.diagnose.experiments import (
+    Experiment,
+    expectations,
+    find_experiments,
+    with_rows,
+)
+from codea1_env.baselines.diagnose.running import RowRun, check, run_all
+from codea1_env.baselines.diagnose.scores import section
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.parsing import parse
+from codea1_env.cli.tables import print_markdown
+
+_QUICK_SEEDS = 2
+
+
+@dataclass(frozen=True)
+class DiagnoseCommand:
+    """Ask what an adversary is good for, in generated worlds whose faults are known exactly.
+
+    Each experiment turns one knob, and shows every row beside a control that could refute it. Writes results.jsonl, to
+    which every run is added when it ends, and DIAGNOSE.md. Exit code 1 if a run failed.
+    """
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """Experiments; all if none is named."""
+    rows: tuple[str, ...] = ()
+    """More rows for each experiment: algorithms (ppo, "ppo(entropy=0.02)", FILE.py:CLASS), rewards, or rows of other
+    experiments."""
+    seeds: int | None = None
+    """Runs of each row in each setting; None for 5, or 2 with --quick."""
+    first_seed: int = 0
+    """The first seed. What is tuned should be tuned on seeds from 1000 on."""
+    quick: bool = False
+    """Three settings of each experiment, and two seeds."""
+    processes: int = len(os.sched_getaffinity(0))
+    """Worlds at the same time. Has no influence on the results."""
+    output_dir: Path | None = None
+    """Results folder; None for a new one in runs/, named after the time. Runs that it has are not made again."""
+    json: bool = False
+    """Print the runs to stdout as one JSON object; all else goes to stderr."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """RowRun `codea1 bench diagnose`; returns the exit code."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
+    command = parse(DiagnoseCommand, arguments, name="bench diagnose")
+    seeds = command.seeds or (_QUICK_SEEDS if command.quick else 5)
+    if seeds < 1 or command.processes < 1 or command.first_seed < 0:
+        raise InputError("expect --seeds and --processes of at least 1, and no negative seed")
+    with user_input():  # a wrong name should not cost a run
+        experiments = [with_rows(each, command.rows) for each in find_experiments(command.names)]
+        check(experiments, command.quick)
+    folder = command.output_dir or Path("runs") / time.strftime("diagnose-%Y%m%d-%H%M%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    console = Console(stderr=command.json)
+    shown = _Shown(console, experiments, range(command.first_seed, command.first_seed + seeds))
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with library_errors():
+            runs = run_all(
+                experiments,
+                shown.seeds,
+                folder,
+                quick=command.quick,
+                processes=command.processes,
+                tell=shown.tell,
+            )
+    except KeyboardInterrupt:
+        console.print(f"To go on, say the same with --output-dir {folder}", highlight=False)
+        return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    expected = expectations()
+    lines = ["# What a learned adversary is good for", ""]
+    for each in experiments:
+        lines += section(each, runs, expected.get(each.name))
+    text = "\n".join(lines)
+    (folder / "DIAGNOSE.md").write_text(text, encoding="utf-8")
+    if command.json:
+        print(json.dumps({"output_dir": str(folder), "runs": [vars(each) for each in runs]}))
+    else:
+        print_markdown(text, console)
+    console.print(f"Results folder: {folder}", highlight=False, soft_wrap=True)
+    return 1 if any(each.error for each in runs) else 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+class _Shown:
+    """Shows a row of a setting as soon as all its seeds are known, and how long the rest takes."""
+
+    def __init__(
+        self, console: Console, experiments: Sequence[Experiment], seeds: Sequence[int]
+    ) -> None:
+        self.seeds = seeds
+        self._console = console
+        self._measures = {each.name: each.measure for each in experiments}
+        self._runs: dict[tuple[str, str, str], list[RowRun]] = {}
+
+    def tell(self, run: RowRun, left: int, seconds: float) -> None:
+        """Take note of a run."""
+        runs = self._runs.setdefault((run.experiment, run.setting, run.row), [])
+        runs.append(run)
+        if run.error:
+            self._print(f"{run.experiment} {run.setting} {run.row}, seed {run.seed}: {run.error}")
+        if len(runs) < len(self.seeds):
+            return
+        measure = self._measures[run.experiment]
+        values = [v for each in runs if (v := each.measures.get(measure)) is not None]
+        mean = f"{sum(values) / len(values):.3f}" if values else "failed"
+        rest = f"{left} runs left, about {seconds / 60:.1f} min" if left else "the last run"
+        self._print(f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {rest}")
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)

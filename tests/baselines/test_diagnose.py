@@ -1,0 +1,260 @@
+"""Diagnostics: runs in worlds of cells are those of the real game, rows and controls do what they say, and folders go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from codea1_env.agents import GRPO, Pool, TabularAgent
+from codea1_env.baselines.diagnose.experiments import (
+    EXPERIMENTS,
+    ROWS,
+    DiagnoseError,
+    expectations,
+    find_experiments,
+    row_changes,
+    with_rows,
+)
+from codea1_env.baselines.diagnose.playing import PlayConfig, play
+from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
+from codea1_env.baselines.diagnose.running import RowRun, WorldJob, done_runs, run_job, wanted
+from codea1_env.baselines.diagnose.scores import score_rows, section
+from codea1_env.baselines.diagnose.testers import (
+    FixedCells,
+    GoldenCells,
+    OracleTester,
+    RandomTester,
+)
+from codea1_env.cli.app import run as main
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
+from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.rewards import RewardConfig
+from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.spaces import observe
+
+WORLD = CellsConfig(C=16, faults=Fraction(1, 8), families=3, problems=2, valid=Fraction(3, 4))
+SMALL = PlayConfig(world=WORLD, steps=3, num_generations=4, num_suites=2)
+
+
+@pytest.mark.parametrize("oracle", ["reference", "coder"])
+def test_what_is_remembered_is_what_the_sandbox_says(sandbox, oracle):
+    """Verdicts, rewards and book, step by step, are those of the referee that asks the sandbox each time."""
+    problems = cells(WORLD)
+    pools = [pools_of(problem) for problem in problems]
+    config = RefereeConfig(RewardConfig(num_tests=2))
+    told = []
+    for kind in (Referee, RememberingReferee):
+        rng = np.random.default_rng
+        coder = TabularAgent([Pool(p, q.programs) for p, q in zip(problems, pools, strict=True)], GRPO(), rng(0))  # fmt: skip
+        tester = TabularAgent([Pool(p, q.tests) for p, q in zip(problems, pools, strict=True)], GRPO(16.0), rng(1), 2)  # fmt: skip
+        referee, book, found = kind(sandbox, config), MistakeBook(), []
+        for _ in range(6):
+            played = rollout(problems, coder, tester, referee, book, RolloutConfig(4, 2, oracle=oracle))  # fmt: skip
+            coder.learn(played.coder_experience())
+            tester.learn(played.tester_experience())
+            found.append([(e.verdict.code_reward, e.test_rewards, e.verdict.history_passed) for e in played.episodes])  # fmt: skip
+        told.append((found, book.state_dict(), coder.policy.state_dict()))
+    assert told[0] == told[1]
+    assert any(passed for step in told[0][0] for _, _, passed in step), "tests were replayed"
+
+
+def test_what_is_in_no_pool_is_asked_of_the_sandbox(sandbox):
+    problem = cells(WORLD)[0]
+    referee = RememberingReferee(sandbox)
+
+    class Says(FixedCells):
+        def __init__(self, text):
+            self._text = text
+
+        def act(self, observations):
+            return [self._text] * len(observations)
+
+    for code, test, broke in (
+        ("def f(x): return 99", pools_of(problem).tests[3], True),
+        (problem.reference, "assert f(2 + 1) == 99", False),
+    ):
+        played = rollout([problem], Says(code), Says(test), referee, MistakeBook(), RolloutConfig(1, 1))  # fmt: skip
+        assert bool(played.episodes[0].verdict.failed) is broke
+
+
+@pytest.mark.parametrize("row", sorted(set(ROWS) - {"golden-tests", "golden-fresh"}))
+def test_every_row_can_be_played_and_repeated(row, sandbox):
+    changes = dict(row_changes(row))
+    config = dataclasses.replace(SMALL, **changes, wrong=0.2)
+    first, second = play(config, sandbox), play(config, sandbox)
+    assert first == second
+    assert 0 <= first["solved"] <= first["correctness"] <= 1
+
+
+def test_suites_larger_than_the_pool(sandbox):
+    with pytest.raises(ValueError, match="suites of at most the 16 tests of a pool, actually: 17"):
+        play(dataclasses.replace(SMALL, num_tests=17), sandbox)
+
+
+def shown(world=WORLD, program=1):
+    problem = cells(world)[0]
+    pools = pools_of(problem)
+    return pools, observe(problem, code=pools.programs[program], turn=1)
+
+
+def test_scripted_testers_are_what_they_are_called():
+    pools, seen = shown()
+    worlds, rng = {seen["task_id"]: pools}, np.random.default_rng(0)
+    fault = {pools.tests[cell] for cell in pools.faults[1]}
+    suites = [set(each.split("\n\n")) for each in RandomTester(worlds, 2, 4, rng).act([seen] * 4)]
+    assert len(set().union(*suites)) == 8, "random tests against one program are all different"
+    for suite in OracleTester(worlds, 2, rng).act([seen] * 8):
+        assert fault & set(suite.split("\n\n"))
+    fixed = FixedCells(worlds, 2, rng)
+    assert len(set(fixed.act([seen] * 5))) == 1
+    hidden = {pools.tests[cell] for cell in pools.families[2]}
+    golden, fresh = (GoldenCells(worlds, 1, rng, fresh=fresh) for fresh in (False, True))
+    assert not any(hidden & set(suite.split("\n\n")) for suite in golden.act([seen] * 20))
+    assert any(hidden & set(suite.split("\n\n")) for suite in fresh.act([seen] * 20))
+
+
+@pytest.mark.parametrize("kind", ["independent", "pair", "program"])
+def test_noise_has_its_rate_and_its_kind(kind, sandbox):
+    world = CellsConfig(C=64, faults=Fraction(1, 2), families=20, disjoint=False, problems=1)
+    problem = cells(world)[0]
+    pools = pools_of(problem)
+    noisy = RememberingReferee(sandbox, noise=Noise(kind, false_pass=0.3, false_fail=0.2))
+
+    class Plays(FixedCells):
+        def __init__(self, texts):
+            self._texts = texts
+
+        def act(self, observations):
+            return [self._texts[i % len(self._texts)] for i in range(len(observations))]
+
+    verdicts = []
+    for _ in range(2):
+        every = Plays(["\n\n".join(pools.tests[i : i + 32]) for i in (0, 32)])
+        played = rollout([problem], Plays(pools.programs), every, noisy, MistakeBook(), RolloutConfig(21, 2))  # fmt: skip
+        verdicts.append([[t.broke for s in e.verdict.suites for t in s.tests] for e in played.episodes])  # fmt: skip
+    truth = np.array([[cell in faults for cell in range(64)] for faults in pools.faults])
+    first, second = map(np.array, verdicts)
+    assert (first == second).all() == (kind != "independent")
+    wrong = first != truth
+    assert wrong[truth].mean() == pytest.approx(0.3, abs=0.05 if kind != "program" else 0.25)
+    assert wrong[~truth].mean() == pytest.approx(0.2, abs=0.05 if kind != "program" else 0.25)
+    if kind == "program":  # all failures of a program are called passes, or none
+        assert all(len(set(row[t])) <= 1 for row, t in zip(wrong, truth, strict=True))
+
+
+def test_experiments_and_expectations_belong_together():
+    expected = expectations()
+    assert set(expected) == set(EXPERIMENTS)
+    for name, each in EXPERIMENTS.items():
+        assert len(expected[name].signs) == len(each.settings)
+        assert each.control in each.rows
+        assert set(each.quick) <= set(each.settings)
+        for setting in each.settings:
+            for row in each.rows:
+                assert each.config(setting, row, 3).world.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("find", "message"),
+    [
+        (lambda: find_experiments(["rare-fault"]), "no experiment 'rare-fault'. Did you mean rare-faults"),
+        (lambda: row_changes("blackbox"), "no row 'blackbox'. Did you mean black-box"),
+        (lambda: row_changes("ppo(entrpy=1)"), "Did you mean entropy"),
+        (lambda: row_changes("gspo"), "algorithm for tabular players"),
+        (lambda: row_changes("nowhere.py:Mine"), "there is no such file"),
+        (lambda: row_changes("codea1_env.agents:TabularAgent"), "Expect an algorithm, actually a player"),
+    ],
+)  # fmt: skip
+def test_names_that_there_are_not(find, message):
+    with pytest.raises(DiagnoseError) as caught:
+        find()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_algorithms_and_rewards_are_rows(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "class Own:\n    def __init__(self, learning_rate): pass\n    def update(self, policy, samples): return {}\n"
+    )
+    own = f"{tmp_path}/own.py:Own"
+    experiment = with_rows(EXPERIMENTS["cycling"], ["ppo", "mutation-score", own])
+    configs = [experiment.config("2", row, 0) for row in ("ppo", "mutation-score", own)]
+    assert [each.algorithm for each in configs] == ["ppo", "grpo", own]
+    assert configs[1].rewards == "mutation-score"
+
+
+def run_of(row, setting, seed, value, error=""):
+    return RowRun("cycling", setting, row, seed, 0, 1.0, {"solved/area": value}, error)
+
+
+def test_scores_by_hand():
+    experiment = dataclasses.replace(EXPERIMENTS["cycling"], rows=("code-a1", "iid-tests"))
+    runs = [
+        run_of("code-a1", "0", 0, 0.5), run_of("code-a1", "0", 1, 0.7),
+        run_of("iid-tests", "0", 0, 0.4), run_of("iid-tests", "0", 1, 0.4),
+        run_of("code-a1", "2", 0, 0.9), run_of("code-a1", "2", 1, 0.9),
+        run_of("iid-tests", "2", 0, 0.5), run_of("iid-tests", "2", 1, 0.5),
+    ]  # fmt: skip
+    row, control = score_rows(experiment, runs)
+    assert row.means == pytest.approx({"0": 0.6, "2": 0.9})
+    assert row.differences["0"].value == pytest.approx(0.2)
+    assert row.score == pytest.approx((0.25 + 0.35) / 2)
+    assert control.differences == {}
+    text = "\n".join(section(experiment, runs, expectations()["cycling"]))
+    assert "| iid-tests | 0.400 | 0.500 | control |" in text
+    assert "2: expected +, came +" in text
+
+
+def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "class Own:\n    learning_rate = 1.0\n    def update(self, policy, samples): raise ZeroDivisionError('oh')\n"
+    )
+    experiment = dataclasses.replace(
+        with_rows(EXPERIMENTS["cycling"], [f"{tmp_path}/own.py:Own"]),
+        base={**EXPERIMENTS["cycling"].base, "steps": 2, "world.problems": 1},
+    )
+    rows = ("code-a1", "iid-tests", f"{tmp_path}/own.py:Own")
+    runs = [run for seed in (0, 1) for run in run_job(WorldJob(experiment, "2", seed, rows))]
+    assert [bool(run.error) for run in runs] == [False, False, True] * 2
+    assert "oh" in runs[2].error
+    text = "\n".join(section(dataclasses.replace(experiment, rows=rows), runs, None))
+    assert "| failed |" in text
+    assert "failed at 2, seed 0" in text
+
+
+@pytest.mark.slow
+def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["bench", "diagnose", "cycling", "--quick", "--seeds", "2", "--output-dir", "out"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "the last run" in out
+    experiment = EXPERIMENTS["cycling"]
+    keys = wanted([experiment], range(2), quick=True)
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    assert len(lines) == len(keys) == 30
+    (tmp_path / "out" / "results.jsonl").write_text("\n".join(lines[:27]) + '\n{"experiment": "cyc')
+    assert main([*arguments, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    before = {tuple(RowRun(**json.loads(line)).key): json.loads(line)["measures"] for line in lines}
+    assert {tuple(RowRun(**each).key): each["measures"] for each in runs} == before
+    assert set(done_runs(tmp_path / "out")) == set(keys)
+
+
+def test_bad_input_is_one_line_before_anything_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments, message in (
+        (["rare-fault"], "Did you mean rare-faults"),
+        (["cycling", "--rows", "ppp"], "no row 'ppp'. Did you mean ppo"),
+        (["cycling", "--seeds", "-1"], "--seeds"),
+    ):
+        assert main(["bench", "diagnose", *arguments]) == 2
+        err = capsys.readouterr().err
+        assert message in err
+        assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists()

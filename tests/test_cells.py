@@ -1,0 +1,88 @@
+"""The world of cells: what is said of its programs and tests is what the sandbox finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codea1_env.agents import GRPO, TabularAgent, pool_of_programs
+from codea1_env.agents import pool_of_tests as make_pool_of_tests
+from codea1_env.evaluation import hold_out
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
+from codea1_env.problems import ProblemsError, load_problems
+from codea1_env.referee import Referee, Round
+from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.sandbox import Outcome
+
+WORLD = "cells:C=32,faults=1/8,families=4,problems=2,valid=3/4,seed=5"
+
+
+@pytest.mark.parametrize("world", [WORLD, f"{WORLD},disjoint=0", f"{WORLD},holes=3,right=0"])
+def test_every_verdict_of_the_referee_is_what_the_pools_say(world, sandbox):
+    for problem in load_problems(world):
+        pools = pools_of(problem)
+        tests = [[test] for test in pools.tests]
+        verdicts = Referee(sandbox).judge([Round(problem, each, tests) for each in pools.programs])
+        for verdict, faults in zip(verdicts, pools.faults, strict=True):
+            found = [suite.tests[0] for suite in verdict.suites]
+            assert {i for i, test in enumerate(found) if test.outcome is not Outcome.PASS} == faults
+            assert tuple(test.status == "kept" for test in found) == pools.valid
+
+
+def test_fault_sets():
+    pools = pools_of(load_problems(WORLD)[1])
+    assert [len(faults) for faults in pools.faults] == [0, 4, 4, 4, 4]
+    assert len(frozenset().union(*pools.families)) == 16
+    assert sum(pools.valid) == 24
+    assert pools.correctness == (1.0, 0.875, 0.875, 0.875, 0.875)
+    holes = pools_of(load_problems(f"{WORLD},holes=2,right=0")[0])
+    assert [len(faults) for faults in holes.faults] == [8, 8, 8, 8]
+    assert holes.faults[3] == holes.families[3] | holes.families[0]
+    assert len(set(holes.programs)) == 4
+
+
+def test_a_world_follows_from_its_name():
+    assert load_problems(WORLD) == load_problems(WORLD) == cells(CellsConfig.read(WORLD[6:]))
+    assert pools_of(load_problems(WORLD)[0]) == pools_of(load_problems(WORLD)[0])
+    assert load_problems(WORLD) != load_problems(WORLD.replace("seed=5", "seed=6"))
+    assert len(load_problems("cells")) == 8
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("C=1", "C from 2 to 4096, actually: 1"),
+        ("fault=1/8", "the name 'fault'. Did you mean faults"),
+        ("zzz=1", "Known: C, faults, families"),
+        ("C=many", "C to be a number such as 8 or 1/64, actually: 'many'"),
+        ("C=3/2", "C to be a number"),
+        ("faults=1/0", "faults to be a number"),
+        ("families=0", "families from 1 to 1024, actually: 0. Without a fault set all programs are right"),
+        ("families=1,right=0", "a pool of at least 2 programs, actually 1"),
+        ("faults=1/2,families=3", "3 disjoint fault sets of 128 cells to fit into C=256"),
+        ("holes=9", "holes from 1 to 8"),
+    ],
+)  # fmt: skip
+def test_worlds_that_cannot_be(said, message):
+    with pytest.raises(ProblemsError) as caught:
+        load_problems(f"cells:{said}")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_seeing_tester_learns_the_hole_of_each_program_in_the_real_game(sandbox):
+    problem = load_problems("cells:C=8,faults=1/8,families=4,right=0,problems=1")[0]
+    split = hold_out([problem], sandbox)[0]
+    rng = np.random.default_rng
+    coder = TabularAgent([pool_of_programs(split)], GRPO(1e-9), rng(0))
+    pool = make_pool_of_tests(split, sandbox)
+    tester = TabularAgent([pool], GRPO(8.0), rng(1), draws=1)
+    referee, book = Referee(sandbox), MistakeBook()
+    for _ in range(60):
+        played = rollout([problem], coder, tester, referee, book, RolloutConfig(4, 4, use_book=False))  # fmt: skip
+        tester.learn(played.tester_experience("all"))
+    pools = pools_of(problem)
+    for program, faults in zip(pools.programs, pools.faults, strict=True):
+        chances = tester.policy.probabilities(tester.policy.table(problem.task_id, program))
+        assert chances[sorted(faults)].sum() > 0.8
