@@ -1,10 +1,10 @@
 """PPO by hand, in torch, on one side of the game: a tester learns which tests break which programs.
 
 The environment is an ordinary `gymnasium` vector environment: vectors in, numbers out. The coder inside it draws
-programs from a pool: a right one, and wrong ones with one fault each. A tester that sees the program can do better
-than the best fixed suite; `--blind` hides the program from the network, as the control.
+programs from a pool: a right one, and wrong ones, each wrong on another few inputs. No suite breaks all of them, so the
+best tester is one that sees the program; `--blind` hides it from the network, as the control.
 
-    python examples/ppo_one_side.py            # about a minute on two cores
+    python examples/ppo_one_side.py            # less than a minute on two cores
     python examples/ppo_one_side.py --blind
 """
 
@@ -18,13 +18,13 @@ from torch import nn
 from torch.distributions import Categorical
 
 from codea1_env import RefereeConfig, RewardConfig, Sandbox
-from codea1_env.agents import GRPO, TabularAgent, pool_of_programs, pool_of_tests
-from codea1_env.evaluation import hold_out
+from codea1_env.agents import GRPO, Pool, TabularAgent
 from codea1_env.integrations.one_side import OneSideVectorEnv
 from codea1_env.integrations.pools import PoolVectorEnv, PoolView
+from codea1_env.problem_sets.cells import pools_of
 from codea1_env.problems import load_problems
 
-GAMES, UPDATES, TESTS = 64, 60, 2
+GAMES, UPDATES, TESTS = 64, 150, 1
 CLIP, ENTROPY, LEARNING_RATE, EPOCHS = 0.2, 0.01, 0.003, 4
 
 
@@ -44,14 +44,15 @@ class Policy(nn.Module):  # type: ignore[misc]  # torch is not read by mypy here
 
 def make_env(sandbox: Sandbox, seed: int) -> PoolVectorEnv:
     """Games of a tester against a coder that draws from its pool."""
-    splits = hold_out(load_problems("starter", "train")[:8], sandbox, seed)
-    programs = [pool_of_programs(split) for split in splits]
-    tests = [pool_of_tests(split, sandbox, size=32, seed=seed) for split in splits]
+    problems = load_problems("cells:C=32,faults=1/16,families=8,problems=2")
+    pools = [pools_of(problem) for problem in problems]
+    programs = [Pool(problem, each.programs) for problem, each in zip(problems, pools, strict=True)]
+    tests = [Pool(problem, each.tests) for problem, each in zip(problems, pools, strict=True)]
     games = OneSideVectorEnv(
         GAMES,
         "tester",
         TabularAgent(programs, GRPO(), np.random.default_rng(seed)),
-        problems=[split.problem for split in splits],
+        problems=problems,
         referee=RefereeConfig(RewardConfig(num_tests=TESTS)),
         sandbox=sandbox,
     )
@@ -100,14 +101,16 @@ def main() -> None:
         policy = Policy(env.view.size, choices)
         optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
         seen, _ = env.reset(seed=asked.seed)
+        recent: list[float] = []
         for number in range(asked.updates):
             vectors = torch.from_numpy(seen) * shown
             with torch.no_grad():
                 actions = policy(vectors)[0].expand((GAMES, TESTS)).sample()
             seen, rewards, _, _, _ = env.step(actions.numpy())
             update(policy, optimizer, vectors, actions, torch.from_numpy(rewards).float())
-            if number % 10 == 9 or number == asked.updates - 1:
-                print(f"update {number + 1:3}: mean reward of the tester {rewards.mean():.3f}")
+            recent = [*recent[-9:], float(rewards.mean())]
+            if number % 25 == 24:
+                print(f"update {number + 1:3}: mean reward of the tester {np.mean(recent):.3f}")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,9 @@ def last_row(name: str, folder: Path, sandbox: Sandbox) -> dict[str, Any]:
         ("frozen-coder", {"tester"}, True),
         ("no-book", {"coder", "tester"}, False),
         ("black-box", {"coder", "tester"}, True),
+        ("past-opponents", {"tester"}, True),  # in this step the coder is of the past, by its seed
+        ("repair", {"coder", "tester"}, True),
+        ("sketch", {"coder", "tester"}, True),
     ],
 )
 def test_baseline_trains_whom_it_says(

@@ -75,6 +75,18 @@ BASELINES: Mapping[str, Baseline] = {
     "no-book": Baseline(
         "Nothing is replayed: what the Mistake Book is worth.", {"use_book": False}
     ),
+    "past-opponents": Baseline(
+        "In half of the steps one side is an earlier version of itself: what a mixture of opponents is worth.",
+        {"opponents": "past", "past_steps": 1},
+    ),
+    "repair": Baseline(
+        "The coder sees what broke its program and answers again: what a repair round is worth.",
+        {"max_rounds": 2},
+    ),
+    "sketch": Baseline(
+        "0.6 for what runs and 0.4 for the contest, and a book that is drawn from by quality.",
+        {"rewards": "execution-first", "book_replay": "quality"},
+    ),
     "drop-wrong-oracle": Baseline(
         "A test that predicts a wrong value does not attack: what correcting such tests is worth.",
         {"wrong_oracle": "drop"},

@@ -22,7 +22,7 @@ from codea1_env.baselines.diagnose.experiments import (
     find_experiments,
     with_rows,
 )
-from codea1_env.baselines.diagnose.running import Run, check, run_all
+from codea1_env.baselines.diagnose.running import RowRun, check, run_all
 from codea1_env.baselines.diagnose.scores import section
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse
@@ -59,7 +59,7 @@ class DiagnoseCommand:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run `codea1 bench diagnose`; returns the exit code."""
+    """RowRun `codea1 bench diagnose`; returns the exit code."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
     command = parse(DiagnoseCommand, arguments, name="bench diagnose")
@@ -116,9 +116,9 @@ class _Shown:
         self.seeds = seeds
         self._console = console
         self._measures = {each.name: each.measure for each in experiments}
-        self._runs: dict[tuple[str, str, str], list[Run]] = {}
+        self._runs: dict[tuple[str, str, str], list[RowRun]] = {}
 
-    def tell(self, run: Run, left: int, seconds: float) -> None:
+    def tell(self, run: RowRun, left: int, seconds: float) -> None:
         """Take note of a run."""
         runs = self._runs.setdefault((run.experiment, run.setting, run.row), [])
         runs.append(run)

@@ -17,7 +17,7 @@ from .outcomes import too_long
 from .planner import NotHereError, Planner, TextPlan, ValuePlan, evaluate
 from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult, cause_of
 from .test_modules import ModuleJob, has_pytest, judge_text, room_for_a_test
-from .workers import Run
+from .workers import TaskRunner
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
 _REMEMBERED = 4096
@@ -27,7 +27,9 @@ _TOO_COSTLY = TestResult(
 )
 
 
-def judge(run: Run, planner: Planner, job: Job, kind: WorkerKind, limits: Limits) -> JobResult:
+def judge(
+    run: TaskRunner, planner: Planner, job: Job, kind: WorkerKind, limits: Limits
+) -> JobResult:
     """Judge the tests of a job.
 
     Args:
@@ -77,7 +79,7 @@ def _only(plan: ValuePlan, entry_point: str) -> bool:
 
 
 def _answers(
-    run: Run, job: Job, kind: WorkerKind, plans: Sequence[ValuePlan], limits: Limits
+    run: TaskRunner, job: Job, kind: WorkerKind, plans: Sequence[ValuePlan], limits: Limits
 ) -> Answers:
     """Make all calls of all plans."""
     names = tuple(name for plan in plans for name in plan.names)
@@ -103,7 +105,7 @@ def _verdicts(job: Job, valued: dict[int, ValuePlan], answers: Answers) -> dict[
 
 
 def _judge_texts(
-    run: Run,
+    run: TaskRunner,
     job: Job,
     kind: WorkerKind,
     texts: dict[int, TextPlan],
@@ -129,7 +131,7 @@ def _judge_texts(
 
 
 def _run_text(
-    run: Run, job: Job, kind: WorkerKind, index: int, limits: Limits, *, by_pytest: bool
+    run: TaskRunner, job: Job, kind: WorkerKind, index: int, limits: Limits, *, by_pytest: bool
 ) -> tuple[TestResult, TestResult]:
     by_pytest = by_pytest and has_pytest()
     together = kind._replace(scratch=True, testing="pytest" if by_pytest else "")
@@ -145,7 +147,7 @@ def _run_text(
 
 
 def _capture(
-    run: Run,
+    run: TaskRunner,
     job: Job,
     kind: WorkerKind,
     indices: Sequence[int],

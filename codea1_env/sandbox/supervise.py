@@ -16,7 +16,7 @@ from .inside.codec import frames
 from .jobs import Limits
 from .outcomes import Stop, cpu_backstop
 from .results import WorkerDiedError
-from .worker import Answer, ChildProcess, Ended, Worker
+from .worker import ChildProcess, Ended, Worker, WorkerAnswer
 
 _READ = 1 << 18
 _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
@@ -260,7 +260,7 @@ class Supervised:
         """Seconds of CPU time from its start to its end."""
         return max(0.0, ended.cpu_time - self._cpu_at_start)
 
-    def dismiss(self) -> Answer:
+    def dismiss(self) -> WorkerAnswer:
         """End a child whose end does not matter; does not wait for it."""
         self.close_pipes()
         if self._process is None:

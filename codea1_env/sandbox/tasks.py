@@ -28,7 +28,7 @@ from .results import (
 )
 from .scripts import run_script
 from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
-from .workers import Attempt, Run
+from .workers import Attempt, TaskRunner
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
@@ -109,7 +109,7 @@ class Tasks:
             raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         kind = self._kind(job.hash_seed, job.code, *job.tests)
 
-        def attempt(run: Run, limits: Limits) -> JobResult:
+        def attempt(run: TaskRunner, limits: Limits) -> JobResult:
             return judge(run, self._planner(), job, kind, limits)
 
         return SandboxTask(
@@ -129,7 +129,7 @@ class Tasks:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
         calls, kind = Calls(name, data, name), self._calling(hash_seed, code)
 
-        def attempt(run: Run, limits: Limits) -> list[CallResult]:
+        def attempt(run: TaskRunner, limits: Limits) -> list[CallResult]:
             answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
             meter = codec.Meter(codec.VALUES)
             return [
@@ -156,7 +156,7 @@ class Tasks:
 
         kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
 
-        def attempt(run: Run, limits: Limits) -> Answers:
+        def attempt(run: TaskRunner, limits: Limits) -> Answers:
             return run(
                 kind, lambda slots: answer_calls(slots, code, asked, limits, until_timeout=True)
             )
@@ -183,7 +183,7 @@ class Tasks:
 
         kind = self._calling(hash_seed, code)
 
-        def attempt(run: Run, limits: Limits) -> JobResult:
+        def attempt(run: TaskRunner, limits: Limits) -> JobResult:
             return run(
                 kind,
                 lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop),
@@ -214,7 +214,7 @@ class Tasks:
 
         kind = self._kind(0, code)._replace(scratch=scratch)
 
-        def attempt(run: Run, limits: Limits) -> ScriptResult:
+        def attempt(run: TaskRunner, limits: Limits) -> ScriptResult:
             if scratch and self._level() != "namespaces":
                 raise LevelUnavailableError(
                     'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
@@ -253,7 +253,7 @@ class Tasks:
         if self._packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
             kind = kind._replace(with_packages=True)
 
-        def attempt(run: Run, limits: Limits) -> TestModuleResult:
+        def attempt(run: TaskRunner, limits: Limits) -> TestModuleResult:
             return run(kind, lambda slots: run_module(slots, job, limits))
 
         given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}

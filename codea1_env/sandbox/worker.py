@@ -103,7 +103,7 @@ class ChildProcess:
 
 
 @dataclass
-class Answer:
+class WorkerAnswer:
     """What a worker will answer to a request; without data until it has been waited for."""
 
     data: bytes = b""
@@ -140,9 +140,9 @@ class Worker:
         self.has_folder = kind.scratch and level == "namespaces"
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
-        self._unanswered: deque[Answer] = deque()
+        self._unanswered: deque[WorkerAnswer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
-        self._last_end: Answer | None = None
+        self._last_end: WorkerAnswer | None = None
         chosen = settings(kind, level, packages)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -187,7 +187,7 @@ class Worker:
         words = self._process.stderr.read() or b""
         return f"status {self._process.returncode}, {words[-1000:].decode(errors='replace')}"
 
-    def _wait(self, answer: Answer) -> None:
+    def _wait(self, answer: WorkerAnswer) -> None:
         """Receive answers, which come in the order of the requests, until this one is there."""
         while not answer.data:
             data, handles = self._receive(64)
@@ -197,7 +197,7 @@ class Worker:
                 first.handle = handles[0]
                 self._unclaimed.add(first.handle)
 
-    def ask(self, request: bytes, descriptors: list[int]) -> Answer:
+    def ask(self, request: bytes, descriptors: list[int]) -> WorkerAnswer:
         """Send a request and do not wait for the answer.
 
         Args:
@@ -212,11 +212,11 @@ class Worker:
             socket.send_fds(self._control, [request], descriptors)
         except OSError as error:
             raise WorkerDiedError(f"a worker does not answer: {error}") from None
-        answer = Answer()
+        answer = WorkerAnswer()
         self._unanswered.append(answer)
         return answer
 
-    def forked(self, answer: Answer) -> ChildProcess:
+    def forked(self, answer: WorkerAnswer) -> ChildProcess:
         """Return the child that was asked for."""
         self._wait(answer)
         self._unclaimed.discard(answer.handle)
@@ -224,7 +224,7 @@ class Worker:
         pid = _outer_pid(answer.handle) if self._own_process_tree else number
         return ChildProcess(number, pid, answer.handle)
 
-    def end(self, process: ChildProcess) -> Answer:
+    def end(self, process: ChildProcess) -> WorkerAnswer:
         """Ask for a child to be killed, if it still runs, and reaped; closes its handle.
 
         Raises:
@@ -239,7 +239,7 @@ class Worker:
         if self._last_end is not None:
             self._wait(self._last_end)
 
-    def ended(self, answer: Answer) -> Ended:
+    def ended(self, answer: WorkerAnswer) -> Ended:
         """How the child that was to be ended had ended."""
         self._wait(answer)
         status, cpu_time, memory = _ENDED.unpack(answer.data)

@@ -61,14 +61,14 @@ class Slots:
         self.worker.close()
 
 
-class Run(Protocol):
+class TaskRunner(Protocol):
     """Has a task done by a worker of some kind, again if the worker dies."""
 
     def __call__(self, kind: WorkerKind, task: Callable[[Slots], T]) -> T:
         """Return what the task returned."""
 
 
-Attempt = Callable[[Run, Limits], R]
+Attempt = Callable[[TaskRunner, Limits], R]
 """Something that is run in the sandbox within limits, and that can be run again. It may call the first several times."""
 
 

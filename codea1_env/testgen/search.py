@@ -45,7 +45,7 @@ _ACCIDENTS = {
 
 
 @dataclass
-class Suite:
+class WrittenSuite:
     """Tests of a function or class."""
 
     target: Target
@@ -80,7 +80,7 @@ def write_suite(
     seed: int = 0,
     timeout: float | None = None,
     ask: Callable[[Sequence[Mutant]], list[Trial]] | None = None,
-) -> Suite:
+) -> WrittenSuite:
     """Search tests for a function or class.
 
     Args:
@@ -246,7 +246,7 @@ class _Search:
         self.kills: dict[str, frozenset[int]] = {}
         self.cut = False
 
-    def run(self) -> Suite:
+    def run(self) -> WrittenSuite:
         for trials in candidates(self.looker, self.inputs):
             self._try(trials)
         for _ in range(_ROUNDS):
@@ -321,8 +321,10 @@ class _Search:
         killed = frozenset[int]().union(*self.kills.values())
         return [number for number in range(len(self.mutants)) if number not in killed]
 
-    def _suite(self) -> Suite:
-        suite = Suite(self.target, mutants=self.mutants, passing=len(self.kills), cut=self.cut)
+    def _suite(self) -> WrittenSuite:
+        suite = WrittenSuite(
+            self.target, mutants=self.mutants, passing=len(self.kills), cut=self.cut
+        )
         suite.endless = self.looker.endless()
         chosen = self._chosen()
         if any("pytest.raises(" not in self._text(name) for name in chosen):

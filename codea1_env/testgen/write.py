@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.testgen.layout import laid_out
-from codea1_env.testgen.search import Suite
+from codea1_env.testgen.search import WrittenSuite
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import modules_of, snake_case
 
@@ -26,7 +26,7 @@ def default_output(folder: Path, target: Target) -> Path:
     return folder / f"test_{'_'.join(map(snake_case, names))}.py"
 
 
-def pytest_file(suite: Suite, output: Path) -> str:
+def pytest_file(suite: WrittenSuite, output: Path) -> str:
     """Return the text of the file, formatted by ruff's settings there, if ruff is installed and has any.
 
     Args:
@@ -85,7 +85,7 @@ def _has_settings(folder: Path) -> bool:
     return project.is_file() and b"[tool.ruff" in project.read_bytes()
 
 
-def _docstring(suite: Suite) -> str:
+def _docstring(suite: WrittenSuite) -> str:
     return (
         f'"""Tests of {suite.target.name}, {WRITTEN}.\n\n'
         "They expect what the program gave when they were written: it still does the same. Whether that is\n"

@@ -38,7 +38,10 @@ def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
     for role in roles_of(config):
         if not config.player(role).freeze:
             groups, size = update_of(config, role, count)
-            learned += groups * size * config.player(role).sampling.max_completion_length
+            longest = config.player(role).sampling.max_completion_length
+            if role == "model":  # it learns from suites, too
+                longest = max(longest, config.tester.sampling.max_completion_length)
+            learned += groups * size * longest
     return written, learned
 
 

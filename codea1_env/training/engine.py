@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,19 +93,41 @@ class LocalEngine:
         """
         models = LanguageModels(config, len(problems))
         models.check_trainers()
-        plan = RunPlan.of_known(config, known, models)
         if not known and config.time_budget is not None:  # else the trainers have checked them
             check_batches(config, len(problems), world_size(), gpu=best_device() != "cpu")
-        if known or not config.has_language_model or config.backend != "transformers":
-            return plan
-        if world_size() > 1:
-            if config.time_budget is not None:
-                raise RunError(
-                    "Expect one process with time_budget, actually: "
-                    f"{world_size()}. Set max_steps instead."
-                )
-            return plan
+        if world_size() > 1 and not known and config.time_budget is not None:
+            raise RunError(
+                f"Expect one process with time_budget, actually: {world_size()}. Set max_steps instead."
+            )
+        open_to_all = known or not config.has_language_model or config.backend != "transformers"
+        if open_to_all or world_size() > 1:
+            return RunPlan.of_known(config, known, models)
         models.find(say=say)  # nothing is measured for a run whose other model cannot be used
+        config = self._computing(config, say)
+        bases: dict[Path, Any] = {}
+        models = LanguageModels(config, len(problems), bases)
+        if config.time_budget is None and best_device() != "cpu":
+            return RunPlan(config, {}, 0.0, models)
+        tell(0.0)
+        budget = config.time_budget
+        speed = time_budget.measure_speed(config, models, problems, tell)
+        if budget is not None:
+            spent = time.perf_counter() - started
+            config = time_budget.within(
+                config, speed, problems, spent, partial(_divides, problems=len(problems))
+            )
+        number = min(len(problems), config.max_problems or len(problems))
+        plan = RunPlan(
+            config,
+            time_budget.phases_of_step(speed, config),
+            time_budget.seconds_of_measurement(speed, config, number),
+            LanguageModels(config, number, bases),
+        )
+        _tell_plan(plan, number, budget, time.perf_counter() - started, say)
+        return plan
+
+    def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
+        """Decide number formats and threads; refuse what does not fit into memory."""
         available = available_memory() + own_memory() if best_device() == "cpu" else None
         try:
             folder = resolve(config.model_of(_role(config)))
@@ -116,44 +139,7 @@ class LocalEngine:
             raise RunError(f"Cannot make the {_role(config)}: {error}") from error
         _check_memory(config, computing.dtype, folder, available)
         say(f"Computing in {computing}.")
-        config = decided_computing(config, computing)
-        bases: dict[Path, Any] = {}
-        models = LanguageModels(config, len(problems), bases)
-        if config.time_budget is None and best_device() != "cpu":
-            return RunPlan(config, {}, 0.0, models)
-
-        def fits(size: TrainConfig) -> bool:
-            try:
-                check_batches(size, len(problems), 1, gpu=best_device() != "cpu")
-            except RunError:
-                return False
-            return True
-
-        tell(0.0)
-        budget = config.time_budget
-        speed = time_budget.measure_speed(config, models, problems, tell)
-        if budget is not None:
-            config = time_budget.within(
-                config, speed, problems, time.perf_counter() - started, fits
-            )
-        number = min(len(problems), config.max_problems or len(problems))
-        plan = RunPlan(
-            config,
-            time_budget.phases_of_step(speed, config),
-            time_budget.seconds_of_measurement(speed, config, number),
-            LanguageModels(config, number, bases),
-        )
-        say(
-            f"{config.max_steps} steps of {config.problems_per_step} of {number} problems, answers of at most "
-            f"{config.coder.sampling.max_completion_length} tokens: about {plan.seconds / 60:.0f} minutes."
-        )
-        total = time.perf_counter() - started + plan.seconds
-        if budget is not None and total > 60 * budget:
-            say(
-                f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
-                "learned: this machine is slow, or busy with something else."
-            )
-        return plan
+        return decided_computing(config, computing)
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make the sandbox in which programs run."""
@@ -162,6 +148,30 @@ class LocalEngine:
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
         """Make the referee."""
         return nullcontext(Referee(sandbox, rules))
+
+
+def _divides(config: TrainConfig, problems: int) -> bool:
+    """Whether the trainers can divide the answers of a step."""
+    try:
+        check_batches(config, problems, 1, gpu=best_device() != "cpu")
+    except RunError:
+        return False
+    return True
+
+
+def _tell_plan(
+    plan: RunPlan, problems: int, budget: float | None, spent: float, say: Callable[[str], None]
+) -> None:
+    config = plan.config
+    say(
+        f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "
+        f"{config.coder.sampling.max_completion_length} tokens: about {plan.seconds / 60:.0f} minutes."
+    )
+    if budget is not None and spent + plan.seconds > 60 * budget:
+        say(
+            f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
+            "learned: this machine is slow, or busy with something else."
+        )
 
 
 def _role(config: TrainConfig) -> str:

@@ -21,7 +21,7 @@ from codea1_env.baselines.diagnose.experiments import (
 )
 from codea1_env.baselines.diagnose.playing import PlayConfig, play
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
-from codea1_env.baselines.diagnose.running import Job, Run, done_runs, run_job, wanted
+from codea1_env.baselines.diagnose.running import RowRun, WorldJob, done_runs, run_job, wanted
 from codea1_env.baselines.diagnose.scores import score_rows, section
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
@@ -189,7 +189,7 @@ def test_algorithms_and_rewards_are_rows(tmp_path):
 
 
 def run_of(row, setting, seed, value, error=""):
-    return Run("cycling", setting, row, seed, 0, 1.0, {"solved/area": value}, error)
+    return RowRun("cycling", setting, row, seed, 0, 1.0, {"solved/area": value}, error)
 
 
 def test_scores_by_hand():
@@ -219,7 +219,7 @@ def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
         base={**EXPERIMENTS["cycling"].base, "steps": 2, "world.problems": 1},
     )
     rows = ("code-a1", "iid-tests", f"{tmp_path}/own.py:Own")
-    runs = [run for seed in (0, 1) for run in run_job(Job(experiment, "2", seed, rows))]
+    runs = [run for seed in (0, 1) for run in run_job(WorldJob(experiment, "2", seed, rows))]
     assert [bool(run.error) for run in runs] == [False, False, True] * 2
     assert "oh" in runs[2].error
     text = "\n".join(section(dataclasses.replace(experiment, rows=rows), runs, None))
@@ -241,8 +241,8 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     (tmp_path / "out" / "results.jsonl").write_text("\n".join(lines[:27]) + '\n{"experiment": "cyc')
     assert main([*arguments, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
-    before = {tuple(Run(**json.loads(line)).key): json.loads(line)["measures"] for line in lines}
-    assert {tuple(Run(**each).key): each["measures"] for each in runs} == before
+    before = {tuple(RowRun(**json.loads(line)).key): json.loads(line)["measures"] for line in lines}
+    assert {tuple(RowRun(**each).key): each["measures"] for each in runs} == before
     assert set(done_runs(tmp_path / "out")) == set(keys)
 
 

@@ -25,7 +25,7 @@ RESULTS = "results.jsonl"
 
 
 @dataclass(frozen=True)
-class Job:
+class WorldJob:
     """All rows of one world."""
 
     experiment: Experiment
@@ -36,7 +36,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Run:
+class RowRun:
     """What came of a run: a line of results.jsonl."""
 
     experiment: str
@@ -73,9 +73,9 @@ def wanted(
     ]
 
 
-def done_runs(folder: Path) -> dict[tuple[str, str, str, int, int], Run]:
+def done_runs(folder: Path) -> dict[tuple[str, str, str, int, int], RowRun]:
     """Return the runs of a results folder that did not fail, by their keys."""
-    found = (Run(**row) for row in read_rows(folder / RESULTS))
+    found = (RowRun(**row) for row in read_rows(folder / RESULTS))
     return {run.key: run for run in found if not run.error}
 
 
@@ -86,8 +86,8 @@ def run_all(
     *,
     quick: bool,
     processes: int,
-    tell: Callable[[Run, int, float], None],
-) -> list[Run]:
+    tell: Callable[[RowRun, int, float], None],
+) -> list[RowRun]:
     """Make all runs that a folder does not have.
 
     Args:
@@ -144,23 +144,23 @@ def _end_with_parent(parent: int) -> None:
 def _jobs(
     experiments: Sequence[Experiment],
     keys: Sequence[tuple[str, str, str, int, int]],
-    known: Mapping[tuple[str, str, str, int, int], Run],
-) -> Iterator[Job]:
+    known: Mapping[tuple[str, str, str, int, int], RowRun],
+) -> Iterator[WorldJob]:
     by_name = {each.name: each for each in experiments}
     rows: dict[tuple[str, str, int], list[str]] = {}
     for key in keys:
         if key not in known:
             rows.setdefault((key[0], key[1], key[3]), []).append(key[2])
     for (name, setting, seed), missing in rows.items():
-        yield Job(by_name[name], setting, seed, tuple(missing))
+        yield WorldJob(by_name[name], setting, seed, tuple(missing))
 
 
-def _append(folder: Path, run: Run) -> None:
+def _append(folder: Path, run: RowRun) -> None:
     with (folder / RESULTS).open("a", encoding="utf-8") as file:
         file.write(json.dumps(dataclasses.asdict(run)) + "\n")
 
 
-def run_job(job: Job) -> list[Run]:
+def run_job(job: WorldJob) -> list[RowRun]:
     """Play all rows of a world; one that raises is a failed run, and the others go on."""
     found = []
     with Sandbox(workers=1) as sandbox:
@@ -177,7 +177,7 @@ def run_job(job: Job) -> list[Run]:
                 error = " ".join(f"{type(raised).__name__}: {raised}".split())
             seconds = time.perf_counter() - started
             name = (job.experiment.name, job.setting, row, job.seed, checksum(config))
-            found.append(Run(*name, seconds, measures, error))
+            found.append(RowRun(*name, seconds, measures, error))
     return found
 
 

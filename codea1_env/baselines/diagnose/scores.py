@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
-from codea1_env.baselines.diagnose.running import Run
+from codea1_env.baselines.diagnose.running import RowRun
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 _BESIDE = ("exploitability", "exploitability/average", "cyclic_share")
@@ -34,7 +34,7 @@ class RowScore:
         return None if self.area is None else min(1.0, max(0.0, self.area.value))
 
 
-def score_rows(experiment: Experiment, runs: Sequence[Run]) -> list[RowScore]:
+def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]:
     """Score all rows of an experiment.
 
     Args:
@@ -80,7 +80,7 @@ def score_rows(experiment: Experiment, runs: Sequence[Run]) -> list[RowScore]:
 
 
 def section(
-    experiment: Experiment, runs: Sequence[Run], expectation: Expectation | None
+    experiment: Experiment, runs: Sequence[RowRun], expectation: Expectation | None
 ) -> list[str]:
     """Return the lines of an experiment in DIAGNOSE.md: the question, what was expected, what came, what would refute it."""
     scores = score_rows(experiment, runs)
@@ -124,7 +124,7 @@ def _said(experiment: Experiment, first: RowScore, expectation: Expectation | No
     ]
 
 
-def _games(experiment: Experiment, runs: Sequence[Run]) -> list[str]:
+def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
     """Return the exact figures of the game at the setting furthest along the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
     last = [name for name in experiment.settings if any(run.setting == name for run in own)][-1]
