@@ -136,11 +136,12 @@ def test_no_choice_is_made_among_unjudged_programs(sandbox: FailingSandbox) -> N
     tests = Tests((), (1, 1), 0)
     signs = {"11": True, f"1{UNKNOWN}": False, "01": False}
     for number, (passed, right) in enumerate(signs.items()):
-        evaluation.add(ProgramRun("inc", number, "", right, tests, len(signs)), passed)
+        run = ProgramRun("inc", number, "", right, tests, len(signs))
+        evaluation.add(run, {"passed": passed})
     assert evaluation.chosen["inc"].chances["random"] == 0.5
     summary = evaluation.summary()
     assert (summary["programs"], summary["unjudged"]) == (2, 1)
-    evaluation.add(ProgramRun("other", 0, "", True, tests, 1), UNKNOWN * 2)
+    evaluation.add(ProgramRun("other", 0, "", True, tests, 1), {"passed": UNKNOWN * 2})
     assert "other" in evaluation.left_out()
     assert set(evaluation.chosen) == {"inc"}
 

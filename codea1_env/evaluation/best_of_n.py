@@ -94,7 +94,7 @@ LIMITS = Limits(
 
 
 @dataclass(kw_only=True, eq=False)
-class BestOfN(TestEvaluation[ProgramRun, str]):
+class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
     """Choose among programs by generated tests: how often the chosen one is right, with and without.
 
     The programs are those of a finished `codea1 eval code`, whose verdicts say which are right; the choice does not
@@ -202,25 +202,17 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         """Equal programs run once."""
         return sample.task_id, sample.code
 
-    def judge(self, problem: Problem, sample: ProgramRun) -> str:
+    def judge(self, problem: Problem, sample: ProgramRun) -> Mapping[str, str]:
         """Run a program: a "1" for each test that it passes, a "0" for each other, UNKNOWN for what was not judged."""
         code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
         tests = sample.tests.tests
         result = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
-        return "".join(map(_sign, result.tests))
+        return {"passed": "".join(map(_sign, result.tests))}
 
-    def row_of(self, verdict: str) -> Mapping[str, Any]:
-        """Return the tests that it passes."""
-        return {"passed": verdict}
-
-    def verdict_of(self, row: Mapping[str, Any]) -> str:
-        """Return what `row_of` made."""
-        return str(row["passed"])
-
-    def add(self, sample: ProgramRun, verdict: str) -> None:
+    def add(self, sample: ProgramRun, verdict: Mapping[str, str]) -> None:
         """Count one more program; those of a problem come one after the other."""
         self.total += 1
-        self._open.append((sample, verdict))
+        self._open.append((sample, verdict["passed"]))
         if len(self._open) < sample.programs:
             return
         known = [(each.right, signs) for each, signs in self._open if UNKNOWN not in signs]
@@ -231,7 +223,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
             return
         right, passed = zip(*known, strict=True)
         matrix = Matrix(right, passed, sample.tests.weights)
-        self.verdicts[sample.task_id] = list(passed)
+        self.verdicts[sample.task_id] = [{"passed": signs} for signs in passed]
         chances = {name: choose(matrix) for name, choose in CHOICES.items()}
         self.chosen[sample.task_id] = ChosenProgram(matrix, sample.tests, chances)
 

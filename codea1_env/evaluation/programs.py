@@ -59,7 +59,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     kind = ""
     defaults = {"num_samples": 32}  # noqa: RUF012  never changed
-    usable = "whose reference passes its own tests"
     figure = "pass@1"
     in_percent = True
     check_type = ReferenceRun

@@ -131,7 +131,7 @@ class EvaluationRun(Generic[S, V]):
         faults = own.faults()
         if faults and faults.keys() >= set(tasks):
             raise EvaluationError(
-                f"expect problems {own.usable}, actually none does: {next(iter(faults.values()))}"
+                f"expect problems that can be used, actually none can: {next(iter(faults.values()))}"
             )
 
     def judge_file(self, samples: Sequence[Any], watch: Watch) -> None:
@@ -221,8 +221,7 @@ class EvaluationRun(Generic[S, V]):
         except Exception as error:
             error.add_note(f"This was {type(own).__name__}.judge on {place}.")
             raise
-        plain = own.verdict_type is None and type(own).row_of is Evaluation.row_of
-        found: V = plain_verdict(verdict, place) if plain else verdict
+        found: V = plain_verdict(verdict, place) if own.verdict_type is None else verdict
         return found
 
 

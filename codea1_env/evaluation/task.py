@@ -106,8 +106,6 @@ class Evaluation(Generic[S, V]):
     """Whether figures are shares, shown in percent."""
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
-    usable: ClassVar[str] = "that pass its check"
-    """How messages call problems without a fault."""
     check_type: ClassVar[type[Stored]] = ProblemFault
     """What `check` returns."""
     verdict_type: ClassVar[type[Stored] | None] = None

@@ -78,7 +78,6 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     """
 
     kind = "suites"
-    usable = "whose reference runs"
     figure = "mutation score"
     in_percent = True
     verdict_type = ProblemSuite

@@ -57,7 +57,6 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     defaults = {"num_samples": TrainConfig.eval_samples}  # noqa: RUF012  never changed
     fixed = ("samples", "partial", "by")
     limits = Limits(call_cpu_time=TrainConfig.time_limit)
-    usable = "that can be played"
     help = {  # noqa: RUF012  never changed
         "agent": "Who is measured: a scripted player, a language model, the address of an OpenAI-compatible server, the "
         "folder of a training run, or FILE.py:NAME.",

@@ -185,7 +185,7 @@ def test_programs_that_never_end_pass_nothing(sandbox, tmp_path):
                 "demo/next", 0, {"tests": [f"assert step({n}) == {n + 1}" for n in range(8)]}
             )
         ]
-        own.run_file(tests, lambda _, signs: passed.append(signs))
+        own.run_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
     assert passed == ["0" * 8, "1" * 8]
 
 
@@ -198,7 +198,7 @@ def test_the_preamble_stands_before_programs(sandbox, tmp_path):
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         tests = [SuiteSample("demo/next", 0, {"tests": ["assert step(1) == 2"]})]
         own = BestOfN([problem], programs, sandbox, folder, 8)
-        own.run_file(tests, lambda _, signs: passed.append(signs))
+        own.run_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
     assert passed == ["1"]
 
 

@@ -54,7 +54,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     """
 
     kind = "tests"
-    usable = "whose reference runs"
     figure = "pass@{num_tests}"
     in_percent = True
     check_type = ProblemCheck
