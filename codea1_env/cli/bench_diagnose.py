@@ -23,6 +23,7 @@ from codea1_env.baselines.diagnose.experiments import (
     with_rows,
 )
 from codea1_env.baselines.diagnose.running import RowRun, check, run_all
+from codea1_env.baselines.diagnose.score_file import write_scores
 from codea1_env.baselines.diagnose.scores import section
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse
@@ -36,7 +37,7 @@ class DiagnoseCommand:
     """Ask what an adversary is good for, in generated worlds whose faults are known exactly.
 
     Each experiment turns one knob, and shows every row beside a control that could refute it. Writes results.jsonl, to
-    which every run is added when it ends, and DIAGNOSE.md. Exit code 1 if a run failed.
+    which every run is added when it ends, DIAGNOSE.md and scores.json (`codea1 report FOLDER` shows them). Exit code 1 if a run failed.
     """
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
@@ -59,7 +60,7 @@ class DiagnoseCommand:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """RowRun `codea1 bench diagnose`; returns the exit code."""
+    """Run `codea1 bench diagnose`; returns the exit code."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
     command = parse(DiagnoseCommand, arguments, name="bench diagnose")
@@ -95,6 +96,7 @@ def run(arguments: Sequence[str]) -> int:
         lines += section(each, runs, expected.get(each.name))
     text = "\n".join(lines)
     (folder / "DIAGNOSE.md").write_text(text, encoding="utf-8")
+    write_scores(folder, experiments, runs, expected)
     if command.json:
         print(json.dumps({"output_dir": str(folder), "runs": [vars(each) for each in runs]}))
     else:

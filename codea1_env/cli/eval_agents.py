@@ -139,9 +139,10 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
     """
     if name in _SCRIPTED[role]:
         check_references(name, _SCRIPTED[role], problems)
-        # Of problems that read input the evaluation says more.
-        golden = any(each.stdin_tests or any(map(writable, each.tests)) for each in problems)
-        if role == "tester" and not golden:
+        # Of programs that read input the evaluation itself says that tests cannot call them.
+        if role == "tester" and not any(
+            each.stdin_tests or any(map(writable, each.tests)) for each in problems
+        ):
             raise InputError(
                 f"expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
                 "Choose a tester that writes its own tests"

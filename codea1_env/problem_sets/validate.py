@@ -327,7 +327,7 @@ def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Ite
         # Its tests passed; that they cannot be taken apart is no finding.
         with contextlib.suppress(AnalysisError):
             calls += sandbox.analyse(module_calls, problem.test_module, problem.entry_point)
-    if message := contract_fault(problem, calls, sandbox, limits.with_room_for(len(calls))):
+    if message := contract_fault(problem, calls, sandbox, Limits().with_room_for(len(calls))):
         yield FindingKind.BROKEN_CONTRACT, message
     if not calls:
         return

@@ -242,6 +242,54 @@ def heat_map(result: CrossPlay) -> Chart:
     return Chart("Cross-play", note, _spec(boxes + texts))
 
 
+def drawn(
+    points: Sequence[Point], rows: Sequence[str], control: str, settings: Sequence[str]
+) -> Spec:
+    """Return curves over the settings of a knob, that of the control dashed."""
+    alt = require("altair", "report")
+    dashed = alt.condition(alt.FieldEqualPredicate(field="row", equal=control), alt.value([5, 4]), alt.value([1, 0]))  # fmt: skip
+    chart = (
+        _chart(points)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("setting:N", sort=list(settings), title=None, axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("value:Q", title=None),
+            color=alt.Color("row:N", scale=_scale(rows), title=None),
+            strokeDash=dashed,
+            tooltip=["row:N", "setting:N", *_numbers("value")],
+        )
+    )
+    return _spec(chart)
+
+
+def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[str]) -> Spec:
+    """Return polygons around a centre, whose corners are already placed."""
+    alt = require("altair", "report")
+    place = {
+        axis: alt.X(f"{axis}:Q", axis=None, scale=alt.Scale(domain=[-1.25, 1.25]))
+        if axis == "x"
+        else alt.Y(f"{axis}:Q", axis=None, scale=alt.Scale(domain=[-1.25, 1.25]))
+        for axis in ("x", "y")
+    }
+    ground = _chart(rings, height=320).encode(**place)
+    net = ground.mark_line(strokeWidth=0.8, color="#888").encode(
+        order="order:Q",
+        strokeDash=alt.StrokeDash("ring:N", scale=alt.Scale(domain=["control", "outer"], range=[[5, 4], [1, 0]]), legend=None),
+    )  # fmt: skip
+    names = ground.transform_filter("datum.name != ''").mark_text(color="#888", dy=-8)
+    lines = (
+        _chart(points, height=320)
+        .mark_line(point=True)
+        .encode(
+            **place,
+            order="order:Q",
+            color=alt.Color("row:N", scale=_scale(rows), title=None),
+            tooltip=["row:N", "tag:N", *_numbers("area")],
+        )
+    )
+    return _spec(net + names.encode(text="name:N") + lines)
+
+
 def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
     alt = require("altair", "report")
     legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it

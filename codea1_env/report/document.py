@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from codea1_env.report import charts, tables
 from codea1_env.report.charts import Chart
+from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.episode_log import EpisodeLog, scan
 from codea1_env.report.episodes import EpisodeSample, embedded, sample
 from codea1_env.report.folders import Findings
@@ -21,6 +22,8 @@ from codea1_env.report.runs import RunGroup, by_difference, grouped
 from codea1_env.report.tables import Sheet
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
+
+_DIAGNOSED = "What was expected was written before the runs. Every row stands beside the control that could refute it."
 
 
 class Section(NamedTuple):
@@ -68,6 +71,7 @@ def _of_results(found: Findings) -> list[Section]:
     maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]
     return [
         Section("leaderboard", "Benchmarks", sorts, boards),
+        Section("diagnostics", "Diagnostics", _DIAGNOSED, *diagnosed_section(found.diagnostics)),
         Section("evaluations", "Evaluations", sorts, evaluations),
         Section("cross-play", "Cross-play", "Every coder against every tester.", charts=maps),
     ]

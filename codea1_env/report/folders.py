@@ -10,6 +10,8 @@ from typing import Any
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
+from codea1_env.baselines.diagnose.score_file import SCORES
+from codea1_env.baselines.diagnose.score_file import VERSION as SCORES_VERSION
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
     REPORT,
@@ -57,6 +59,15 @@ class EvaluationResult:
 
 
 @dataclass(frozen=True)
+class Diagnosed:
+    """What `codea1 bench diagnose` found."""
+
+    name: str
+    scores: list[dict[str, Any]]
+    experiments: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Findings:
     """What there is to report of."""
 
@@ -64,6 +75,7 @@ class Findings:
     benchmarks: list[Benchmark] = field(default_factory=list)
     evaluations: list[EvaluationResult] = field(default_factory=list)
     cross_plays: list[tuple[str, CrossPlay]] = field(default_factory=list)
+    diagnostics: list[Diagnosed] = field(default_factory=list)
 
 
 def read_folders(paths: Sequence[Path]) -> Findings:
@@ -89,11 +101,12 @@ def _read(path: Path, name: str, found: Findings) -> None:
         "bench.json": (found.benchmarks, _benchmark),
         SETTINGS: (found.evaluations, _evaluation),
         "crossplay.json": (found.cross_plays, _cross_play),
+        SCORES: (found.diagnostics, _diagnostics),
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
     if not there:
         raise ReportError(
-            f"Expect {path} to be the folder of a run, a benchmark, an evaluation or of cross-play, actually: "
+            f"Expect {path} to be the folder of a run, a benchmark, diagnostics, an evaluation or of cross-play, actually: "
             + _nothing_of(path, list(readers))
         )
     for place, read in there:
@@ -102,6 +115,16 @@ def _read(path: Path, name: str, found: Findings) -> None:
 
 def _cross_play(path: Path, name: str) -> tuple[str, CrossPlay]:
     return name, read_cross_play(path / "crossplay.json")
+
+
+def _diagnostics(path: Path, name: str) -> Diagnosed:
+    content = _of_version(path / SCORES, SCORES_VERSION)
+    scores, experiments = content.get("scores"), content.get("experiments")
+    if not isinstance(scores, list) or not isinstance(experiments, list):
+        raise ReportError(
+            f"Expect {path / SCORES} to hold scores and experiments, actually: others. Name another folder."
+        )
+    return Diagnosed(name, scores, experiments)
 
 
 def _nothing_of(path: Path, files: Sequence[str]) -> str:

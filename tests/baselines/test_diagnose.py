@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +27,14 @@ from codea1_env.baselines.diagnose.experiments import (
 )
 from codea1_env.baselines.diagnose.playing import PlayConfig, play
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
-from codea1_env.baselines.diagnose.running import RowRun, WorldJob, done_runs, run_job, wanted
+from codea1_env.baselines.diagnose.running import (
+    RowRun,
+    WorldJob,
+    check,
+    done_runs,
+    run_job,
+    wanted,
+)
 from codea1_env.baselines.diagnose.scores import score_rows, section
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
@@ -91,9 +104,33 @@ def test_every_row_can_be_played_and_repeated(row, sandbox):
     assert 0 <= first["solved"] <= first["correctness"] <= 1
 
 
-def test_suites_larger_than_the_pool(sandbox):
+def test_suites_larger_than_the_pool_are_an_error_before_anything_runs():
     with pytest.raises(ValueError, match="suites of at most the 16 tests of a pool, actually: 17"):
-        play(dataclasses.replace(SMALL, num_tests=17), sandbox)
+        dataclasses.replace(SMALL, num_tests=17)
+    wide = dataclasses.replace(
+        EXPERIMENTS["cycling"], base={**EXPERIMENTS["cycling"].base, "num_tests": 17}
+    )
+    with pytest.raises(ValueError, match="at most the 16 tests"):
+        check([wide], quick=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"families": 1, "right": 0}, "a pool of at least 2 programs, actually 1"),
+        ({"families": 0}, "all programs are right"),
+    ],
+)
+def test_pools_without_a_choice_are_an_error(changes, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        dataclasses.replace(WORLD, **changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_pools_in_which_all_programs_are_wrong(sandbox):
+    config = dataclasses.replace(SMALL, world=dataclasses.replace(WORLD, right=0))
+    measures = play(config, sandbox)
+    assert measures["solved"] == 0 < measures["correctness"] < 1
 
 
 def shown(world=WORLD, program=1):
@@ -149,7 +186,7 @@ def test_noise_has_its_rate_and_its_kind(kind, sandbox):
 
 def test_experiments_and_expectations_belong_together():
     expected = expectations()
-    assert set(expected) == set(EXPERIMENTS)
+    assert set(expected) >= set(EXPERIMENTS), "some were written before their experiment"
     for name, each in EXPERIMENTS.items():
         assert len(expected[name].signs) == len(each.settings)
         assert each.control in each.rows
@@ -219,12 +256,30 @@ def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
         base={**EXPERIMENTS["cycling"].base, "steps": 2, "world.problems": 1},
     )
     rows = ("code-a1", "iid-tests", f"{tmp_path}/own.py:Own")
-    runs = [run for seed in (0, 1) for run in run_job(WorldJob(experiment, "2", seed, rows))]
+    runs = [
+        run for seed in (0, 1) for run in run_job(WorldJob(experiment, "2", seed, rows), tmp_path)
+    ]
     assert [bool(run.error) for run in runs] == [False, False, True] * 2
     assert "oh" in runs[2].error
     text = "\n".join(section(dataclasses.replace(experiment, rows=rows), runs, None))
     assert "| failed |" in text
     assert "failed at 2, seed 0" in text
+    assert [each.row for each in done_runs(tmp_path).values()] == ["code-a1", "iid-tests"] * 2
+
+
+def test_a_row_that_fails_in_some_settings_is_named_there_and_shown_elsewhere():
+    experiment = dataclasses.replace(EXPERIMENTS["cycling"], rows=("code-a1", "iid-tests"))
+    runs = [
+        run_of(row, setting, seed, 0.5, "oh" if (row, setting) == ("code-a1", "2") else "")
+        for row in experiment.rows
+        for setting in ("0", "2")
+        for seed in (0, 1)
+    ]
+    text = "\n".join(section(experiment, runs, expectations()["cycling"]))
+    assert "| code-a1 | 0.500 (+0.000) | failed | - |" in text
+    assert text.count("code-a1 failed at 2") == 2
+    every = [dataclasses.replace(run, error="oh") for run in runs]
+    assert "| code-a1 | failed | failed | - |" in "\n".join(section(experiment, every, None))
 
 
 @pytest.mark.slow
@@ -237,13 +292,38 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     experiment = EXPERIMENTS["cycling"]
     keys = wanted([experiment], range(2), quick=True)
     lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
-    assert len(lines) == len(keys) == 30
-    (tmp_path / "out" / "results.jsonl").write_text("\n".join(lines[:27]) + '\n{"experiment": "cyc')
+    assert len(lines) == len(keys)
+    (tmp_path / "out" / "results.jsonl").write_text("\n".join(lines[:-3]) + '\n{"experiment": "cyc')
     assert main([*arguments, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
     before = {tuple(RowRun(**json.loads(line)).key): json.loads(line)["measures"] for line in lines}
     assert {tuple(RowRun(**each).key): each["measures"] for each in runs} == before
     assert set(done_runs(tmp_path / "out")) == set(keys)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_soon_and_loses_no_finished_run(tmp_path):
+    command = "import sys; from codea1_env.cli import main; sys.exit(main())"
+    arguments = ["bench", "diagnose", "rare-faults", "--quick", "--output-dir", "out"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    results, until = tmp_path / "out" / "results.jsonl", time.monotonic() + 120
+    while not (results.exists() and results.read_text()) and time.monotonic() < until:
+        time.sleep(0.1)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10
+    assert process.returncode == 130
+    assert text.strip() == "To go on, say the same with --output-dir out"
+    assert done_runs(tmp_path / "out"), "a run of a world that is still being played is kept"
 
 
 def test_bad_input_is_one_line_before_anything_runs(tmp_path, capsys, monkeypatch):

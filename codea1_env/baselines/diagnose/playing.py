@@ -76,6 +76,12 @@ class PlayConfig:
     """The rewards of the suites against a program are shuffled among them: a control."""
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.num_tests > self.world.C:
+            raise ValueError(
+                f"Expect suites of at most the {self.world.C} tests of a pool, actually: {self.num_tests}"
+            )
+
 
 def play(config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None = None) -> Row:
     """Play a run.
@@ -101,11 +107,6 @@ class _Run:
         self.config, self.sandbox = config, sandbox
         self.problems = cells(config.world)
         self.worlds: Worlds = {each.task_id: pools_of(each) for each in self.problems}
-        few = min(len(pools.tests) for pools in self.worlds.values())
-        if config.num_tests > few:
-            raise ValueError(
-                f"Expect suites of at most the {few} tests of a pool, actually: {config.num_tests}"
-            )
         rewards = RewardConfig(config.alpha, config.num_tests, function=config.rewards)
         self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:

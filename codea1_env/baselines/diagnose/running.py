@@ -7,12 +7,14 @@ import json
 import math
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from codea1_env.baselines.diagnose.experiments import Experiment, row_changes
@@ -110,34 +112,37 @@ def run_all(
     left, started, made = sum(len(job.rows) for job in jobs), time.perf_counter(), 0
     if jobs:
         context = multiprocessing.get_context("spawn")
+        stop = context.Event()
         with ProcessPoolExecutor(
-            min(processes, len(jobs)), context, _end_with_parent, (os.getpid(),)
+            min(processes, len(jobs)), context, _begin_worker, (os.getpid(), stop)
         ) as pool:
-            running = {pool.submit(run_job, job) for job in jobs}
+            running = {pool.submit(run_job, job, folder) for job in jobs}
             try:
                 while running:
                     ended, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in ended:
                         for run in future.result():
-                            _append(folder, run)
                             known[run.key] = run
                             left, made = left - 1, made + 1
                             spent = time.perf_counter() - started
                             tell(run, left, spent / made * left)
             except BaseException:
+                stop.set()  # worlds that are being played are not waited for
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return [known[key] for key in keys]
 
 
-def _end_with_parent(parent: int) -> None:
+def _begin_worker(parent: int, stop: Event) -> None:
     """End a worker process when nobody waits for it any more, however its parent ended."""
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+        while os.getppid() == parent and not stop.wait(0.5):
+            pass
         os._exit(1)
 
+    # Ctrl-C goes to all processes of a terminal; the parent says what becomes of it.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
     threading.Thread(target=watch, daemon=True).start()
 
 
@@ -160,8 +165,8 @@ def _append(folder: Path, run: RowRun) -> None:
         file.write(json.dumps(dataclasses.asdict(run)) + "\n")
 
 
-def run_job(job: WorldJob) -> list[RowRun]:
-    """Play all rows of a world; one that raises is a failed run, and the others go on."""
+def run_job(job: WorldJob, folder: Path) -> list[RowRun]:
+    """Play all rows of a world, and write each down when it ends; one that raises is a failed run, and the others go on."""
     found = []
     with Sandbox(workers=1) as sandbox:
         memory = RememberingReferee(sandbox)
@@ -178,6 +183,7 @@ def run_job(job: WorldJob) -> list[RowRun]:
             seconds = time.perf_counter() - started
             name = (job.experiment.name, job.setting, row, job.seed, checksum(config))
             found.append(RowRun(*name, seconds, measures, error))
+            _append(folder, found[-1])
     return found
 
 

@@ -25,6 +25,8 @@ class RowScore:
     """Setting -> how much more than the control it is, paired by seed; where at least two seeds have both."""
     area: Estimate | None
     """The mean difference over the settings: the area between the curves of row and control."""
+    seeds: int
+    """Seeds that the area is of: those of which row and control have all settings."""
     failures: tuple[str, ...]
     """Setting, seed and message of each run that failed."""
 
@@ -75,7 +77,7 @@ def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]
             for run in own
             if run.row == row and run.error
         )
-        scores.append(RowScore(row, means, differences, area, failures))
+        scores.append(RowScore(row, means, differences, area, len(whole), failures))
     return scores
 
 
@@ -112,21 +114,30 @@ def section(
 def _said(experiment: Experiment, first: RowScore, expectation: Expectation | None) -> list[str]:
     if expectation is None:
         return []
-    signs = dict(zip(experiment.settings, expectation.signs, strict=True))
-    came = [f"{s}: expected {signs[s]}, came {_sign(d)}" for s, d in first.differences.items()]
-    agree = sum(signs[s] == _sign(d) for s, d in first.differences.items())
     return [
         "",
         f"- Expected: {expectation.expected}",
         f"- Refuted by: {expectation.refuted_by}",
-        f"- {first.row} against {experiment.control}, sign by sign: {'; '.join(came) or 'one seed has no sign'}"
-        f" ({agree} of {len(came)} as expected).",
+        f"- {came(experiment, first, expectation)}",
     ]
+
+
+def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> str:
+    """Say what came of the first row, sign by sign, and what had been expected."""
+    signs = dict(zip(experiment.settings, expectation.signs, strict=True))
+    said = [f"{s}: expected {signs[s]}, came {_sign(d)}" for s, d in first.differences.items()]
+    agree = sum(signs[s] == _sign(d) for s, d in first.differences.items())
+    return (
+        f"{first.row} against {experiment.control}, sign by sign: {'; '.join(said) or 'one seed has no sign'}"
+        f" ({agree} of {len(said)} as expected)."
+    )
 
 
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
     """Return the exact figures of the game at the setting furthest along the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
+    if not own:
+        return []
     last = [name for name in experiment.settings if any(run.setting == name for run in own)][-1]
     lines = []
     for row in experiment.rows:

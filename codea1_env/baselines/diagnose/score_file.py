@@ -1,0 +1,72 @@
+"""scores.json of a results folder: what the runs say, as other programs read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
+from codea1_env.baselines.diagnose.running import RowRun
+from codea1_env.baselines.diagnose.scores import RowScore, came, score_rows
+from codea1_env.support.logs import write_whole
+
+SCORES = "scores.json"
+VERSION = 1
+
+
+def write_scores(
+    folder: Path,
+    experiments: Sequence[Experiment],
+    runs: Sequence[RowRun],
+    expected: Mapping[str, Expectation],
+) -> None:
+    """Write scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
+    scores: list[dict[str, Any]] = []
+    shown = []
+    for each in experiments:
+        rows = score_rows(each, runs)
+        scores += [_flat(each, row) for row in rows]
+        shown.append(_whole(each, rows, expected.get(each.name)))
+    content = {"version": VERSION, "scores": scores, "experiments": shown}
+    write_whole(folder / SCORES, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def _flat(experiment: Experiment, row: RowScore) -> dict[str, Any]:
+    area = row.area if row.row != experiment.control else None
+    return {
+        "experiment": experiment.name,
+        "tag": experiment.tag,
+        "row": row.row,
+        "score": row.score if area else None,
+        "low": area.low if area else None,
+        "high": area.high if area else None,
+        "area": area.value if area else None,
+        "seeds": row.seeds,
+    }
+
+
+def _whole(
+    experiment: Experiment, rows: Sequence[RowScore], expectation: Expectation | None
+) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "question": experiment.question,
+        "knob": experiment.knob,
+        "measure": experiment.measure,
+        "control": experiment.control,
+        "settings": list(rows[0].means),
+        "expected": expectation.expected if expectation else "",
+        "refuted_by": expectation.refuted_by if expectation else "",
+        "came": came(experiment, rows[0], expectation) if expectation else "",
+        "rows": [
+            {
+                "row": row.row,
+                "means": dict(row.means),
+                "differences": {name: vars(each) for name, each in row.differences.items()},
+                "failures": list(row.failures),
+            }
+            for row in rows
+        ],
+    }

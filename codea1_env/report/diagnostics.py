@@ -1,0 +1,143 @@
+"""Diagnostics on the page: of each experiment what was expected, what came, its curve, and a radar of all by their tags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.report.charts import Chart, drawn, radar_spec
+from codea1_env.report.folders import Diagnosed, ReportError
+from codea1_env.report.tables import Cell, Sheet, figure_cell, text_cell
+
+_SPOKES = 3
+"""Tags from which on a radar has a shape."""
+
+
+def sheets(found: Diagnosed) -> list[Sheet]:
+    """Return expectations beside results, and the rows of each experiment beside their control."""
+    said = [
+        [text_cell(each[key]) for key in ("name", "question", "expected", "came", "refuted_by")]
+        for each in found.experiments
+    ]
+    headings = ["experiment", "question", "expected before the runs", "came", "refuted by"]
+    return [
+        Sheet(f"{found.name}: expected and come", "", headings, said),
+        *(_rows(found, each) for each in found.experiments),
+    ]
+
+
+def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
+    own = {each["row"]: each for each in found.scores if each["experiment"] == experiment["name"]}
+    rows = []
+    for each in experiment["rows"]:
+        score = own[each["row"]]
+        control = each["row"] == experiment["control"]
+        cells = [_setting(each, setting) for setting in experiment["settings"]]
+        area = None
+        if score["area"] is not None:
+            area = Estimate(*(float(score[key]) for key in ("area", "low", "high")))
+        rows.append(
+            [
+                text_cell(f"{each['row']} (control)" if control else each["row"]),
+                *cells,
+                figure_cell(None if score["score"] is None else float(score["score"]), ".2f"),
+                figure_cell(area),
+                text_cell("; ".join(each["failures"]) or "none"),
+            ]
+        )
+    note = (
+        f"{experiment['measure']}, the mean over seeds; columns: {experiment['knob']}. In brackets the difference from the "
+        "control, with * where the 95% interval excludes 0; nothing is corrected for the number of comparisons."
+    )
+    headings = ["row", *experiment["settings"], "score", "area [95%]", "failed"]
+    return Sheet(f"{found.name}: {experiment['name']}", note, headings, rows)
+
+
+def _setting(row: dict[str, Any], setting: str) -> Cell:
+    value, difference = row["means"][setting], row["differences"].get(setting)
+    if value is None:
+        return Cell("failed" if row["failures"] else "-", float("-inf"))
+    text = f"{float(value):.3f}"
+    if difference is not None:
+        seen = difference["low"] > 0 or difference["high"] < 0
+        text += f" ({difference['value']:+.3f}{'*' if seen else ''})"
+    return Cell(text, float(value))
+
+
+def charts(found: Diagnosed) -> Iterator[Chart]:
+    """Yield the radar, and the curve of each experiment."""
+    yield from _radar(found)
+    for each in found.experiments:
+        points = [
+            {"setting": setting, "value": float(value), "row": row["row"]}
+            for row in each["rows"]
+            for setting, value in row["means"].items()
+            if value is not None
+        ]
+        if points:
+            note = f"{each['measure']} over the knob: {each['knob']}. Dashed: the control, {each['control']}."
+            rows = [row["row"] for row in each["rows"]]
+            spec = drawn(points, rows, each["control"], each["settings"])
+            yield Chart(f"{found.name}: {each['name']}", note, spec)
+
+
+def _radar(found: Diagnosed) -> Iterator[Chart]:
+    """Draw a spoke for each tag, and rows that have an area on three spokes or more."""
+    areas: dict[str, dict[str, float]] = {}
+    for each in found.scores:
+        if each["area"] is not None:
+            areas.setdefault(each["row"], {})[each["tag"]] = float(each["area"])
+    tags = list(dict.fromkeys(each["tag"] for each in found.scores))
+    shown = {row: own for row, own in areas.items() if len(own) >= _SPOKES}
+    if not shown:
+        return
+    limit = max(abs(area) for own in shown.values() for area in own.values()) or 1.0
+    points = []
+    for row, own in shown.items():
+        there = [tag for tag in tags if tag in own]
+        for order, tag in enumerate([*there, there[0]]):
+            x, y = _place(tags, tag, 0.5 + own[tag] / limit / 2)
+            points.append(
+                {"row": row, "order": order, "tag": tag, "area": own[tag], "x": x, "y": y}
+            )
+    note = (
+        f"Signed areas by tag: the dashed ring is the control, the outer one +{limit:.3f}, the centre -{limit:.3f}. Rows with "
+        "three tags or more; a row has no corner where it was not run, or is the control."
+    )
+    yield Chart(f"{found.name}: radar", note, radar_spec(points, _rings(tags), list(shown)))
+
+
+def _rings(tags: Sequence[str]) -> list[dict[str, Any]]:
+    rings = []
+    for radius, ring in ((0.5, "control"), (1.0, "outer")):
+        for order, tag in enumerate([*tags, tags[0]]):
+            x, y = _place(tags, tag, radius)
+            name = tag if radius == 1 and order < len(tags) else ""
+            rings.append({"ring": ring, "order": order, "name": name, "x": x, "y": y})
+    return rings
+
+
+def _place(tags: Sequence[str], tag: str, radius: float) -> tuple[float, float]:
+    angle = 2 * math.pi * tags.index(tag) / len(tags)
+    return radius * math.sin(angle), radius * math.cos(angle)
+
+
+def diagnosed_section(found: Sequence[Diagnosed]) -> tuple[list[Sheet], list[Chart]]:
+    """Return tables and charts of folders.
+
+    Raises:
+        ReportError: The scores of one have another form.
+    """
+    tables: list[Sheet] = []
+    curves: list[Chart] = []
+    for each in found:
+        try:
+            tables += sheets(each)
+            curves += charts(each)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ReportError(
+                f"Expect the scores of {each.name} as `codea1 bench diagnose` writes them, actually: {error!r:.100}"
+            ) from error
+    return tables, curves

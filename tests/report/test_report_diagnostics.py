@@ -1,0 +1,83 @@
+"""Diagnostics in a report: what was expected beside what came, curves and the radar."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
+from codea1_env.baselines.diagnose.running import RowRun
+from codea1_env.baselines.diagnose.score_file import SCORES, write_scores
+from codea1_env.report.diagnostics import diagnosed_section
+from codea1_env.report.document import document
+from codea1_env.report.folders import ReportError, read_folders
+
+NAMES = ("rare-faults", "collusion", "cycling")
+
+
+def written(folder: Path, error: str = "") -> Path:
+    """Write the scores of made runs, in which code-a1 is 0.1 ahead of each control."""
+    experiments, runs = [], []
+    for name in NAMES:
+        each = EXPERIMENTS[name]
+        each = dataclasses.replace(each, rows=("code-a1", each.control))
+        experiments.append(each)
+        for setting in each.quick:
+            for row in each.rows:
+                for seed in (0, 1):
+                    value = 0.5 + 0.1 * (row == "code-a1")
+                    failed = error if (setting, row) == (each.quick[-1], "code-a1") else ""
+                    runs.append(RowRun(name, setting, row, seed, 0, 1.0, {each.measure: value}, failed))  # fmt: skip
+    write_scores(folder, experiments, runs, expectations())
+    return folder
+
+
+def test_scores_are_flat_rows(tmp_path: Path) -> None:
+    scores = json.loads((written(tmp_path) / SCORES).read_text())["scores"]
+    assert len(scores) == 6
+    first, control = scores[:2]
+    assert set(first) == {"experiment", "tag", "row", "score", "low", "high", "area", "seeds"}
+    assert (first["experiment"], first["tag"], first["row"]) == ("rare-faults", "rarity", "code-a1")
+    assert first["area"] == pytest.approx(0.1) == first["low"] == first["high"]
+    assert (first["seeds"], control["area"]) == (2, None)
+
+
+def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> None:
+    found = read_folders([written(tmp_path, "ZeroDivisionError: <b>oh</b>")])
+    sheets, charts = diagnosed_section(found.diagnostics)
+    told = [cell.text for cell in sheets[0].rows[0]]
+    expected = expectations()["rare-faults"]
+    assert told[0] == "rare-faults"
+    assert told[2][:40] == expected.expected[:40]
+    assert told[4][:40] == expected.refuted_by[:40]
+    assert [cell.text for cell in sheets[1].rows[0]][3:5] == ["failed", "-"]
+    assert sheets[1].rows[1][0].text == "random-tests (control)"
+    assert len(charts) == 3, "no radar without areas"
+    page = document(found)
+    assert "<b>oh</b>" not in page
+    assert 'id="diagnostics"' in page
+
+
+def test_the_radar_has_a_corner_for_each_tag(tmp_path: Path) -> None:
+    _, charts = diagnosed_section(read_folders([written(tmp_path)]).diagnostics)
+    radar = charts[0]
+    assert radar.title.endswith("radar")
+    points = [
+        point for rows in radar.spec["datasets"].values() for point in rows if "area" in point
+    ]
+    assert [point["tag"] for point in points] == ["rarity", "collusion", "cycling", "rarity"]
+    assert all(point["x"] ** 2 + point["y"] ** 2 == pytest.approx(1, abs=0.01) for point in points)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"version": 1}', '{"version": 2}', '{"version": 1, "scores": [3], "experiments": [{}]}', "["],
+)
+def test_scores_of_another_form(tmp_path: Path, content: str) -> None:
+    (tmp_path / SCORES).write_text(content)
+    with pytest.raises(ReportError) as caught:
+        document(read_folders([tmp_path]))
+    assert "\n" not in str(caught.value)
