@@ -88,10 +88,10 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     whole, half = evaluation_sheets(found.evaluations)
     assert whole.headings[3] == "pass@1"
     assert [cell.text for cell in whole.rows[0]][3:] == [
-        "0.500 [0.250, 0.750]", "1 verdicts",
+        "0.500 [0.250, 0.750]", "1 verdict",
         "codea1 eval code --agent mutant --problems starter --num-samples 4 --seed 0",
     ]  # fmt: skip
-    assert half.rows[0][-2].text == "1 verdicts so far, not finished, 1 damaged lines"
+    assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
 
 
 @pytest.mark.parametrize(
