@@ -62,6 +62,11 @@ def test_without_tolerance_it_is_equality(one, other):
     assert same(one, other, 0) == (one == other) == same(other, one, 0)
 
 
+def test_an_integer_is_not_rounded_to_a_float_before_it_is_compared_exactly():
+    assert not same(2**53 + 1, 2.0**53, 0)
+    assert not same([2**53 + 1], [2.0**53], 0)
+
+
 @given(ALIKE, ALIKE, st.sampled_from([0, 1e-6, 0.5]))
 def test_what_is_equal_is_the_same_at_any_depth(one, other, tolerance):
     for make in (

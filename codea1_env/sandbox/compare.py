@@ -169,6 +169,8 @@ def _close(out: Any, expected: Any, atol: float, rtol: float) -> bool:
             return False
         if expected != expected:
             return bool(out != out)
+        if atol == rtol == 0:  # they are not equal; `isclose` would round an integer first
+            return False
         return math.isclose(out, expected, rel_tol=rtol, abs_tol=atol)
     if kind is list or kind is tuple or kind is deque:
         return (

@@ -14,6 +14,7 @@ from tiny import tiny_model
 from trl import GRPOTrainer
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
+from codea1_env.agents.algorithms import teaches
 from codea1_env.agents.llm.own_trainer import with_algorithm
 from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.agents.policy import AlgorithmError
@@ -87,7 +88,7 @@ def loss_by_hand(
     return torch.cat(terms).mean()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if teaches(ALGORITHMS[name], "llm")])
 @pytest.mark.parametrize("batch", [8, 2])
 def test_an_update_is_that_calculated_by_hand(tmp_path: Path, name: str, batch: int) -> None:
     # RLOO is the plain policy gradient, which knows no ratio.
@@ -217,11 +218,14 @@ def test_an_algorithm_need_not_suit_who_does_not_learn_by_it() -> None:
     replaced(MODEL, {"algorithm": "gspo", "tester.algorithm": "rloo"})
 
 
-def test_an_algorithm_of_ones_own_is_made_from_the_settings_of_the_run(tmp_path: Path) -> None:
+def test_an_algorithm_of_ones_own_is_made_from_what_is_its_own(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(
-        "class Own:\n    def __init__(self, beta, learning_rate):\n        self.made = beta, learning_rate\n"
+        "class Own:\n    def __init__(self, learning_rate, beta=0.5):\n        self.made = beta, learning_rate\n"
         "    def advantages(self, rewards):\n        return rewards\n"
     )
+    # The beta of the run is another thing: of its trainer.
     config = replaced(MODEL, {"coder.algorithm": f"{path}:Own"})
-    assert algorithm_of(config, "coder").made == (0.1, 1e-4)
+    assert algorithm_of(config, "coder").made == (0.5, 1e-4)
+    given = replaced(config, {"algorithm_args": {"beta": 0.25}})
+    assert algorithm_of(given, "coder").made == (0.25, 1e-4)
