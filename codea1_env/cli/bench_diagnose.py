@@ -64,7 +64,9 @@ def run(arguments: Sequence[str]) -> int:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
     command = parse(DiagnoseCommand, arguments, name="bench diagnose")
-    seeds = command.seeds or (_QUICK_SEEDS if command.quick else 5)
+    seeds = command.seeds
+    if seeds is None:
+        seeds = _QUICK_SEEDS if command.quick else 5
     if seeds < 1 or command.processes < 1 or command.first_seed < 0:
         raise InputError("expect --seeds and --processes of at least 1, and no negative seed")
     with user_input():  # a wrong name should not cost a run

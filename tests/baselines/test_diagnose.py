@@ -302,7 +302,8 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_soon_and_loses_no_finished_run(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_ends_soon_and_loses_no_finished_run(tmp_path, number):
     command = "import sys; from codea1_env.cli import main; sys.exit(main())"
     arguments = ["bench", "diagnose", "rare-faults", "--quick", "--output-dir", "out"]
     process = subprocess.Popen(
@@ -318,7 +319,7 @@ def test_ctrl_c_ends_soon_and_loses_no_finished_run(tmp_path):
     while not (results.exists() and results.read_text()) and time.monotonic() < until:
         time.sleep(0.1)
     began = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     text, _ = process.communicate(timeout=60)
     assert time.monotonic() - began < 10
     assert process.returncode == 130
@@ -332,6 +333,7 @@ def test_bad_input_is_one_line_before_anything_runs(tmp_path, capsys, monkeypatc
         (["rare-fault"], "Did you mean rare-faults"),
         (["cycling", "--rows", "ppp"], "no row 'ppp'. Did you mean ppo"),
         (["cycling", "--seeds", "-1"], "--seeds"),
+        (["cycling", "--seeds", "0"], "--seeds"),
     ):
         assert main(["bench", "diagnose", *arguments]) == 2
         err = capsys.readouterr().err

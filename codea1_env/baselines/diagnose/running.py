@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from codea1_env.baselines.diagnose.experiments import Experiment, row_changes
@@ -112,10 +112,14 @@ def run_all(
     left, started, made = sum(len(job.rows) for job in jobs), time.perf_counter(), 0
     if jobs:
         context = multiprocessing.get_context("spawn")
-        stop = context.Event()
-        with ProcessPoolExecutor(
-            min(processes, len(jobs)), context, _begin_worker, (os.getpid(), stop)
-        ) as pool:
+        theirs, ours = context.Pipe(duplex=False)
+        with (
+            theirs,
+            ours,
+            ProcessPoolExecutor(
+                min(processes, len(jobs)), context, _begin_worker, (theirs,)
+            ) as pool,
+        ):
             running = {pool.submit(run_job, job, folder) for job in jobs}
             try:
                 while running:
@@ -127,22 +131,25 @@ def run_all(
                             spent = time.perf_counter() - started
                             tell(run, left, spent / made * left)
             except BaseException:
-                stop.set()  # worlds that are being played are not waited for
+                ours.close()  # worlds that are being played are not waited for
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return [known[key] for key in keys]
 
 
-def _begin_worker(parent: int, stop: Event) -> None:
-    """End a worker process when nobody waits for it any more, however its parent ended."""
+def _begin_worker(parent: Connection) -> None:
+    """End a worker process when nobody waits for it any more: when the other end of a pipe is closed, in whatever way.
+
+    A lock or an event would not do: who dies while it waits for one leaves it as it is, for all others.
+    """
 
     def watch() -> None:
-        while os.getppid() == parent and not stop.wait(0.5):
-            pass
+        parent.poll(None)
         os._exit(1)
 
-    # Ctrl-C goes to all processes of a terminal; the parent says what becomes of it.
-    signal.signal(signal.SIGINT, lambda number, frame: None)
+    # Ctrl-C and the end of a job go to all processes of a group; the parent says what becomes of it.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: None)
     threading.Thread(target=watch, daemon=True).start()
 
 
