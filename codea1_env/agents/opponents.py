@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from codea1_env.agents.protocols import Setting, own_player
 from codea1_env.agents.scripted import (
@@ -13,6 +13,7 @@ from codea1_env.agents.scripted import (
     GoldenTester,
     MutantCoder,
     ReferenceCoder,
+    ScriptedAgent,
 )
 from codea1_env.agents.tabular import Pool, pool_of_programs, pool_of_tests
 from codea1_env.evaluation.held_out import hold_out
@@ -20,7 +21,11 @@ from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 
-SCRIPTED = {"coder": ("mutant", "reference"), "tester": ("golden", "boundary", "copier")}
+Role = Literal["coder", "tester"]
+SCRIPTED: Mapping[Role, tuple[str, ...]] = {
+    "coder": ("mutant", "reference"),
+    "tester": ("golden", "boundary", "copier"),
+}
 """Names of scripted players, by role."""
 Opponent = str | Agent | Callable[..., Agent]
 """A player: a name, an agent, or what makes one (see `codea1_env.agents.own_player`)."""
@@ -28,7 +33,7 @@ Opponent = str | Agent | Callable[..., Agent]
 
 def make_opponent(
     player: Opponent,
-    role: Literal["coder", "tester"],
+    role: Role,
     problems: Sequence[Problem],
     sandbox: Sandbox,
     seed: int = 0,
@@ -63,18 +68,33 @@ def make_opponent(
         raise ValueError(
             f"Expect the {role} to be one of {', '.join(known)}, FILE.py:NAME or an agent, actually: {player!r}.{meant}"
         )
+    check_references(player, role, problems)
+    return scripted(player, problems, sandbox, seed, num_tests)
+
+
+def check_references(name: str, role: Role, problems: Sequence[Problem]) -> None:
+    """Refuse problems that a scripted coder has no program for.
+
+    Raises:
+        ValueError: One has no reference.
+    """
     bare = [problem.task_id for problem in problems if not problem.reference.strip()]
     if role == "coder" and bare:
         raise ValueError(
-            f"Expect problems with a reference for the coder {player!r}, actually {bare[0]} has none. Choose a coder "
+            f"Expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
             "that writes its own programs"
         )
-    makers: dict[str, Callable[[], Any]] = {
+
+
+def scripted(
+    name: str, problems: Sequence[Problem], sandbox: Sandbox, seed: int, num_tests: int
+) -> ScriptedAgent | CopierTester:
+    """Make a scripted player. Arguments are those of `make_opponent`; the name is one in `SCRIPTED`."""
+    makers: dict[str, Callable[[], ScriptedAgent | CopierTester]] = {
         "mutant": lambda: MutantCoder(problems, sandbox, seed),
         "reference": lambda: ReferenceCoder(problems, seed),
         "copier": lambda: CopierTester(num_tests),
         "golden": lambda: GoldenTester(problems, num_tests, seed),
         "boundary": lambda: BoundaryTester(problems, sandbox, num_tests, seed),
     }
-    agent: Agent = makers[player]()
-    return agent
+    return makers[name]()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from rich.console import Console
 
-from codea1_env.agents import Agent
+from codea1_env.agents import Agent, opponents
 from codea1_env.agents.llm.engines import computing_for, is_model, load_player
 from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.agents.opponents import SCRIPTED, make_opponent
-from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
@@ -48,12 +47,8 @@ def check_references(name: str, known: Sequence[str], problems: Sequence[Problem
     Raises:
         InputError: One has no reference.
     """
-    bare = [problem.task_id for problem in problems if not problem.reference.strip()]
-    if known is CODERS and bare:
-        raise InputError(
-            f"expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
-            "that writes its own programs"
-        )
+    with user_input():
+        opponents.check_references(name, _role_of(known), problems)
 
 
 def make_player(
@@ -90,7 +85,6 @@ def make_player(
         except (ValueError, ImportError) as error:
             raise InputError(str(error)) from error
     check_name(name, known)
-    check_references(name, known, problems)
     return _made(name, known, problems, sandbox, seed, num_tests)
 
 
@@ -102,8 +96,11 @@ def _made(
     seed: int,
     num_tests: int,
 ) -> Agent:
-    role: Literal["coder", "tester"] = "coder" if known is CODERS else "tester"
     try:
-        return make_opponent(name, role, problems, sandbox, seed, num_tests)
+        return make_opponent(name, _role_of(known), problems, sandbox, seed, num_tests)
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def _role_of(known: Sequence[str]) -> opponents.Role:
+    return "coder" if known is CODERS else "tester"

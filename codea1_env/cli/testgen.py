@@ -25,7 +25,7 @@ from codea1_env.mutation import Mutant
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import AnswerError, ask
 from codea1_env.spaces import observe
-from codea1_env.testgen.findings import contradicted_example, endless_call
+from codea1_env.testgen.findings import findings_alone
 from codea1_env.testgen.modules import Module, TargetError, modules_in, split_target
 from codea1_env.testgen.search import write_suite
 from codea1_env.testgen.target import OpenModule, Target
@@ -150,8 +150,7 @@ def _row(
     suite = write_suite(
         target, opened.sandbox, seed=command.seed, timeout=command.timeout, ask=asked if asker else None
     )  # fmt: skip
-    found = [each for each in [contradicted_example(target, opened.sandbox)] if each is not None]
-    found += [endless_call(target, suite.endless)] if suite.endless else []
+    found = findings_alone(target, suite.endless, opened.sandbox)
     if suite.tests:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(pytest_file(suite, output), encoding="utf-8")

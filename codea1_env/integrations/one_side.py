@@ -49,8 +49,9 @@ class _Sides:
         if side not in get_args(Side):
             raise ValueError(f'Expect side to be "coder" or "tester", actually: {side!r}')
         first = Game(**settings)
+        known = list(first.problems.values())
         shared: dict[str, Any] = {
-            "problems": list(first.problems.values()),
+            "problems": known,
             "max_rounds": first.max_rounds,
             "referee": first.referee,
             "mistake_book": first.book,
@@ -59,7 +60,6 @@ class _Sides:
         self.agent = CODER if side == "coder" else TESTER
         self.role: Side = "tester" if side == "coder" else "coder"
         tests = first.config.rewards.num_tests
-        known = list(first.problems.values())
         self.opponent = make_opponent(opponent, self.role, known, first.sandbox, num_tests=tests)
         self._scripted = self.opponent if isinstance(opponent, str) else None
 

@@ -14,7 +14,7 @@ import numpy as np
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
-from codea1_env.baselines.bench.standing import GOAL, SKILLS, standing_cells, standings
+from codea1_env.baselines.bench.standing import GOAL, SKILLS, standing_cells, standing_rows
 from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
@@ -240,12 +240,10 @@ def standing_sheet(benchmark: Benchmark) -> Sheet:
     """Return ranks with ties, and how soon each entry got where it is."""
     table = Table(benchmark.results)
     names = short_names(table.entries)
-    found = {measure: standings(table, measure) for measure in SKILLS}
     rows = []
-    for name in dict.fromkeys(each.entry for group in found.values() for each in group):
+    for name, found in standing_rows(table):
         row = [text_cell(names[name])]
-        for group in found.values():
-            one = next((each for each in group if each.entry == name), None)
+        for one in found:
             rank, area, steps = standing_cells(one)
             row += [Cell(rank, -sum(one.rank) if one else None), text_cell(area), text_cell(steps)]
         rows.append(row)

@@ -12,21 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Limits, Outcome
 from codea1_env.testgen.clock import Clock
 from codea1_env.testgen.findings import (
     Finding,
     code_that_shows,
-    contradicted_example,
-    endless_call,
     finding,
+    findings_alone,
     short,
 )
 from codea1_env.testgen.inputs import Inputs
 from codea1_env.testgen.modules import Module, TargetError, is_test_file, module_of_file
 from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
 from codea1_env.testgen.search import Looker, candidates
-from codea1_env.testgen.target import OpenModule, Target
+from codea1_env.testgen.target import OpenModule
 from codea1_env.testgen.texts import Trial, trial_text
 
 _SECONDS = 60
@@ -164,15 +163,8 @@ def check_module(opened: OpenModule, *, only: str = "", seed: int = 0, timeout: 
         looker = Looker(target, opened.sandbox, Clock(timeout))
         for trials in candidates(looker, Inputs(target, seed)):
             looker.look(trials)
-        checked.findings += _alone(target, looker, opened.sandbox)
+        checked.findings += findings_alone(target, looker.endless(), opened.sandbox)
     return checked
-
-
-def _alone(target: Target, looker: Looker, sandbox: Sandbox) -> list[Finding]:
-    found = [each for each in [contradicted_example(target, sandbox)] if each is not None]
-    if text := looker.endless():
-        found.append(endless_call(target, text))
-    return found
 
 
 def compare_modules(
@@ -276,11 +268,11 @@ class _Comparison:
         if target.is_class != self._before.is_class:
             return []
         found = self._search()
-        return [*([found] if found else []), *_alone(target, self._looker, self._now.sandbox)]
+        alone = findings_alone(target, self._looker.endless(), self._now.sandbox)
+        return [*([found] if found else []), *alone]
 
     def _search(self) -> Finding | None:
         for trials in self._parts():
-            self._looker.look(trials)
             if found := self._first_shown(trials):
                 return found
         return None

@@ -90,10 +90,23 @@ def contradicted_example(target: Target, sandbox: Sandbox) -> Finding | None:
     return None
 
 
-def endless_call(target: Target, text: str) -> Finding:
-    """Return the finding that a call never ends."""
-    message = f"{short(text)} does not end in 5 s of processor time"
-    return finding(target, "endless", message, f"{_imports(target)}; {text}")
+def findings_alone(target: Target, endless: str, sandbox: Sandbox) -> list[Finding]:
+    """Return what is wrong with a target whatever it did earlier: a contradicted example, and a call that never ends.
+
+    Args:
+        target: A function or class.
+        endless: The call that does not end; "" for none.
+        sandbox: Where its module can be imported.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    example = contradicted_example(target, sandbox)
+    found = [] if example is None else [example]
+    if endless:
+        message = f"{short(endless)} does not end in 5 s of processor time"
+        found.append(finding(target, "endless", message, f"{_imports(target)}; {endless}"))
+    return found
 
 
 def _printed(source: str) -> str:

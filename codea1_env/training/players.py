@@ -13,6 +13,7 @@ from codea1_env import agents
 from codea1_env.agents import Agent, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.opponents import SCRIPTED, scripted
 from codea1_env.evaluation import HeldOut, train_cases
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
@@ -160,27 +161,22 @@ class _Makers:
     def coder(self) -> Learner:
         """Return a script, or a table of programs."""
         seed = seed_of(self.config, "coder")
-        if self.config.coder.player == "reference":
-            return agents.ReferenceCoder(self.problems, seed)
-        if self.config.coder.player == "mutant":
-            return agents.MutantCoder(self.problems, self.sandbox, seed)
+        name = self.config.coder.player
+        if name in SCRIPTED["coder"]:
+            return scripted(name, self.problems, self.sandbox, seed, self.config.num_tests)
         algorithm = self.algorithm("coder")
         return agents.TabularAgent(self.programs(), algorithm, np.random.default_rng(seed))
 
     def tester(self) -> Learner:
         """A script, or a table of tests."""
         config, seed = self.config, seed_of(self.config, "tester")
-        if config.tester.player == "copier":
-            return agents.CopierTester(config.num_tests)
-        # Tests that are held back measure the coder: no tester may know them.
-        known = [
-            dataclasses.replace(each, cases=self._known(each), base=0, test_module="")
-            for each in self.problems
-        ]
-        if config.tester.player == "golden":
-            return agents.GoldenTester(known, config.num_tests, seed)
-        if config.tester.player == "boundary":
-            return agents.BoundaryTester(known, self.sandbox, config.num_tests, seed)
+        if config.tester.player in SCRIPTED["tester"]:
+            # Tests that are held back measure the coder: no tester may know them.
+            known = [
+                dataclasses.replace(each, cases=self._known(each), base=0, test_module="")
+                for each in self.problems
+            ]
+            return scripted(config.tester.player, known, self.sandbox, seed, config.num_tests)
         rng = np.random.default_rng(seed)
         return agents.TabularAgent(
             self.tests(), self.algorithm("tester"), rng, draws=config.num_tests

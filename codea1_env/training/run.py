@@ -1,8 +1,8 @@
-"""A run while it goes on: `open` prepares everything, `step` plays and learns once, `finish` leaves a checkpoint."""
+"""A run while it goes on: `open` prepares everything, `take_step` plays and learns once, `finish` leaves a checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import Agent, RolloutConfig, Rollouts, entered, play
+from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.support.stopping import stop_request
@@ -294,9 +294,13 @@ class Run:
         measuring.remember(self._remembered, played)
         # What is done beside an update takes no time of its own.
         seconds = {} if now.ahead else dict(played.seconds)
-        taught = self._learn(now, played, seconds)
+        coder = now.chosen.lesson("coder", played)
+        tester = now.chosen.lesson("tester", played)
+        taught = self._learn(now, played, coder, tester, seconds)
         self.step += 1
-        row = self._row(now, played, taught)
+        row: Row = {"step": self.step}
+        row |= step_metrics(played, coder, tester, len(self.book))
+        row |= self._more_metrics(now, played, taught)
         last = self.step == self.config.max_steps
         if self.step % self.config.eval_steps == 0 or last:
             with timed(seconds, "evaluate"):
@@ -347,17 +351,21 @@ class Run:
         )
         return PlayedStep(by, len(batch), chosen, played, by.take_usage(), ahead, past)
 
-    def _learn(self, now: PlayedStep, played: Rollouts, seconds: dict[str, float]) -> Taught:
+    def _learn(
+        self,
+        now: PlayedStep,
+        played: Rollouts,
+        coder: Sequence[Experience],
+        tester: Sequence[Experience],
+        seconds: dict[str, float],
+    ) -> Taught:
         """Let everybody learn who played, while the next step is perhaps played."""
         config = self.config
-        self._lesson = {role: now.chosen.lesson(role, played) for role in ("coder", "tester")}
         metrics: Row = {}
         for role, usage in now.usages.items():
             metrics |= prefixed(role, usage.metrics())
         shown = demonstrations(config, played, self.step)
-        to_learn = lessons(
-            config, now.players, self._lesson["coder"], self._lesson["tester"], shown
-        )
+        to_learn = lessons(config, now.players, coder, tester, shown)
         to_learn.pop(now.past.role, None)  # who did not play has nothing to learn from
         self.past.note(now.past, played)
         if config.max_staleness and self.step + 1 < config.max_steps and not self._stop.requested:
@@ -371,11 +379,10 @@ class Run:
                 wait([] if self._next is None else [self._next])
         return replace(taught, metrics={**metrics, **taught.metrics})
 
-    def _row(self, now: PlayedStep, played: Rollouts, taught: Taught) -> Row:
-        """Return the row of metrics.jsonl, apart from what is held back."""
+    def _more_metrics(self, now: PlayedStep, played: Rollouts, taught: Taught) -> Row:
+        """Return what a row of metrics.jsonl says beside the measures of a step and of what is held back."""
         config = self.config
-        row: Row = {"step": self.step}
-        row |= step_metrics(played, self._lesson["coder"], self._lesson["tester"], len(self.book))
+        row: Row = {}
         if config.max_rounds > 1:
             row |= round_metrics(played)
         row |= taught.metrics

@@ -91,14 +91,18 @@ def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
         "| | " + " | ".join(f"{skill}: rank | area | steps" for skill in SKILLS.values()) + " |",
         "|---|" + "---|---|---|" * len(SKILLS),
     ]
-    by_entry = {
-        measure: {each.entry: each for each in standings(table, measure)} for measure in SKILLS
-    }
-    for name in dict.fromkeys(name for found in by_entry.values() for name in found):
-        cells = [cell for found in by_entry.values() for cell in standing_cells(found.get(name))]
+    for name, found in standing_rows(table):
+        cells = [cell for each in found for cell in standing_cells(each)]
         shown = names[name].replace("|", "\\|")
         lines.append(f"| {shown} | {' | '.join(cells)} |")
     return lines
+
+
+def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:
+    """Return where each entry stands by each of `SKILLS`, None for what was not measured; the best first."""
+    found = [{each.entry: each for each in standings(table, measure)} for measure in SKILLS]
+    names = dict.fromkeys(name for by_entry in found for name in by_entry)
+    return [(name, [by_entry.get(name) for by_entry in found]) for name in names]
 
 
 def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
