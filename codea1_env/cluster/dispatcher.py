@@ -167,8 +167,12 @@ class Dispatcher:
             return  # gone again; if it comes back, it is another one
         else:
             with self._changed:
-                self._homes[node.id] = _Home(node, actor)
-                self._changed.notify_all()
+                late = self._closed  # nobody would end what is put among the homes now
+                if not late:
+                    self._homes[node.id] = _Home(node, actor)
+                    self._changed.notify_all()
+            if late:
+                end_actor(self._ray, actor, gently=True)
         finally:
             with self._changed:
                 self._starting.discard(node.id)

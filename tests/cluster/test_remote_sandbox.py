@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -238,6 +239,44 @@ def test_three_failures_are_no_verdict(cluster: Any) -> None:
     made.close()
     with pytest.raises(SandboxError, match="close"):
         made.submit(Request("submit", (Job(""),)))
+
+
+def test_what_starts_while_it_is_closed_is_ended(cluster: Any) -> None:
+    class Late:
+        """An actor of a node that takes long to start it."""
+
+        def alive(self) -> bool:
+            return True
+
+        def close(self) -> None:
+            return None
+
+    asked, answered = threading.Event(), threading.Event()
+
+    def start(node: Any) -> Any:
+        if there:
+            asked.set()
+            answered.wait(60)
+        actor = ray.remote(Late).options(num_cpus=0).remote()
+        assert ray.get(actor.alive.remote())
+        return actor
+
+    there: list[Any] = []
+    made = Dispatcher(ray, start, leave_out=False)
+    there += made.nodes
+    joined = join(cluster)
+    assert asked.wait(60)
+    closing = threading.Thread(target=made.close)
+    closing.start()
+    time.sleep(0.5)
+    answered.set()
+    closing.join()
+    deadline = time.monotonic() + 60
+    while ray_processes(cluster, "Late") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not ray_processes(cluster, "Late")
+    cluster.remove_node(joined, allow_graceful=False)
+    until_there_are(2)
 
 
 def test_nodes_that_do_not_fit_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

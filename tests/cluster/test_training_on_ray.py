@@ -86,7 +86,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def until(true: Callable[[], bool], seconds: float = 400) -> None:
+def until(true: Callable[[], bool], seconds: float = 200) -> None:
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.05)

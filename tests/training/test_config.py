@@ -31,11 +31,11 @@ from codea1_env.training.settings import MOVED
             r"tester\.learning_rate to be a finite number greater than 0",
         ),
         ({"tester": TesterConfig(objective="all")}, r"tester\.objective to be one of 'rewards'"),
-        ({"coder": PlayerConfig(algorithm="ppo")}, r"coder\.algorithm to be one of grpo, dapo, "),
+        ({"coder": PlayerConfig(algorithm="ddpg")}, r"coder\.algorithm to be one of grpo, dapo, "),
         ({"coder": PlayerConfig("human")}, r"coder\.player to be one of"),
         (
-            {"algorithm": "ppo"},
-            "algorithm to be one of grpo, dapo, .*, module:Class or FILE.py:Class, actually: 'ppo'",
+            {"algorithm": "ddpg"},
+            "algorithm to be one of grpo, dapo, .*, module:Class or FILE.py:Class, actually: 'ddpg'",
         ),
     ],
 )
