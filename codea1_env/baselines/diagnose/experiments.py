@@ -40,6 +40,8 @@ ROWS: Mapping[str, Changes] = {
     "other-programs": {"tester": "other-programs"},
     "slower-tester": {"tester_rate": 2.0},
     "shuffled-rewards": {"shuffled": True},
+    "negated-rewards": {"lesson": "negated"},
+    "random-rewards": {"lesson": "random"},
     "past-testers": {"past": "tester"},
     "past-opponents": {"past": "both"},
     **{f"alpha={alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.5, 1.0)},
@@ -127,7 +129,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             {f"{j:g}": {"wrong": 1 - j} for j in (0.9, 0.7, 0.5, 0.3, 0.1, -0.1)},
             ("noise-program", "noise-pair", "noise-independent", "noise-false-passes", "noise-false-failures"),
             "noise-independent",
-            {**_DENSE, "world.faults": Fraction(1, 8)},
+            # Rows of others meet the noise of the control.
+            {**_DENSE, "world.faults": Fraction(1, 8), "noise": "independent"},
             ("0.9", "0.5", "0.1"),
         ),
         Experiment(

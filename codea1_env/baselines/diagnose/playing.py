@@ -74,6 +74,8 @@ class PlayConfig:
     """Who answers half of the questions as it was earlier, see `WithPast`."""
     shuffled: bool = False
     """The rewards of the suites against a program are shuffled among them: a control."""
+    lesson: Literal["paid", "negated", "random"] = "paid"
+    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -142,9 +144,9 @@ class _Run:
             played = rollout(
                 self.problems, self.coder, self.tester, self.referee, self.book, numbers
             )
-            self.coder.learn(played.coder_experience())
+            self.coder.learn(self._lesson(played.coder_experience()))
             if config.learns:
-                self.tester.learn(self._for_tester(played))
+                self.tester.learn(self._lesson(self._for_tester(played)))
             self._measure(played)
             if step % max(1, config.steps // 12) == 0:
                 self._keep()
@@ -221,6 +223,19 @@ class _Run:
                     experience[number], reward=experience[int(other)].reward
                 )
         return mixed
+
+    def _lesson(self, experience: list[Any]) -> list[Any]:
+        if self.config.lesson == "paid":
+            return experience
+        draws = self.rng.random(len(experience)).tolist()
+        return [
+            item
+            if item.reward is None
+            else dataclasses.replace(
+                item, reward=-item.reward if self.config.lesson == "negated" else draw
+            )
+            for item, draw in zip(experience, draws, strict=True)
+        ]
 
     # Measures
 
