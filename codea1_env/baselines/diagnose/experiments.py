@@ -44,6 +44,7 @@ ROWS: Mapping[str, Changes] = {
     "random-rewards": {"lesson": "random"},
     "past-testers": {"past": "tester"},
     "past-opponents": {"past": "both"},
+    "random-half": {"kinds": "random-half"},
     **{f"alpha={alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.5, 1.0)},
     **{f"noise-{kind}": {"noise": kind} for kind in ("independent", "pair", "program")},
     "noise-false-passes": {"noise": "program", "wrong_are": "passes"},
@@ -169,9 +170,22 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             {**_DENSE, "world.faults": Fraction(1, 16)},
             ("0.5", "0.1", "0.02"),
         ),
+        Experiment(
+            "kinds",
+            "transfer",
+            "Does what a tester learned about some kinds of faults find others?",
+            "share of the fault sets of new programs that training had",
+            "killed/out",
+            {f"{n}/4": {"overlap": Fraction(n, 4)} for n in (4, 3, 2, 1, 0)},
+            ("code-a1", "black-box", "carries-none", "random-tests", "iid-tests", "random-half"),
+            "random-half",
+            # Programs have kinds of faults in common, so more is carried from one to all others than elsewhere.
+            {"world.C": 128, "world.faults": Fraction(1, 64), "world.holes": 4, "world.problems": 4, "carried": 0.5},
+            ("4/4", "2/4", "0/4"),
+        ),
     )
 }  # fmt: skip
-"""Experiments by name. Not yet here: forgetting, which needs players with features, and kinds of tests."""
+"""Experiments by name. Not yet here: forgetting, which needs players with features."""
 
 
 def find_experiments(names: Sequence[str]) -> list[Experiment]:
