@@ -315,11 +315,11 @@ class _Run:
         row["honest"] = 1 - max(0.0, row["inflation"] or 0.0)
         return row | self._game() | self._kinds()
 
-    def _kinds(self) -> Mapping[str, float]:
+    def _kinds(self) -> Row:
         config = self.config
         if config.overlap is None:
             return {}
-        return measure_kinds(
+        found = measure_kinds(
             self.tester,
             self.problems,
             config.world,
@@ -328,6 +328,7 @@ class _Run:
             black_box=config.black_box,
             rng=self._rng(6),
         )
+        return {**found}
 
     def _game(self) -> Row:
         """Exact figures of the game that the checkpoints played."""
