@@ -152,6 +152,14 @@ class Pools:
     """A test for each cell."""
     valid: tuple[bool, ...]
     """Which tests predict the right value."""
+    table: tuple[int, ...]
+    """Right values of the cells."""
+
+    def faults_of(self, code: str) -> frozenset[int]:
+        """Return the cells on which a program is wrong, one of these or of `program_with`."""
+        digits = map(int, code.split('"')[1])
+        pairs = zip(self.table, digits, strict=True)
+        return frozenset(cell for cell, (right, digit) in enumerate(pairs) if right != digit)
 
     @property
     def correctness(self) -> tuple[float, ...]:
@@ -256,6 +264,7 @@ def _pools(config: CellsConfig, number: int) -> Pools:
         families,
         tuple(f"assert f({cell}) == {value}" for cell, value in enumerate(predicted)),
         tuple(bool(each) for each in right),
+        tuple(table),
     )
 
 

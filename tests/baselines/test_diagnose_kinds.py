@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import FixedAgent
-from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, with_rows
+from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, ROWS
 from codea1_env.baselines.diagnose.kinds import KindsConfig, fault_sets, measure_kinds
 from codea1_env.baselines.diagnose.playing import PlayConfig, play
-from codea1_env.baselines.diagnose.running import check
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of, program_with
 from codea1_env.referee import Referee, Round
 
@@ -84,8 +83,10 @@ def test_programs_of_no_pool_fail_where_it_is_said_and_nowhere_else(sandbox):
     problem = cells(WORLD)[0]
     pools = pools_of(problem)
     assert [program_with(problem, [n])[1] for n in range(4)] == list(pools.families)
+    assert tuple(map(pools.faults_of, pools.programs)) == pools.faults
     for numbers in ((0, 1), (1, 6), (5, 7)):
         code, faults = program_with(problem, numbers)
+        assert pools.faults_of(code) == faults
         assert code not in pools.programs
         verdict = Referee(sandbox).judge([Round(problem, code, [[t] for t in pools.tests])])[0]
         assert {n for n, s in enumerate(verdict.suites) if any(s.outcome.failed)} == faults
@@ -102,12 +103,19 @@ def test_a_run_is_a_function_of_its_seed_and_at_overlap_1_all_are_in_kind(sandbo
     assert "killed/out" not in play(SMALL, sandbox)
 
 
-def test_rows_and_worlds_that_cannot_be_measured_are_an_error_before_anything_runs():
-    check([with_rows(EXPERIMENTS["kinds"], ["ppo(entropy=0.02)", "learnability"])], quick=False)
-    for row in ("oracle-tester", "other-programs"):
-        with pytest.raises(ValueError, match="programs of no pool"):
-            check([with_rows(EXPERIMENTS["kinds"], [row])], quick=True)
-    with pytest.raises(ValueError, match="disjoint fault sets"):
-        dataclasses.replace(
-            SMALL, world=dataclasses.replace(WORLD, C=4, faults=Fraction(1, 4)), overlap=Fraction(0)
-        )
+@pytest.mark.parametrize("row", sorted(set(ROWS) - {"code-a1", "golden-tests", "golden-fresh"}))
+def test_all_rows_can_meet_new_programs(row, sandbox):
+    config = EXPERIMENTS["kinds"].config("0/4", row, 1000)
+    world = dataclasses.replace(config.world, problems=1, C=64)
+    found = play(dataclasses.replace(config, world=world, steps=2), sandbox)
+    assert 0 <= found["killed/out"] <= 1
+    if row == "oracle-tester":
+        assert found["killed/out"] == found["killed/in"] == found["right/out"] == 1
+    if row == "iid-tests":
+        assert found["killed/out"] == 0 < found["killed/in"]
+
+
+def test_worlds_without_room_for_other_kinds_are_an_error_before_anything_runs():
+    world = dataclasses.replace(WORLD, C=4, faults=Fraction(1, 4))
+    with pytest.raises(ValueError, match="8 disjoint fault sets"):
+        dataclasses.replace(SMALL, world=world, overlap=Fraction(0))

@@ -87,10 +87,6 @@ class PlayConfig:
     def __post_init__(self) -> None:
         if self.overlap is not None:
             dataclasses.replace(self.world, families=2 * self.world.families)  # there are as many
-            if self.tester in ("oracle", "other-programs"):
-                raise ValueError(
-                    f"Expect a tester that can meet programs of no pool, actually {self.tester!r}: leave its row out."
-                )
         if self.num_tests > self.world.C:
             raise ValueError(
                 f"Expect suites of at most the {self.world.C} tests of a pool, actually: {self.num_tests}"
