@@ -76,6 +76,8 @@ class Experiment:
     base: Changes
     quick: Sequence[str]
     """Settings of a quick run."""
+    slow_rows: Sequence[str] = ()
+    """Rows that a quick run leaves out if they are not asked for."""
 
     def config(self, setting: str, row: str, seed: int) -> PlayConfig:
         """Return the settings of a run."""
@@ -108,6 +110,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "random-tests",
             {**_DENSE, "steps": 100},
             ("1/2", "1/32", "1/256"),
+            ("carries-none", "carries-half", "frozen-tester", "fixed-tests", "other-programs"),
         ),
         Experiment(
             "weak-golden",
@@ -133,6 +136,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             # Rows of others meet the noise of the control.
             {**_DENSE, "world.faults": Fraction(1, 8), "noise": "independent"},
             ("0.9", "0.5", "0.1"),
+            ("noise-false-passes", "noise-false-failures"),
         ),
         Experiment(
             "collusion",
@@ -157,6 +161,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "iid-tests",
             {"world.C": 16, "world.faults": Fraction(1, 16), "world.families": 5, "world.problems": 4, "num_tests": 1},
             ("0", "2", "4"),
+            ("past-opponents", "slower-tester"),
         ),
         Experiment(
             "validity",
@@ -257,6 +262,9 @@ def expectations() -> dict[str, Expectation]:
     }
 
 
-def with_rows(experiment: Experiment, rows: Sequence[str]) -> Experiment:
-    """Return an experiment with more rows."""
-    return dataclasses.replace(experiment, rows=tuple(dict.fromkeys((*experiment.rows, *rows))))
+def with_rows(
+    experiment: Experiment, rows: Sequence[str] = (), *, quick: bool = False
+) -> Experiment:
+    """Return an experiment with more rows; a quick one has no slow rows but those."""
+    own = [row for row in experiment.rows if not quick or row not in experiment.slow_rows]
+    return dataclasses.replace(experiment, rows=tuple(dict.fromkeys((*own, *rows))))
