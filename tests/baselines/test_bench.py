@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.baselines import BASELINES
 from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
     Result,
