@@ -11,7 +11,10 @@ from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
 from codea1_env.baselines.diagnose.running import RowRun
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
-_BESIDE = ("exploitability", "exploitability/average", "cyclic_share")
+_BESIDE = (
+    *("exploitability", "exploitability/average", "cyclic_share"),
+    *("killed/seen", "killed/in", "right/in", "right/out"),
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> s
 
 
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
-    """Return the exact figures of the game at the setting furthest along the knob that was run."""
+    """Return the figures beside the measure, if the runs have them, at the setting furthest along the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
     if not own:
         return []
