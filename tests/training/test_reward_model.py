@@ -74,9 +74,7 @@ def test_the_first_steps_are_judged_and_the_others_scored(tmp_path: Path, sandbo
 
 
 @pytest.mark.parametrize("stopped", [1, 3])
-def test_a_resumed_run_fits_the_same_model(
-    stopped: int, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_a_resumed_run_fits_the_same_model(stopped: int, tmp_path: Path, sandbox: Sandbox) -> None:
     settings = {**SMALL, "reward_model": "ngrams"}
     for name, steps in (("whole", 4), ("parts", stopped)):
         run = TrainConfig(**{**settings, "max_steps": steps}, output_dir=tmp_path / name)
