@@ -43,6 +43,7 @@ ROWS: Mapping[str, Changes] = {
     "shuffled-rewards": {"shuffled": True},
     "negated-rewards": {"lesson": "negated"},
     "random-rewards": {"lesson": "random"},
+    "rloo": {"algorithm": "rloo", "coder_rate": 8.0, "tester_rate": 64.0},
     "past-testers": {"past": "tester"},
     "past-opponents": {"past": "both"},
     **{f"alpha={alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.5, 1.0)},
@@ -50,7 +51,8 @@ ROWS: Mapping[str, Changes] = {
     "noise-false-passes": {"noise": "program", "wrong_are": "passes"},
     "noise-false-failures": {"noise": "program", "wrong_are": "failures"},
 }
-"""Rows by name. Algorithms and rewards are rows, too: see `row_changes`."""
+"""Rows by name. Algorithms and rewards are rows, too: see `row_changes`. Learning rates were tuned on seeds from 1000 on, for
+each algorithm by factors of 4 and less: only RLOO, which does not divide by the deviation, is better with others than GRPO's."""
 
 
 class DiagnoseError(ValueError):
