@@ -50,7 +50,7 @@ class DiagnoseCommand:
     first_seed: int = 0
     """The first seed. What is tuned should be tuned on seeds from 1000 on."""
     quick: bool = False
-    """Three settings of each experiment, and two seeds."""
+    """Three settings of each experiment, two seeds, and without rows that take long if they are not in --rows."""
     processes: int = len(os.sched_getaffinity(0))
     """Worlds at the same time. Has no influence on the results."""
     output_dir: Path | None = None
@@ -70,7 +70,10 @@ def run(arguments: Sequence[str]) -> int:
     if seeds < 1 or command.processes < 1 or command.first_seed < 0:
         raise InputError("expect --seeds and --processes of at least 1, and no negative seed")
     with user_input():  # a wrong name should not cost a run
-        experiments = [with_rows(each, command.rows) for each in find_experiments(command.names)]
+        experiments = [
+            with_rows(each, command.rows, quick=command.quick)
+            for each in find_experiments(command.names)
+        ]
         check(experiments, command.quick)
     folder = command.output_dir or Path("runs") / time.strftime("diagnose-%Y%m%d-%H%M%S")
     folder.mkdir(parents=True, exist_ok=True)

@@ -227,6 +227,14 @@ def test_algorithms_and_rewards_are_rows(tmp_path):
     assert configs[1].rewards == "mutation-score"
 
 
+def test_a_quick_run_has_slow_rows_only_if_they_are_named():
+    for each in EXPERIMENTS.values():
+        quick = with_rows(each, quick=True)
+        assert set(each.rows) - set(quick.rows) == set(each.slow_rows)
+        assert {each.rows[0], each.control} <= set(quick.rows)
+        assert set(with_rows(each, each.slow_rows, quick=True).rows) == set(each.rows)
+
+
 def run_of(row, setting, seed, value, error=""):
     return RowRun("cycling", setting, row, seed, 0, 1.0, {"solved/area": value}, error)
 
@@ -291,7 +299,7 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "the last run" in out
-    experiment = EXPERIMENTS["cycling"]
+    experiment = with_rows(EXPERIMENTS["cycling"], quick=True)
     keys = wanted([experiment], range(2), quick=True)
     lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
     assert len(lines) == len(keys)

@@ -46,6 +46,7 @@ ROWS: Mapping[str, Changes] = {
     "rloo": {"algorithm": "rloo", "coder_rate": 8.0, "tester_rate": 64.0},
     "past-testers": {"past": "tester"},
     "past-opponents": {"past": "both"},
+    "random-half": {"kinds": "random-half"},
     **{f"alpha={alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.5, 1.0)},
     **{f"noise-{kind}": {"noise": kind} for kind in ("independent", "pair", "program")},
     "noise-false-passes": {"noise": "program", "wrong_are": "passes"},
@@ -78,6 +79,8 @@ class Experiment:
     base: Changes
     quick: Sequence[str]
     """Settings of a quick run."""
+    slow_rows: Sequence[str] = ()
+    """Rows that a quick run leaves out if they are not asked for."""
 
     def config(self, setting: str, row: str, seed: int) -> PlayConfig:
         """Return the settings of a run."""
@@ -110,6 +113,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "random-tests",
             {**_DENSE, "steps": 100},
             ("1/2", "1/32", "1/256"),
+            ("carries-none", "carries-half", "frozen-tester", "fixed-tests", "other-programs"),
         ),
         Experiment(
             "weak-golden",
@@ -135,6 +139,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             # Rows of others meet the noise of the control.
             {**_DENSE, "world.faults": Fraction(1, 8), "noise": "independent"},
             ("0.9", "0.5", "0.1"),
+            ("noise-false-passes", "noise-false-failures"),
         ),
         Experiment(
             "collusion",
@@ -159,6 +164,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "iid-tests",
             {"world.C": 16, "world.faults": Fraction(1, 16), "world.families": 5, "world.problems": 4, "num_tests": 1},
             ("0", "2", "4"),
+            ("past-opponents", "slower-tester"),
         ),
         Experiment(
             "validity",
@@ -172,9 +178,22 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             {**_DENSE, "world.faults": Fraction(1, 16)},
             ("0.5", "0.1", "0.02"),
         ),
+        Experiment(
+            "kinds",
+            "transfer",
+            "Does what a tester learned about some kinds of faults find others?",
+            "share of the fault sets of new programs that training had",
+            "killed/out",
+            {f"{n}/4": {"overlap": Fraction(n, 4)} for n in (4, 3, 2, 1, 0)},
+            ("code-a1", "black-box", "carries-none", "random-tests", "iid-tests", "random-half"),
+            "random-half",
+            # Programs have kinds of faults in common, so more is carried from one to all others than elsewhere.
+            {"world.C": 128, "world.faults": Fraction(1, 64), "world.holes": 4, "world.problems": 4, "carried": 0.5},
+            ("4/4", "2/4", "0/4"),
+        ),
     )
 }  # fmt: skip
-"""Experiments by name. Not yet here: forgetting, which needs players with features, and kinds of tests."""
+"""Experiments by name. Not yet here: forgetting, which needs players with features."""
 
 
 def find_experiments(names: Sequence[str]) -> list[Experiment]:
@@ -253,6 +272,9 @@ def expectations() -> dict[str, Expectation]:
     }
 
 
-def with_rows(experiment: Experiment, rows: Sequence[str]) -> Experiment:
-    """Return an experiment with more rows."""
-    return dataclasses.replace(experiment, rows=tuple(dict.fromkeys((*experiment.rows, *rows))))
+def with_rows(
+    experiment: Experiment, rows: Sequence[str] = (), *, quick: bool = False
+) -> Experiment:
+    """Return an experiment with more rows; a quick one has no slow rows but those."""
+    own = [row for row in experiment.rows if not quick or row not in experiment.slow_rows]
+    return dataclasses.replace(experiment, rows=tuple(dict.fromkeys((*own, *rows))))

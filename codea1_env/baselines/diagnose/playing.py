@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
 from codea1_env.agents import Pool, Setting, TabularAgent, as_learner, make_algorithm, own_player
+from codea1_env.baselines.diagnose.kinds import KindsConfig, measure_kinds
 from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.testers import (
@@ -78,9 +80,15 @@ class PlayConfig:
     """The rewards of the suites against a program are shuffled among them: a control."""
     lesson: Literal["paid", "negated", "random"] = "paid"
     """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls."""
+    overlap: Fraction | None = None
+    """Share of kinds of faults that training and the programs of `measure_kinds` have in common; None: none are measured."""
+    kinds: Literal["overlap", "random-half"] = "overlap"
+    """Which kinds these programs have, see `KindsConfig`."""
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.overlap is not None:
+            dataclasses.replace(self.world, families=2 * self.world.families)  # there are as many
         if self.num_tests > self.world.C:
             raise ValueError(
                 f"Expect suites of at most the {self.world.C} tests of a pool, actually: {self.num_tests}"
@@ -343,7 +351,22 @@ class _Run:
         row["inflation"] = (row["reward"] or 0.0) - (row["correctness"] or 0.0)
         row["unhacked"] = 1 - (row["hacked"] or 0.0)
         row["honest"] = 1 - max(0.0, row["inflation"] or 0.0)
-        return row | self._game()
+        return row | self._game() | self._kinds()
+
+    def _kinds(self) -> Row:
+        config = self.config
+        if config.overlap is None:
+            return {}
+        found = measure_kinds(
+            self.tester,
+            self.problems,
+            config.world,
+            KindsConfig(config.overlap, config.kinds),
+            num_suites=config.num_suites,
+            black_box=config.black_box,
+            rng=self._rng(6),
+        )
+        return {**found}
 
     def _game(self) -> Row:
         """Exact figures of the game that the checkpoints played."""

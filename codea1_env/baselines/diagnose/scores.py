@@ -13,7 +13,10 @@ from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
-_BESIDE = ("exploitability", "exploitability/average", "cyclic_share")
+_BESIDE = (
+    *("exploitability", "exploitability/average", "cyclic_share"),
+    *("killed/seen", "killed/in", "right/in", "right/out"),
+)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> s
 
 
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
-    """Return the exact figures of the game at the setting furthest along the knob that was run."""
+    """Return the figures beside the measure, if the runs have them, at the setting furthest along the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
     if not own:
         return []
