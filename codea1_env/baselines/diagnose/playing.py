@@ -109,6 +109,15 @@ def play(config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None
     return _Run(config, sandbox, memory).play()
 
 
+def curve(
+    config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None = None
+) -> list[Row]:
+    """Play a run as `play` does, and return its measures at the start and after each step."""
+    run = _Run(config, sandbox, memory)
+    run.play()
+    return run.curve
+
+
 Row = dict[str, float | None]
 
 
