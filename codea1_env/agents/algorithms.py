@@ -22,6 +22,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -56,6 +57,11 @@ _FORMS: Mapping[Player, tuple[str, ...]] = {
     "llm": ("trainer", "advantages", "loss"),
 }
 _WORDS = {"tabular": "tabular players", "llm": "language models"}
+
+
+def _check_range(name: str, value: float, fits: bool, words: str) -> None:
+    if not (fits and math.isfinite(value)):
+        raise ValueError(f"Expect {name} to be {words}, actually: {value!r}")
 
 
 @dataclass(frozen=True)
@@ -254,6 +260,12 @@ class PPO:
     """Weight of the entropy of an answer's first draw."""
     _values: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        _check_range("entropy", self.entropy, self.entropy >= 0, "0 or more")
+        _check_range("epsilon", self.epsilon, self.epsilon > 0, "above 0")
+        _check_range("num_iterations", self.num_iterations, self.num_iterations >= 1, "1 or more")
+        _check_range("value_rate", self.value_rate, 0 <= self.value_rate <= 1, "between 0 and 1")
+
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take `num_iterations` gradient steps on the tables that the samples came from, and one on their values."""
         tables = by_table(samples)
@@ -303,6 +315,9 @@ class Reinforce:
     learning_rate: float = 1.0
     entropy: float = 0.0
     """Weight of the entropy of an answer's first draw."""
+
+    def __post_init__(self) -> None:
+        _check_range("entropy", self.entropy, self.entropy >= 0, "0 or more")
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take one gradient step on the tables that the samples came from."""

@@ -143,8 +143,9 @@ class TrainConfig:
     the part before. Pays where a GPU generates, and processors are idle meanwhile."""
 
     rewards: str = "code-a1"
-    """What both players are paid: a name in `codea1_env.rewards.REWARDS` ("code-a1", "execution-first",
-    "mutation-score"), module:NAME, or FILE.py:NAME. In Python also the function itself, by whose name it is kept."""
+    """What both players are paid: "code-a1" (the paper's), "execution-first", "mutation-score", "rltf", "utrl", "incremental",
+    "solve-rate", "learnability", "prediction-accuracy", module:NAME, or FILE.py:NAME. In Python also the function itself,
+    by whose name it is kept."""
     alpha: float = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""
     reward_model: str | None = None

@@ -147,6 +147,11 @@ def check_combinations(config: TrainConfig) -> None:
     _check_language_models(config)
     _check_engine(config)
     _check_past(config)
+    if config.tester_rounds == "first" and config.max_rounds == 1:
+        raise ValueError(
+            "Expect max_rounds above 1 with tester_rounds='first', which says nothing about a single round, actually: "
+            "max_rounds=1. Raise max_rounds, or leave tester_rounds out."
+        )
     if config.self_play:
         _check_self_play(config)
     check_algorithms(config, files=False)  # files are loaded once, when the run begins
