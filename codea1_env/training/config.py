@@ -152,7 +152,7 @@ class TrainConfig:
     """What pays the coder instead of verdicts: "ngrams" for a small regression on the text of programs, module:NAME or
     FILE.py:NAME for a model of your own (`codea1_env.training.reward_model`). None for verdicts."""
     reward_model_after: int = 4
-    """Steps that are judged as usual, and that the reward model is fitted on."""
+    """Steps that are judged as usual, and that the reward model is fitted on. A run of no more steps never asks it."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
     """What becomes of a test that predicts a wrong value: it attacks with the right one, or not at all.
     It counts as invalid either way."""
