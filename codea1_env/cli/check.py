@@ -159,11 +159,12 @@ def _show(found: Finding, form: str) -> None:
 def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> None:
     skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
     same = len(everything.skipped) - len(skipped)
-    number = len(everything.findings)
+    number, looked = len(everything.findings), len(everything.looked)
     parts = [
-        f"{number or 'No'} finding{'' if number == 1 else 's'} in {len(everything.looked)} functions and classes"
+        f"{number or 'No'} finding{'' if number == 1 else 's'} in {looked} "
+        + ("function or class" if looked == 1 else "functions and classes")
     ]
-    parts += [f"{same} have not changed"] if same else []
+    parts += [f"{same} {'has' if same == 1 else 'have'} not changed"] if same else []
     lines = [", ".join(parts)]
     lines += [f"skipped {clean(label)}: {clean(everything.skipped[label])}" for label in skipped]
     if command.against and any(each.kind == "difference" for each in everything.findings):

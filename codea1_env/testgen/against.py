@@ -14,6 +14,7 @@ from pathlib import Path
 
 from codea1_env.sandbox import Limits, Outcome
 from codea1_env.testgen.clock import Clock
+from codea1_env.testgen.driver import ADDRESS
 from codea1_env.testgen.findings import (
     Finding,
     code_that_shows,
@@ -263,13 +264,12 @@ class _Comparison:
         self._inputs = Inputs(self._target, seed)
 
     def findings(self) -> list[Finding]:
-        """Return what differs, or what is wrong with it on its own."""
-        target = self._target
-        if target.is_class != self._before.is_class:
+        """Return what differs; or what is wrong with it on its own, if nothing does."""
+        if self._target.is_class != self._before.is_class:
             return []
-        found = self._search()
-        alone = findings_alone(target, self._looker.endless(), self._now.sandbox)
-        return [*([found] if found else []), *alone]
+        if found := self._search():
+            return [found]
+        return findings_alone(self._target, self._looker.endless(), self._now.sandbox)
 
     def _search(self) -> Finding | None:
         for trials in self._parts():
@@ -292,10 +292,14 @@ class _Comparison:
             for code in code_that_shows(self._target, trial, was, now):
                 before, after = self._show(code, self._was), self._show(code, self._now)
                 if before != after and not before.startswith("does not end"):
-                    text = short(trial_text(trial, self._target.shape))
-                    if "print(repr(" in code and trial_text(trial, self._target.shape) not in code:
-                        text = short(code.partition("; ")[2].removeprefix("import asyncio; "))
-                    message = f"{text} {short(after)}; at {self._revision} it {short(before)}"
+                    text = trial_text(trial, self._target.shape)
+                    if "print(list(itertools" in code:
+                        text = f"list({text})"
+                    elif "print(repr(" in code and text not in code:
+                        text = code.partition(f"import {self._target.name}; ")[2]
+                    message = (
+                        f"{short(text)} {short(after)}; at {self._revision} it {short(before)}"
+                    )
                     return finding(self._target, "difference", message, code)
         return None
 
@@ -336,7 +340,7 @@ class _Comparison:
         if result.outcome is not Outcome.PASS:
             return f"ends with {result.outcome.value}"
         how, what = result.value
-        return f"{how} {what}"
+        return ADDRESS.sub("", f"{how} {what}")
 
 
 def _differs(was: Seen, now: Seen) -> bool:

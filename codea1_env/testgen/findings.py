@@ -11,6 +11,7 @@ from typing import Any, Literal
 from codea1_env.oracle import gather
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.testgen import examples
+from codea1_env.testgen.driver import MANY
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
 from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_of, step_text
@@ -105,7 +106,8 @@ def findings_alone(target: Target, endless: str, sandbox: Sandbox) -> list[Findi
     found = [] if example is None else [example]
     if endless:
         message = f"{short(endless)} does not end in 5 s of processor time"
-        found.append(finding(target, "endless", message, f"{_imports(target)}; {endless}"))
+        code = _awaited(endless, target.asynchronous)
+        found.append(finding(target, "endless", message, f"{_imports(target, code)}; {code}"))
     return found
 
 
@@ -117,11 +119,8 @@ def _printed(source: str) -> str:
     return source if statement or "\n" in source else f"print(repr({source}))"
 
 
-def _imports(target: Target, text: str = "") -> str:
-    modules = [
-        f"import {each}"
-        for each in [*modules_of(text), *(["asyncio"] if target.asynchronous else [])]
-    ]
+def _imports(target: Target, text: str) -> str:
+    modules = [f"import {each}" for each in modules_of(text)]
     return "; ".join(
         [*modules, f"from {target.offered or target.module.name} import {target.name}"]
     )
@@ -166,7 +165,7 @@ def _awaited(text: str, awaited: bool) -> str:
 def _shown(source: str) -> list[str]:
     return [
         f"print(repr({source}))",
-        f"print(list(zip({source}, range(20))))",
+        f"print(list(itertools.islice({source}, {MANY})))",
         f"print(type({source}))",
     ]
 

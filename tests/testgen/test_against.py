@@ -121,6 +121,51 @@ def test_a_refactoring_is_no_finding(repository, capsys, pairs):
     assert "No findings" in capsys.readouterr().out
 
 
+ITERATORS = """\
+import itertools
+
+
+def few(n: int):
+    for i in range(n):
+        yield i
+
+
+def many(n: int):
+    yield from itertools.count(n)
+
+
+def down(n: int) -> int:
+    while n > 0:
+        n -= 1
+    return n
+
+
+async def wait(n: int) -> int:
+    return n
+"""
+
+
+def test_a_difference_is_shown_once_and_without_addresses(repository, capsys):
+    text = ITERATORS
+    for old, new in (
+        ("yield i\n", "yield i + 1\n"),
+        ("count(n)", "count(n + 1)"),
+        ("while n > 0", "while n != 0"),
+        ("    return n\n", "    return n + 1\n"),
+    ):
+        text = text.replace(old, new)
+    folder = repository({"own.py": ITERATORS}, {"own.py": text})
+    assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["message"].partition(" gives")[0] for each in findings] == [
+        "list(few(1))", "list(many(1))", "down(1)", "wait(1)",
+    ]  # fmt: skip
+    for each in findings:
+        assert "0x" not in each["message"]
+        assert each["command"].count("import asyncio") <= 1
+        assert shown(each["command"], folder).strip() in each["message"]
+
+
 def test_only_what_has_changed_is_looked_at(repository, capsys):
     after = changed(("return n", "return n + 1")) | {"src/shop/more.py": "def new(): return 1\n"}
     repository(BEFORE, after)
