@@ -175,6 +175,67 @@ def test_only_what_has_changed_is_looked_at(repository, capsys):
     assert report["skipped"]["shop.prices::Cart"] == "it has not changed"
 
 
+def test_a_module_that_no_longer_imports_is_a_finding(repository, capsys):
+    before = {
+        "a.py": "def f(): return 1\n",
+        "b.py": "import math\n",
+        "c.py": "import gone_forever\n",
+    }
+    after = {
+        "a.py": "def f(): return 1\n\ndef g(:\n",
+        "b.py": "import maths_of_nobody\n",
+        "c.py": "import gone_forever, os\n",
+        "untracked.py": "x = = 1\n",
+    }
+    folder = repository(before, after)
+    assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    found = {each["target"]: each for each in report["findings"]}
+    assert {name: (each["kind"], each["line"]) for name, each in found.items()} == {
+        "a": ("import", 3),
+        "b": ("import", 1),
+        "untracked": ("import", 1),
+    }
+    assert "at HEAD it can" in found["b"]["message"]
+    assert "Error" in shown(found["b"]["command"], folder)
+    assert "gone_forever" in report["skipped"]["c"]
+    assert run(["check", "a.py", "--format", "github"]) == 1
+    assert capsys.readouterr().out.startswith("::warning file=a.py,line=3")
+
+
+def test_a_renamed_file_is_compared_with_what_it_was(repository, capsys):
+    text = BEFORE["src/shop/prices.py"]
+    folder = repository(BEFORE, {})
+    moved = folder / "src" / "shop" / "costs.py"
+    (folder / "src" / "shop" / "prices.py").rename(moved)
+    moved.write_text(text.replace("return n\n", "return n + 1\n"))
+    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
+    assert run(["check", "src/shop/costs.py", "--against", "HEAD", "--format", "json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert "same(1) gives 2; at HEAD, in shop.prices, it gives 1" in finding["message"]
+    assert shown(finding["command"], folder) == "2\n"
+
+
+def test_a_name_is_looked_up_also_where_nothing_has_changed(repository, capsys):
+    repository(BEFORE, {})
+    assert run(["check", "src/shop/prices.py::mrge", "--against", "HEAD"]) == 2
+    assert "Did you mean merge" in capsys.readouterr().err
+    assert run(["check", "src/shop/prices.py::merge", "--against", "HEAD"]) == 0
+    assert "1 has not changed" in capsys.readouterr().out
+
+
+def test_the_repository_is_that_of_the_path(repository, tmp_path, monkeypatch, capsys):
+    folder = repository(BEFORE, changed(("return n", "return n + 1")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    place = str(folder / "src")
+    assert run(["check", place, "--against", "HEAD", "--format", "json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert shown(finding["command"], tmp_path) == "2\n"
+    assert run(["check", place, ".", "--against", "HEAD"]) == 2
+    assert "git repository" in capsys.readouterr().err
+
+
 def test_code_that_moved_to_another_module_is_no_finding(repository):
     text = BEFORE["src/shop/prices.py"]
     helper = "def _clamp(value, low, high):\n    return max(low, min(value, high))\n"
