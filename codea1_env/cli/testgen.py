@@ -207,7 +207,8 @@ def _show(row: dict[str, Any], command: TestgenCommand, console: Console) -> Non
         if command.survivors:
             lines += [f"  not noticed: {each}" for each in left]
         elif left:
-            lines.append(f"  {len(left)} are not noticed; --survivors lists them")
+            verb = "is" if len(left) == 1 else "are"
+            lines.append(f"  {len(left)} {verb} not noticed; --survivors lists them")
         lines += (
             ["  The time was over before everything was tried; --timeout gives more."]
             if row["cut"]

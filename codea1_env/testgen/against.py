@@ -7,13 +7,14 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codea1_env.sandbox import Limits, Outcome
 from codea1_env.testgen.clock import Clock
+from codea1_env.testgen.driver import ADDRESS
 from codea1_env.testgen.findings import (
     Finding,
     code_that_shows,
@@ -22,7 +23,14 @@ from codea1_env.testgen.findings import (
     short,
 )
 from codea1_env.testgen.inputs import Inputs
-from codea1_env.testgen.modules import Module, TargetError, is_test_file, module_of_file
+from codea1_env.testgen.modules import (
+    Module,
+    TargetError,
+    files_in,
+    is_test_file,
+    missing,
+    module_of_file,
+)
 from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
 from codea1_env.testgen.search import Looker, candidates
 from codea1_env.testgen.target import OpenModule
@@ -55,33 +63,76 @@ class Checked:
     """Label -> why it was not looked at."""
 
 
-def changed_modules(revision: str, paths: Sequence[Path]) -> tuple[list[Module], dict[str, str]]:
-    """Return the modules that have changed since a revision of git, and what was skipped with the reason.
+@dataclass(frozen=True)
+class Changes:
+    """What has changed in a repository since a revision."""
+
+    top: Path
+    revision: str
+    modules: dict[Module, str]
+    """Module -> its file at the revision, if it had one."""
+    skipped: dict[str, str]
+    """File -> why it was not looked at."""
+
+    @contextmanager
+    def earlier_tree(self) -> Iterator[Path]:
+        """Give a folder with the repository as it was."""
+        packed = _git(self.top, "archive", "--format=tar", commit_of(self.revision, self.top))
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            place.chmod(0o755)  # programs run as another user
+            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+                archive.extractall(place, filter="data")
+            yield place
+
+
+def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
+    """Return the modules that have changed since a revision of git, untracked ones among them.
+
+    Args:
+        revision: Commit, branch or tag.
+        paths: Files and folders of one repository, with the name of a function or class, or "". A file with such a name
+            is among the modules in any case.
 
     Raises:
-        TargetError: There is no such revision or path, or the folder lies in no repository.
+        TargetError: There is no such revision or path, or the paths lie in no repository or in several.
     """
     for path in paths:
         if not path.exists():
             raise TargetError(f"Expect {path} to be a file or folder, actually: there is none.")
-    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").decode().strip())
-    listed = _git(top, "diff", "--name-only", "-z", commit_of(revision), "--", *(str(each.resolve()) for each in paths))  # fmt: skip
-    modules, skipped = [], {}
-    for name in listed.decode("utf-8", "replace").split("\0"):
+    places = {path.resolve(): name for path, name in paths.items()}
+    tops = {_git(each if each.is_dir() else each.parent, "rev-parse", "--show-toplevel") for each in places}  # fmt: skip
+    if len(tops) > 1:
+        raise TargetError(
+            f"Expect paths in one repository with --against, actually: in {len(tops)}. Check one after the other."
+        )
+    top = Path(tops.pop().decode().strip())
+    new = _listed(top, "ls-files", "--others", "--exclude-standard", "-z")
+    untracked = {top / name for name in new}
+    untracked &= {file for each in places for file in (files_in(each) if each.is_dir() else [each])}
+    named = [path for path, name in places.items() if name]
+    known = [str(path.relative_to(top)) for path in (*untracked, *named)]
+    earlier = dict(zip(known, known, strict=True))
+    left = iter(_listed(top, "diff", "--name-status", "-M", "-z", commit_of(revision, top)))
+    for status in left:
+        old = next(left)
+        earlier[next(left) if status.startswith("R") else old] = old
+    changes = Changes(top, revision, {}, {})
+    for name, old in sorted(earlier.items()):
         path = top / name
-        if not name.endswith(".py") or is_test_file(path.name) or path.name == "setup.py":
+        if not name.endswith(".py") or is_test_file(path.name) or path.name == "setup.py" or not any(map(path.is_relative_to, places)):  # fmt: skip
             continue
         if not path.is_file():
-            skipped[name] = "it was removed"
+            changes.skipped[name] = "it was removed"
             continue
         try:
-            modules.append(module_of_file(path))
+            changes.modules[module_of_file(path)] = old
         except TargetError as error:
-            skipped[name] = str(error)
-    return modules, skipped
+            changes.skipped[name] = str(error)
+    return changes
 
 
-def commit_of(revision: str) -> str:
+def commit_of(revision: str, top: Path) -> str:
     """Return the commit of a revision.
 
     Raises:
@@ -89,34 +140,21 @@ def commit_of(revision: str) -> str:
     """
     name = f"{revision}^{{commit}}"
     try:
-        found = _git(Path.cwd(), "rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        found = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
     except TargetError as error:
-        _git(Path.cwd(), "rev-parse", "--git-dir")
         raise TargetError(
             f"Expect a commit, branch or tag with --against, actually: {revision!r}. git log --oneline shows commits."
         ) from error
     return found.decode().strip()
 
 
-@contextmanager
-def earlier_tree(revision: str) -> Iterator[Path]:
-    """Give a folder with the repository as it was at a revision."""
-    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").decode().strip())
-    packed = _git(top, "archive", "--format=tar", commit_of(revision))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        place.chmod(0o755)  # programs run as another user
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(place, filter="data")
-        yield place
+def earlier_module(path: Path) -> Module | None:
+    """Return the module that a file in the tree of an earlier version is; None if there is none."""
+    return replace(module_of_file(path), installed=False) if path.is_file() else None
 
 
-def earlier_module(module: Module, tree: Path) -> Module | None:
-    """Return a module as it is in another tree; None if it is not there."""
-    top = Path(_git(module.path.parent, "rev-parse", "--show-toplevel").decode().strip())
-    path = tree / module.path.resolve().relative_to(top.resolve())
-    root = tree / module.root.resolve().relative_to(top.resolve())
-    return replace(module, path=path, root=root, installed=False) if path.is_file() else None
+def _listed(top: Path, *arguments: str) -> list[str]:
+    return _git(top, *arguments).decode("utf-8", "replace").split("\0")[:-1]
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
@@ -183,8 +221,11 @@ def compare_modules(
         timeout: Seconds of processor time for each.
 
     Raises:
+        TargetError: Neither version defines it.
         InfraError: The sandbox failed.
     """
+    if only and only not in now.definitions.keys() | was.definitions.keys():
+        raise missing(now.module, only, now.definitions)
     checked = Checked()
     changed = _changed(now, was)
     causes = {name: _causes(name, now, changed) for name in now.definitions}
@@ -215,7 +256,7 @@ def compare_modules(
             if any(each.kind == "difference" for each in found):
                 explained |= causes[name]
     for name in was.definitions.keys() - now.definitions.keys():
-        if was.definitions[name].public and not only:
+        if name == only or (was.definitions[name].public and not only):
             checked.skipped[f"{now.module.name}::{name}"] = "it was removed"
     return checked
 
@@ -249,7 +290,8 @@ class _Comparison:
         self, now: OpenModule, was: OpenModule, name: str, revision: str, seed: int, timeout: float | None
     ) -> None:  # fmt: skip
         self._now, self._was = now, was
-        self._revision = revision
+        moved = now.module.name != was.module.name
+        self._revision = f"{revision}, in {was.module.name}," if moved else revision
         target, self._before = now.target(name), was.target(name)
         self._target = replace(
             target,
@@ -263,13 +305,12 @@ class _Comparison:
         self._inputs = Inputs(self._target, seed)
 
     def findings(self) -> list[Finding]:
-        """Return what differs, or what is wrong with it on its own."""
-        target = self._target
-        if target.is_class != self._before.is_class:
+        """Return what differs; or what is wrong with it on its own, if nothing does."""
+        if self._target.is_class != self._before.is_class:
             return []
-        found = self._search()
-        alone = findings_alone(target, self._looker.endless(), self._now.sandbox)
-        return [*([found] if found else []), *alone]
+        if found := self._search():
+            return [found]
+        return findings_alone(self._target, self._looker.endless(), self._now.sandbox)
 
     def _search(self) -> Finding | None:
         for trials in self._parts():
@@ -292,10 +333,14 @@ class _Comparison:
             for code in code_that_shows(self._target, trial, was, now):
                 before, after = self._show(code, self._was), self._show(code, self._now)
                 if before != after and not before.startswith("does not end"):
-                    text = short(trial_text(trial, self._target.shape))
-                    if "print(repr(" in code and trial_text(trial, self._target.shape) not in code:
-                        text = short(code.partition("; ")[2].removeprefix("import asyncio; "))
-                    message = f"{text} {short(after)}; at {self._revision} it {short(before)}"
+                    text = trial_text(trial, self._target.shape)
+                    if "print(list(itertools" in code:
+                        text = f"list({text})"
+                    elif "print(repr(" in code and text not in code:
+                        text = code.partition(f"import {self._target.name}; ")[2]
+                    message = (
+                        f"{short(text)} {short(after)}; at {self._revision} it {short(before)}"
+                    )
                     return finding(self._target, "difference", message, code)
         return None
 
@@ -329,14 +374,16 @@ class _Comparison:
         return trial, was, now
 
     def _show(self, code: str, opened: OpenModule) -> str:
-        program = (self._target if opened is self._now else self._before).program + _SHOW
+        target = self._target if opened is self._now else self._before
+        here, there = (f"from {one.module.name} import " for one in (self._target, target))
+        code, program = code.replace(here, there), target.program + _SHOW
         [result] = opened.sandbox.call(program, "_codea1_show", [((code,), {})], limits=_ONCE)
         if result.outcome is Outcome.TIMEOUT:
             return "does not end"
         if result.outcome is not Outcome.PASS:
             return f"ends with {result.outcome.value}"
         how, what = result.value
-        return f"{how} {what}"
+        return ADDRESS.sub("", f"{how} {what}")
 
 
 def _differs(was: Seen, now: Seen) -> bool:

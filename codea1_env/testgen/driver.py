@@ -36,7 +36,7 @@ _DIGITS = 4300
 """Python writes no longer integers where the tests will run; the sandbox does."""
 _BITS = 14_000
 """Of integers with no more digits."""
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
 OPERATORS = {
     "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
@@ -112,7 +112,7 @@ def _shown(value: Any) -> Result:
             return ("first" if len(items) == MANY else "items"), items
         return "type", type(value).__name__
     text = repr(value)
-    if _ADDRESS.search(text):
+    if ADDRESS.search(text):
         return "type", type(value).__name__
     return "repr", text
 

@@ -11,6 +11,8 @@ from typing import Any, Literal
 from codea1_env.oracle import gather
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.testgen import examples
+from codea1_env.testgen.driver import MANY
+from codea1_env.testgen.modules import SYNTAX_ERRORS, Module, NotImportedError
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
 from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_of, step_text
@@ -32,7 +34,7 @@ class Finding:
     """MODULE::NAME."""
     path: str
     line: int
-    kind: Literal["example", "endless", "difference"]
+    kind: Literal["example", "endless", "difference", "import"]
     message: str
     command: str
     """Shows it in a shell, outside the sandbox."""
@@ -53,15 +55,33 @@ def finding(target: Target, kind: Literal["example", "endless", "difference"], m
     """
     path = os.path.relpath(target.module.path)
     line = target.definition.lines[0]
+    shell = _command(target.module, code, kind == "endless")
+    return Finding(target.label, path, line, kind, message, shell)
+
+
+def failed_import(module: Module, error: NotImportedError, revision: str) -> Finding | None:
+    """Return the finding that a module cannot be imported; None if only the sandbox may be the reason.
+
+    Args:
+        module: Which.
+        error: Why.
+        revision: Where it could be imported, as the user names it; "" if nowhere.
+    """
+    if not revision and not error.error.startswith(SYNTAX_ERRORS):
+        return None
+    place = re.search(rf"\({re.escape(module.path.name)}, line (\d+)\)", error.error)
+    message = f"{module.name} cannot be imported: {short(error.error)}"
+    message += f"; at {revision} it can" if revision else ""
+    path, line = os.path.relpath(module.path), int(place[1]) if place else 1
     return Finding(
-        target.label, path, line, kind, message, command(target, code, kind == "endless")
+        module.name, path, line, "import", message, _command(module, f"import {module.name}")
     )
 
 
-def command(target: Target, code: str, limited: bool = False) -> str:
+def _command(module: Module, code: str, limited: bool = False) -> str:
     """Return a shell command that runs code."""
-    root = os.path.relpath(target.module.root)
-    path = "" if root == "." or target.module.installed else f"PYTHONPATH={shlex.quote(root)} "
+    root = os.path.relpath(module.root)
+    path = "" if root == "." or module.installed else f"PYTHONPATH={shlex.quote(root)} "
     return f"{path}{'timeout 10 ' if limited else ''}python -c {shlex.quote(code)}"
 
 
@@ -105,7 +125,8 @@ def findings_alone(target: Target, endless: str, sandbox: Sandbox) -> list[Findi
     found = [] if example is None else [example]
     if endless:
         message = f"{short(endless)} does not end in 5 s of processor time"
-        found.append(finding(target, "endless", message, f"{_imports(target)}; {endless}"))
+        code = _awaited(endless, target.asynchronous)
+        found.append(finding(target, "endless", message, f"{_imports(target, code)}; {code}"))
     return found
 
 
@@ -117,11 +138,8 @@ def _printed(source: str) -> str:
     return source if statement or "\n" in source else f"print(repr({source}))"
 
 
-def _imports(target: Target, text: str = "") -> str:
-    modules = [
-        f"import {each}"
-        for each in [*modules_of(text), *(["asyncio"] if target.asynchronous else [])]
-    ]
+def _imports(target: Target, text: str) -> str:
+    modules = [f"import {each}" for each in modules_of(text)]
     return "; ".join(
         [*modules, f"from {target.offered or target.module.name} import {target.name}"]
     )
@@ -166,7 +184,7 @@ def _awaited(text: str, awaited: bool) -> str:
 def _shown(source: str) -> list[str]:
     return [
         f"print(repr({source}))",
-        f"print(list(zip({source}, range(20))))",
+        f"print(list(itertools.islice({source}, {MANY})))",
         f"print(type({source}))",
     ]
 
