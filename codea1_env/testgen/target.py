@@ -52,7 +52,6 @@ class Parameter:
     way: Literal["place", "keyword", "star"]
     kinds: Sequence[tuple[Any, ...]]
     """What the type hint allows; empty without one."""
-    annotated: bool
     optional: bool
     default: Sequence[Any]
     """The default, if it is plain data."""
