@@ -356,14 +356,16 @@ class _Comparison:
         for part in self._looker.clock.parts(known, first=16):
             old = self._old.twice(self._before.program, [trial for trial, _ in part])
             for (trial, (one, other)), (was, again) in zip(part, old, strict=False):
-                if self._is_reliable(was, again) and is_stable(one, other) and _differs(was, one):
+                same = is_stable(one, other) and one.printed == other.printed
+                if same and self._is_reliable(was, again) and _differs(was, one):
                     found.append((trial, was, one))
         return found
 
     def _is_reliable(self, was: Seen, again: Seen) -> bool:
         """Whether the earlier version decided what happens: the same in two runs, and no error that nobody raises on purpose."""
         meant = all(name in self._before.raises for _, name, _ in was.errors)
-        return was.outcome is Outcome.PASS and is_stable(was, again) and meant
+        same = is_stable(was, again) and was.printed == again.printed
+        return was.outcome is Outcome.PASS and same and meant
 
     def _shortened(self, trial: Trial, was: Seen, now: Seen) -> tuple[Trial, Seen, Seen]:
         """Leave out steps without which it still differs."""
@@ -390,7 +392,9 @@ def _differs(was: Seen, now: Seen) -> bool:
     if now.outcome in _ENDED:
         return True
     new, old = (replace(each, found={**each.found, "attributes": {}}) for each in (now, was))
-    return now.outcome is Outcome.PASS and (differ(was, now) or differ(new, old))
+    return now.outcome is Outcome.PASS and (
+        differ(was, now) or differ(new, old) or was.printed != now.printed
+    )
 
 
 def _simplicity(text: str) -> tuple[int, int, str]:

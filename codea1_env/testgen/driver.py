@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import copy
 import inspect
 import itertools
@@ -38,6 +39,8 @@ _BITS = 14_000
 """Of integers with no more digits."""
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
+_HEARD = 2000
+"""Characters of what is printed."""
 OPERATORS = {
     "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
     "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
@@ -61,11 +64,39 @@ def observe(
         ``made``: whether it did not.
         ``after``: the arguments that a function has changed, by position or name, with their new values.
         ``attributes``: name -> value, of those that are plain data.
+        ``printed``: how the text begins that was printed.
 
     Example:
         >>> observe(list.sort, [[2, 1]], {}, [], [])
-        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}}
+        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}, 'printed': ''}
     """
+    heard = _Heard(sys.stdout)
+    with contextlib.redirect_stdout(heard):
+        found = _observed(target, arguments, keywords, steps, attributes)
+    return {**found, "printed": heard.text}
+
+
+class _Heard:
+    """Standard output that remembers how it begins."""
+
+    def __init__(self, out: Any) -> None:
+        self._out, self.text = out, ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+    def write(self, text: str) -> Any:
+        self.text = (self.text + text[:_HEARD])[:_HEARD]
+        return self._out.write(text)
+
+
+def _observed(
+    target: Callable[..., Any],
+    arguments: list[Any],
+    keywords: dict[str, Any],
+    steps: list[tuple[str, list[Any], dict[str, Any]]],
+    attributes: list[str],
+) -> dict[str, Any]:
     sys.set_int_max_str_digits(_DIGITS)
     given: dict[Any, Any] = {**dict(enumerate(arguments)), **keywords}
     before = copy.deepcopy(given)

@@ -56,6 +56,11 @@ class Seen:
         return form, content
 
     @property
+    def printed(self) -> str:
+        """How the text begins that was printed."""
+        return str(self.found.get("printed", ""))
+
+    @property
     def errors(self) -> list[tuple[int, str, str]]:
         """The steps that raised: number, name of the exception, message."""
         return [
@@ -218,7 +223,7 @@ def _is_answer(value: Any) -> bool:
     """Whether the program has let the driver answer: its process is the program's, too."""
     return (
         isinstance(value, dict)
-        and value.keys() == {"made", "results", "after", "attributes"}
+        and value.keys() == {"made", "results", "after", "attributes", "printed"}
         and isinstance(value["results"], list)
         and all(isinstance(each, tuple) and len(each) == 2 for each in value["results"])
         and driver.is_plain(value, -_WRAPPED)
