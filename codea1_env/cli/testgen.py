@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -171,7 +171,7 @@ def _row(
         "survivors": [f"line {each.line}: {each.description}" for each in suite.survivors],
         "cut": suite.cut,
         "run": f"{path_hint(target, output)}pytest {os.path.relpath(output)}",
-        "findings": [each.as_data() for each in found],
+        "findings": [asdict(each) for each in found],
     }
 
 

@@ -148,11 +148,6 @@ def commit_of(revision: str, top: Path) -> str:
     return found.decode().strip()
 
 
-def earlier_module(path: Path) -> Module | None:
-    """Return the module that a file in the tree of an earlier version is; None if there is none."""
-    return replace(module_of_file(path), installed=False) if path.is_file() else None
-
-
 def _listed(top: Path, *arguments: str) -> list[str]:
     return _git(top, *arguments).decode("utf-8", "replace").split("\0")[:-1]
 

@@ -113,13 +113,8 @@ def describe(module: str, name: str, readme: str) -> dict[str, Any]:
         "words": words,
         "numbers": numbers,
         "uses": sorted(used),
-        "examples": [*_recorded(value, name, module, docs), *_called_in("\n".join([*docs, readme]), name)],
+        "examples": [*_recorded(value, name, module, docs), *called_in("\n".join([*docs, readme]), name)],
     }  # fmt: skip
-
-
-def called_in(text: str, name: str) -> list[tuple[list[Any], dict[str, Any], list[Any]]]:
-    """Return the calls of a name with literal arguments in any text."""
-    return _called_in(text, name)
 
 
 # What a module defines
@@ -418,7 +413,8 @@ def _recorder(value: Any, found: list[Any]) -> Any:
     return kind
 
 
-def _called_in(text: str, name: str) -> list[Any]:
+def called_in(text: str, name: str) -> list[Any]:
+    """Return the calls of a name with literal arguments in any text."""
     found: list[Any] = []
     for match in list(re.finditer(rf"(?<![\w]){re.escape(name)}\(", text))[:100]:
         for end in [

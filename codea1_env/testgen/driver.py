@@ -22,6 +22,7 @@ import builtins
 import contextlib
 import copy
 import inspect
+import io
 import itertools
 import operator
 import re
@@ -40,7 +41,7 @@ _BITS = 14_000
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
 _HEARD = 2000
-"""Characters of what is printed."""
+"""Bytes of what is printed."""
 OPERATORS = {
     "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
     "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
@@ -64,39 +65,11 @@ def observe(
         ``made``: whether it did not.
         ``after``: the arguments that a function has changed, by position or name, with their new values.
         ``attributes``: name -> value, of those that are plain data.
-        ``printed``: how the text begins that was printed.
 
     Example:
         >>> observe(list.sort, [[2, 1]], {}, [], [])
-        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}, 'printed': ''}
+        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}}
     """
-    heard = _Heard(sys.stdout)
-    with contextlib.redirect_stdout(heard):
-        found = _observed(target, arguments, keywords, steps, attributes)
-    return {**found, "printed": heard.text}
-
-
-class _Heard:
-    """Standard output that remembers how it begins."""
-
-    def __init__(self, out: Any) -> None:
-        self._out, self.text = out, ""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._out, name)
-
-    def write(self, text: str) -> Any:
-        self.text = (self.text + text[:_HEARD])[:_HEARD]
-        return self._out.write(text)
-
-
-def _observed(
-    target: Callable[..., Any],
-    arguments: list[Any],
-    keywords: dict[str, Any],
-    steps: list[tuple[str, list[Any], dict[str, Any]]],
-    attributes: list[str],
-) -> dict[str, Any]:
     sys.set_int_max_str_digits(_DIGITS)
     given: dict[Any, Any] = {**dict(enumerate(arguments)), **keywords}
     before = copy.deepcopy(given)
@@ -129,6 +102,15 @@ def _observed(
         "after": _changed(before, given) if not attributes and not steps else {},
         "attributes": {name: value[0] for name, value in seen.items() if value},
     }
+
+
+def observe_and_hear(*arguments: Any) -> dict[str, Any]:
+    """Return what `observe` does, and as ``printed`` the first bytes that it prints."""
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, "utf-8", "backslashreplace", write_through=True)
+    with contextlib.redirect_stdout(out):
+        found = observe(*arguments)
+    return {**found, "printed": written.getvalue()[:_HEARD]}
 
 
 def _shown(value: Any) -> Result:

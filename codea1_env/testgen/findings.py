@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from codea1_env.oracle import gather
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.testgen import examples
 from codea1_env.testgen.driver import MANY
-from codea1_env.testgen.modules import SYNTAX_ERRORS, Module, NotImportedError
+from codea1_env.testgen.modules import Module, NotImportedError
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
 from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_of, step_text
@@ -20,6 +20,7 @@ from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_o
 _LIMITS = Limits(call_cpu_time=3, call_wall_time=15, calls_per_test=1)
 _MOST = 160
 """Characters of a value that are shown."""
+_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _APPENDED = """
 def _codea1_contradiction(text):
     return _codea1_examples["contradiction"](text, globals())
@@ -39,20 +40,9 @@ class Finding:
     command: str
     """Shows it in a shell, outside the sandbox."""
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it for a report."""
-        return asdict(self)
-
 
 def finding(target: Target, kind: Literal["example", "endless", "difference"], message: str, code: str) -> Finding:  # fmt: skip
-    """Return a finding.
-
-    Args:
-        target: The function or class.
-        kind: What was found.
-        message: The same in a sentence.
-        code: Python code that shows it.
-    """
+    """Return a finding, which this Python code shows."""
     path = os.path.relpath(target.module.path)
     line = target.definition.lines[0]
     shell = _command(target.module, code, kind == "endless")
@@ -67,7 +57,7 @@ def failed_import(module: Module, error: NotImportedError, revision: str) -> Fin
         error: Why.
         revision: Where it could be imported, as the user names it; "" if nowhere.
     """
-    if not revision and not error.error.startswith(SYNTAX_ERRORS):
+    if not revision and not error.error.startswith(_SYNTAX_ERRORS):
         return None
     place = re.search(rf"\({re.escape(module.path.name)}, line (\d+)\)", error.error)
     message = f"{module.name} cannot be imported: {short(error.error)}"

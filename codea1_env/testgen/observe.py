@@ -32,7 +32,7 @@ _WRAPPED = 3
 _GROUP = 32
 _APPENDED = """
 def _codea1_observe(*arguments):
-    return _codea1_driver["observe"]({name}, *arguments)
+    return _codea1_driver["observe_and_hear"]({name}, *arguments)
 """
 
 
@@ -56,9 +56,9 @@ class Seen:
         return form, content
 
     @property
-    def printed(self) -> str:
-        """How the text begins that was printed."""
-        return str(self.found.get("printed", ""))
+    def printed(self) -> bytes:
+        """The first bytes that were printed."""
+        return bytes(self.found.get("printed", b""))
 
     @property
     def errors(self) -> list[tuple[int, str, str]]:
@@ -225,6 +225,7 @@ def _is_answer(value: Any) -> bool:
         isinstance(value, dict)
         and value.keys() == {"made", "results", "after", "attributes", "printed"}
         and isinstance(value["results"], list)
+        and isinstance(value["printed"], bytes)
         and all(isinstance(each, tuple) and len(each) == 2 for each in value["results"])
         and driver.is_plain(value, -_WRAPPED)
     )
