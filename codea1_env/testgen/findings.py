@@ -15,7 +15,7 @@ from codea1_env.testgen.driver import MANY
 from codea1_env.testgen.modules import Module, NotImportedError
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
-from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_of, step_text
+from codea1_env.testgen.texts import Shape, Step, Trial, call_text, literal, modules_of, step_text
 
 _LIMITS = Limits(call_cpu_time=3, call_wall_time=15, calls_per_test=1)
 _MOST = 160
@@ -50,12 +50,9 @@ def finding(target: Target, kind: Literal["example", "endless", "difference"], m
 
 
 def failed_import(module: Module, error: NotImportedError, revision: str) -> Finding | None:
-    """Return the finding that a module cannot be imported; None if only the sandbox may be the reason.
+    """Return the finding that a module cannot be imported any more; None if only the sandbox may be the reason.
 
-    Args:
-        module: Which.
-        error: Why.
-        revision: Where it could be imported, as the user names it; "" if nowhere.
+    It could be imported at the revision, if that has a name.
     """
     if not revision and not error.error.startswith(_SYNTAX_ERRORS):
         return None
@@ -141,21 +138,10 @@ def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[
     made = call_text(target.name, trial.arguments, trial.keywords)
     texts: list[list[str]] = []
     if shape.is_class:
-        steps = [
-            _awaited(step_text(shape.object, step, statement=True), step[0] in shape.awaited)
-            for step in trial.steps
-        ]
+        steps = [_step(shape, step, statement=True) for step in trial.steps]
         start = [f"{shape.object} = {made}", *steps[:-1]]
         if steps:
-            texts += [
-                [*start, each]
-                for each in _shown(
-                    _awaited(
-                        step_text(shape.object, trial.steps[-1]),
-                        trial.steps[-1][0] in shape.awaited,
-                    )
-                )
-            ]
+            texts += [[*start, each] for each in _shown(_step(shape, trial.steps[-1]))]
         for name in {**was.found.get("attributes", {}), **now.found.get("attributes", {})}:
             value = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
             texts.append([*start, *steps[-1:], f"print(repr({value}))"])
@@ -165,6 +151,11 @@ def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[
         texts += [[each] for each in _shown(call)]
         texts += _changed(trial, shape)
     return ["; ".join([_imports(target, "; ".join(each)), *each]) for each in texts]
+
+
+def _step(shape: Shape, step: Step, *, statement: bool = False) -> str:
+    text = step_text(shape.object, step, statement=statement)
+    return _awaited(text, step[0] in shape.awaited)
 
 
 def _awaited(text: str, awaited: bool) -> str:
@@ -182,18 +173,12 @@ def _shown(source: str) -> list[str]:
 def _changed(trial: Trial, shape: Shape) -> list[list[str]]:
     """Return lines that show what a call does to its arguments."""
     found = []
+    words = [f"{key}={literal(each)}" for key, each in trial.keywords.items()]
     for place, value in enumerate(trial.arguments):
-        arguments = [
-            literal(each) if number != place else "x" for number, each in enumerate(trial.arguments)
-        ]
-        words = [f"{key}={literal(each)}" for key, each in trial.keywords.items()]
-        found.append(
-            [
-                f"x = {literal(value)}",
-                f"{shape.name}({', '.join([*arguments, *words])})",
-                "print(x)",
-            ]
-        )
+        given = [literal(each) for each in trial.arguments]
+        given[place] = "x"
+        call = f"{shape.name}({', '.join([*given, *words])})"
+        found.append([f"x = {literal(value)}", call, "print(x)"])
     return found
 
 
