@@ -43,8 +43,8 @@ class DiagnoseCommand:
     names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Experiments; all if none is named."""
     rows: tuple[str, ...] = ()
-    """More rows for each experiment: algorithms (ppo, "ppo(entropy=0.02)", FILE.py:CLASS), rewards, or rows of other
-    experiments."""
+    """More rows for each experiment, beside its own: algorithms (ppo, "ppo(entropy=0.02)", FILE.py:CLASS), players of
+    yours (FILE.py:CLASS), rewards, or rows of other experiments."""
     seeds: int | None = None
     """Runs of each row in each setting; None for 5, or 2 with --quick."""
     first_seed: int = 0
@@ -115,7 +115,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 class _Shown:
-    """Shows a row of a setting as soon as all its seeds are known, and how long the rest takes."""
+    """Shows a row of a setting after its first seed and after its last, and how long the rest takes."""
 
     def __init__(
         self, console: Console, experiments: Sequence[Experiment], seeds: Sequence[int]
@@ -131,13 +131,16 @@ class _Shown:
         runs.append(run)
         if run.error:
             self._print(f"{run.experiment} {run.setting} {run.row}, seed {run.seed}: {run.error}")
-        if len(runs) < len(self.seeds):
+        if 1 < len(runs) < len(self.seeds):
             return
         measure = self._measures[run.experiment]
         values = [v for each in runs if (v := each.measures.get(measure)) is not None]
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
+        of = "" if len(runs) == len(self.seeds) else f"seed 1 of {len(self.seeds)}; "
         rest = f"{left} runs left, about {seconds / 60:.1f} min" if left else "the last run"
-        self._print(f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {rest}")
+        self._print(
+            f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {of}{rest}"
+        )
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -14,7 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents import ALGORITHMS, make_algorithm
+from codea1_env.agents import ALGORITHMS, find_class, make_algorithm
+from codea1_env.agents.algorithms import required_parameters
 from codea1_env.baselines.bench.suite import find_entry
 from codea1_env.baselines.diagnose.playing import PlayConfig
 from codea1_env.rewards import REWARDS
@@ -211,7 +212,7 @@ def row_changes(name: str) -> Changes:
     """Return what a row changes.
 
     Args:
-        name: One of `ROWS`, a reward by name, or an algorithm as `codea1 bench algorithms` takes it.
+        name: One of `ROWS`, a reward by name, or an algorithm or a player of one's own as `codea1 bench algorithms` takes it.
 
     Raises:
         DiagnoseError: There is no such row.
@@ -231,8 +232,15 @@ def row_changes(name: str) -> Changes:
         )
     try:
         entry = find_entry(name)
+        if entry.kind == "player":
+            needed = required_parameters(find_class(entry.name))
+            if len(needed) > 1:
+                raise ValueError(
+                    f"Expect a player that is made from a Setting or from nothing, actually {name} needs: {', '.join(needed)}"
+                )
+            return {"player": entry.name}
         if entry.kind != "algorithm":
-            raise ValueError(f"Expect an algorithm, actually a {entry.kind}: {name}")
+            raise ValueError(f"Expect an algorithm or a player, actually a {entry.kind}: {name}")
         config = entry.apply(TrainConfig())
         make_algorithm(config.algorithm, {"learning_rate": 1.0}, own=config.algorithm_args)
     except ValueError as error:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from codea1_env.agents import Pool, TabularAgent, make_algorithm
+from codea1_env.agents import Pool, Setting, TabularAgent, as_learner, make_algorithm, own_player
 from codea1_env.baselines.diagnose.kinds import KindsConfig, measure_kinds
 from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
@@ -55,6 +55,8 @@ class PlayConfig:
     suite_selection: Literal["max-variance", "all"] = "max-variance"
     algorithm: str = "grpo"
     """Of both players."""
+    player: str = ""
+    """Class of one's own, which plays both roles instead of tables; "" for none."""
     algorithm_args: Mapping[str, Any] = field(default_factory=dict)
     rewards: str = "code-a1"
     alpha: float = 0.5
@@ -107,6 +109,15 @@ def play(config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None
     return _Run(config, sandbox, memory).play()
 
 
+def curve(
+    config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None = None
+) -> list[Row]:
+    """Play a run as `play` does, and return its measures at the start and after each step."""
+    run = _Run(config, sandbox, memory)
+    run.play()
+    return run.curve
+
+
 Row = dict[str, float | None]
 
 
@@ -121,7 +132,7 @@ class _Run:
         self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:
             self.referee._worlds = memory._worlds
-        self.coder: Any = self._coder(self.problems, 0)
+        self.coder: Any = self._own("coder") or self._coder(self.problems, 0)
         self.tester = self._tester()
         if config.past in ("coder", "both"):
             self.coder = WithPast(self.coder, self._rng(4))
@@ -170,6 +181,42 @@ class _Run:
         own = dict(self.config.algorithm_args)
         return make_algorithm(self.config.algorithm, {"learning_rate": rate}, "tabular", own)
 
+    def _own(self, role: Literal["coder", "tester"]) -> Any:
+        config = self.config
+        if not config.player:
+            return None
+        coder = role == "coder"
+        pools = {name: own.programs if coder else own.tests for name, own in self.worlds.items()}
+        setting = Setting(
+            role,
+            config.num_tests,
+            config.coder_rate if coder else config.tester_rate,
+            2 * config.seed + (not coder),
+            self.sandbox,
+            lambda: [Pool(each, pools[each.task_id]) for each in self.problems],
+        )
+        player: Any = as_learner(own_player(config.player, setting))
+        if not isinstance(player, TabularAgent) and coder and config.handicap:
+            raise ValueError(
+                f"Expect a TabularAgent where right programs begin as less likely, actually: {config.player}"
+            )
+        if coder and isinstance(player, TabularAgent):
+            for name in self.worlds:
+                player.policy.logits[name][: config.world.right] -= config.handicap
+        return player
+
+    def _chances(self, name: str, played: Rollouts | None) -> Floats:
+        """Return the probability of each program; of a player without tables how often it was submitted in this step."""
+        if hasattr(self.coder, "policy"):
+            chances: Floats = self.coder.policy.probabilities(name)
+            return chances
+        programs = self.worlds[name].programs
+        if played is None:
+            return np.full(len(programs), 1 / len(programs))
+        submitted = [e.program.code for e in played.episodes if e.problem.task_id == name]
+        counts = [submitted.count(code) for code in programs]
+        return np.array(counts, dtype=np.float64) / max(1, len(submitted))
+
     def _coder(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
         pools = [Pool(each, pools_of(each).programs) for each in problems]
         coder = TabularAgent(pools, self._algorithm(self.config.coder_rate), self._rng(stream))
@@ -188,7 +235,7 @@ class _Run:
         config, rng = self.config, self._rng(1)
         few = config.world.families - config.num_tests
         made: dict[str, Any] = {
-            "tabular": lambda: self._table(self.problems, 1),
+            "tabular": lambda: self._own("tester") or self._table(self.problems, 1),
             "random": lambda: RandomTester(self.worlds, config.num_tests, config.num_suites, rng),
             "fixed": lambda: FixedCells(self.worlds, config.num_tests, rng),
             "iid": lambda: GoldenCells(self.worlds, few, rng, fresh=True),
@@ -259,7 +306,7 @@ class _Run:
 
     def _measure(self, played: Rollouts | None) -> None:
         row: Row = {}
-        chances = {name: self.coder.policy.probabilities(name) for name in self.worlds}
+        chances = {name: self._chances(name, played) for name in self.worlds}
         row["solved"] = _mean([chances[name] @ self.right[name] for name in self.worlds])
         row["correctness"] = _mean(
             [chances[name] @ np.array(pools.correctness) for name, pools in self.worlds.items()]
@@ -283,12 +330,16 @@ class _Run:
     def _keep(self) -> None:
         """Keep the strategies of this moment."""
         for name in self.worlds:
-            coder = self.coder.policy.probabilities(name)
+            coder = self._chances(name, None)
             self.kept[name].append((coder, self._answers(name)))
 
     def _answers(self, name: str) -> Floats | None:
         """Return for each program the tester's probability of each test of its first draw; None where no table says it."""
-        if not isinstance(self.tester, TabularAgent | WithPast) or self.config.world.C > 64:
+        if (
+            not isinstance(self.coder, TabularAgent | WithPast)
+            or not isinstance(self.tester, TabularAgent | WithPast)
+            or self.config.world.C > 64
+        ):
             return None
         policy, rows = self.tester.policy, []
         for code in self.worlds[name].programs:
