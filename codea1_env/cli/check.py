@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,13 +21,13 @@ from codea1_env.testgen.against import (
     changes_since,
     check_module,
     compare_modules,
-    earlier_module,
 )
 from codea1_env.testgen.findings import Finding, failed_import
 from codea1_env.testgen.modules import (
     Module,
     NotImportedError,
     TargetError,
+    module_of_file,
     modules_in,
     split_target,
 )
@@ -100,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
             for each in checked.findings if command.format != "json" else ():
                 _show(each, command.format)
     if command.format == "json":
-        rows = [each.as_data() for each in everything.findings]
+        rows = [asdict(each) for each in everything.findings]
         print(
             json.dumps(
                 {"findings": rows, "looked": everything.looked, "skipped": everything.skipped}
@@ -137,7 +137,7 @@ def _try(command: CheckCommand, module: Module, earlier: Path | None, only: str)
         return OpenModule(one, level=command.sandbox_level, packages=command.packages)
 
     try:
-        before = earlier_module(earlier) if earlier is not None else None
+        before = module_of_file(earlier) if earlier is not None and earlier.is_file() else None
         try:
             now = opened(module)
         except NotImportedError as error:

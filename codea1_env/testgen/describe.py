@@ -414,7 +414,7 @@ def _recorder(value: Any, found: list[Any]) -> Any:
 
 
 def called_in(text: str, name: str) -> list[Any]:
-    """Return the calls of a name with literal arguments in any text: arguments, keywords, no steps."""
+    """Return the calls of a name with literal arguments in any text."""
     found: list[Any] = []
     for match in list(re.finditer(rf"(?<![\w]){re.escape(name)}\(", text))[:100]:
         for end in [

@@ -29,20 +29,12 @@ _SKIPPED = {
 """Files and folders that are no part of a program."""
 
 
-SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
-
-
 class TargetError(ValueError):
     """Something cannot be tested; the message says why, and what to do."""
 
 
 class NotImportedError(TargetError):
-    """A module cannot be imported in the sandbox.
-
-    Args:
-        message: Says so, and what to do.
-        error: What the import raised.
-    """
+    """A module cannot be imported in the sandbox; `error` says what its import raised."""
 
     def __init__(self, message: str, error: str) -> None:
         super().__init__(message)

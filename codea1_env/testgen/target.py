@@ -12,7 +12,6 @@ from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 from codea1_env.testgen import describe, loader
 from codea1_env.testgen.modules import (
-    SYNTAX_ERRORS,
     Module,
     NotImportedError,
     folders_for,
@@ -283,8 +282,6 @@ def _not_imported(module: Module, error: str, absent: str) -> NotImportedError:
     start = f"Expect {module.name} to be imported in the sandbox, actually: {error}."
     if absent and absent.partition(".")[0] != module.top:
         hint = f"Install {absent}, or allow it with --packages {absent.partition('.')[0]}."
-    elif error.startswith(SYNTAX_ERRORS):
-        hint = "Mend it."
     else:
         hint = (
             "The sandbox has no network, and none of your files but those of the package. Put what needs them into "

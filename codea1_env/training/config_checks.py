@@ -34,7 +34,15 @@ _POSITIVE = (
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
     "learner_processes", "learner_gpus", "stale_after", "max_rounds", "past_steps",
 )  # fmt: skip
-_NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
+_NOT_NEGATIVE = (
+    "seed",
+    "beta",
+    "epsilon",
+    "epsilon_high",
+    "lora_rank",
+    "eval_problems",
+    "reward_model_after",
+)
 _FINITE = ("beta", "epsilon", "time_limit", "lora_alpha", "learner_gpus")
 _COUNTS = (
     "num_generations", "num_suites", "num_tests", "eval_samples", "pool_size", "lora_rank", "overlap", "max_rounds",

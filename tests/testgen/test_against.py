@@ -53,6 +53,10 @@ def same(n: int) -> int:
     return n
 
 
+def shout(text: str) -> None:
+    print(text.upper())
+
+
 class Cart:
     def __init__(self) -> None:
         self.items: dict[str, int] = {}
@@ -76,6 +80,7 @@ REGRESSIONS = [
     (("RATE = 2", "RATE = 3"), "with_tax", "gives"),
     (("self.items.get(name, 0) + number", "number"), "Cart", "add"),
     (("return {**one, **other}", "one.update(other)\n    return one"), "merge", "merge"),
+    (("print(text.upper())", "print(text)"), "shout", "gives"),
     (("    for price in prices:", "    for price in prices[1:]:"), "total", "gives"),
 ]  # fmt: skip
 REFACTORINGS = [
