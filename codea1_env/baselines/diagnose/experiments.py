@@ -44,6 +44,9 @@ ROWS: Mapping[str, Changes] = {
     "past-opponents": {"past": "both"},
     **{f"alpha={alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.5, 1.0)},
     **{f"noise-{kind}": {"noise": kind} for kind in ("independent", "pair", "program")},
+    "half-book": {"book": "half"},
+    "uniform-replay": {"book": "uniform"},
+    "passing-book": {"book": "passing"},
     "noise-false-passes": {"noise": "program", "wrong_are": "passes"},
     "noise-false-failures": {"noise": "program", "wrong_are": "failures"},
 }
@@ -165,6 +168,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "shuffled-rewards",
             {**_DENSE, "world.faults": Fraction(1, 16)},
             ("0.5", "0.1", "0.02"),
+        ),
+        Experiment(
+            "forgetting",
+            "memory",
+            "Does the book keep what learning elsewhere would undo?",
+            "share of the features that problems share",
+            "solved/phases",
+            {f"{overlap:g}": {"overlap": overlap} for overlap in (0.0, 0.25, 0.5, 0.75, 1.0)},
+            ("code-a1", "half-book", "uniform-replay", "passing-book", "no-book"),
+            "no-book",
+            {"world.C": 32, "world.faults": Fraction(1, 8), "world.problems": 6, "steps": 60, "phase": 10, "changes": True},
+            ("0", "0.5", "1"),
         ),
     )
 }  # fmt: skip
