@@ -178,7 +178,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             {f"{overlap:g}": {"overlap": overlap} for overlap in (0.0, 0.25, 0.5, 0.75, 1.0)},
             ("code-a1", "half-book", "uniform-replay", "passing-book", "no-book"),
             "no-book",
-            {"world.C": 32, "world.faults": Fraction(1, 8), "world.problems": 6, "steps": 60, "phase": 10, "changes": True},
+            {"world.C": 32, "world.faults": Fraction(1, 8), "world.problems": 6, "num_suites": 2, "steps": 60, "phase": 10, "changes": True},
             ("0", "0.5", "1"),
         ),
     )
