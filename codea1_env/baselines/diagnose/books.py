@@ -52,7 +52,7 @@ class PassingBook(MistakeBook):
 
 
 def make_book(name: BookName) -> MistakeBook:
-    """Return an empty book by name."""
+    """Return an empty book: the game's, half of it, one that replays any test as likely as another, or the control."""
     if name == "uniform":
         return MistakeBook(replay="uniform")
     return {"mistakes": MistakeBook, "half": HalfBook, "passing": PassingBook}[name]()
@@ -60,5 +60,5 @@ def make_book(name: BookName) -> MistakeBook:
 
 def stale_share(book: MistakeBook, problems: Sequence[Problem]) -> float:
     """Return the share of the book's tests whose value the reference contradicts; 0 if it is empty."""
-    held = [text not in problem.tests for problem in problems for text in book.tests(problem.task_id)]  # fmt: skip
-    return sum(held) / max(1, len(held))
+    stale = [text not in problem.tests for problem in problems for text in book.tests(problem.task_id)]  # fmt: skip
+    return sum(stale) / max(1, len(stale))

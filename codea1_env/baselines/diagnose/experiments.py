@@ -183,7 +183,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
     )
 }  # fmt: skip
-"""Experiments by name. Not yet here: forgetting, which needs players with features, and kinds of tests."""
+"""Experiments by name."""
 
 
 def find_experiments(names: Sequence[str]) -> list[Experiment]:

@@ -78,10 +78,11 @@ class PlayConfig:
     overlap: float | None = None
     """Share of the features that problems share, of players that are linear; None for tables."""
     phase: int = 0
-    """Steps after which a tabular tester's tests are those of the other half of the fault sets; 0 for all tests always."""
+    """Steps after which a tester that learns has the tests of the other half of the fault sets; 0 for all tests always."""
     changes: bool = False
     """Whether the reference of every third problem changes in the middle."""
     book: BookName = "mistakes"
+    """What is replayed, see `make_book`."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -191,11 +192,10 @@ class _Run:
         pools = []
         for each in problems:
             found = pools_of(each)
-            cells_of = frozenset().union(*found.families[half::2]) if half is not None else ()
-            tests = [
-                test for cell, test in enumerate(found.tests) if half is None or cell in cells_of
-            ]
-            pools.append(Pool(each, tuple(tests)))
+            own: Sequence[int] = range(len(found.tests))
+            if half is not None:
+                own = sorted(frozenset().union(*found.families[half::2]))
+            pools.append(Pool(each, tuple(found.tests[cell] for cell in own)))
         return self._player(pools, self.config.tester_rate, stream, self.config.num_tests)
 
     def _testers(self) -> list[Any]:
@@ -263,6 +263,7 @@ class _Run:
     # What is true
 
     def _look(self, problems: Sequence[Problem]) -> None:
+        """Take over what is true of problems."""
         for each in problems:
             pools = self.worlds[each.task_id] = pools_of(each)
             self.breaks[each.task_id] = self._breaks(each)
