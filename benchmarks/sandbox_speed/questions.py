@@ -11,7 +11,6 @@ from statistics import median
 
 import numpy as np
 
-from codea1_env.judging.spread import JudgingProcesses
 from codea1_env.judging.verdicts import Round, TestVerdict
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig
@@ -41,7 +40,6 @@ def measure(
     with (
         Sandbox(workers, level=level) as sandbox,
         ThreadPoolExecutor(workers) as threads,
-        JudgingProcesses(sandbox, _RULES, processes=config.judges) as judges,
     ):
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
@@ -52,8 +50,6 @@ def measure(
             return
         fresh = partial(_fresh, threads)
         games = {"game": _Game(lambda: Referee(sandbox, _RULES))}
-        if config.judges > 1:
-            games[f"game in {config.judges} processes"] = _Game(lambda: judges)
         ways: dict[str, Callable[[Sequence[Question]], Verdicts]] = {
             "python": partial(fresh, PYTHON),
             **{name: game.judge for name, game in games.items()},
@@ -62,9 +58,8 @@ def measure(
         _warm_up(sandbox)
         _meet(made, sandbox)
         for game in games.values():
-            # A problem for each process, under names of its own: nothing of what follows is remembered.
-            problems = [replace(made[0].problem, task_id=f"{i}") for i in range(config.judges)]
-            game.judge([replace(made[0], problem=problem) for problem in problems])
+            # Under a name of its own: nothing of what follows is remembered.
+            game.judge([replace(made[0], problem=replace(made[0].problem, task_id="0"))])
             game.cpu.clear()
         found = _in_turn(ways, made[1:] or made, config.batch, progress)
     cpu = {name: game.cpu for name, game in games.items()}
