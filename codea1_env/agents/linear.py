@@ -28,6 +28,10 @@ class LinearPolicy(SoftmaxPolicy):
         self.overlap = overlap
         self._features = {key: np.array(each) for key, each in features.items()}
 
+    def table(self, question: str, shown: str = "") -> str:
+        """Return the key of the question: what is shown beside it has no features."""
+        return question
+
     def settle(self, before: Mapping[str, Floats]) -> None:
         """Make of a step on logits the step on features: the gradient of the weights, seen in all problems."""
         shared = np.zeros(len(next(iter(self._features.values()))))

@@ -194,7 +194,33 @@ def is_of_cells(problem: Problem) -> bool:
 def pools_of(problem: Problem) -> Pools:
     """Return the pools of a problem that `cells` made."""
     config = CellsConfig.read(problem.metadata["world"])
-    return _pools(config, int(problem.metadata["number"]))
+    program = problem.metadata.get("program")
+    return _pools(
+        config, int(problem.metadata["number"]), None if program is None else int(program)
+    )
+
+
+def changed(problem: Problem, program: int) -> Problem:
+    """Return a problem of the same name and pools in which a wrong program is the right one: the reference changes on its faults.
+
+    Args:
+        problem: A problem that `cells` made.
+        program: Number of the program in the pool.
+
+    Example:
+        >>> before = load_cells("cells:C=8,faults=1/4,families=2,problems=1")[0]
+        >>> after = changed(before, 2)
+        >>> [sorted(faults) for faults in pools_of(after).faults], pools_of(after).valid.count(False)
+        ([[3, 5], [1, 3, 4, 5], []], 2)
+    """
+    config, number = CellsConfig.read(problem.metadata["world"]), int(problem.metadata["number"])
+    table = _tables(config, number)[program]
+    return dataclasses.replace(
+        problem,
+        reference=_program(table),
+        cases=_cases(table),
+        metadata=Metadata({**problem.metadata, "program": str(program)}),
+    )
 
 
 def program_with(problem: Problem, numbers: Sequence[int]) -> tuple[str, frozenset[int]]:
@@ -222,10 +248,14 @@ def _problem(config: CellsConfig, number: int) -> Problem:
         prompt=f'def f(x: int) -> int:\n    """Return cell x of table {number}, for x from 0 to {config.C - 1}."""\n',
         entry_point="f",
         reference=_program(table),
-        cases=tuple(Case((cell,), {}, int(value)) for cell, value in enumerate(table)),
+        cases=_cases(table),
         contract=f"assert 0 <= x < {config.C}",
         metadata=Metadata(source=NAME, split="train", world=str(config), number=str(number)),
     )
+
+
+def _cases(table: Sequence[int]) -> tuple[Case, ...]:
+    return tuple(Case((cell,), {}, value) for cell, value in enumerate(table))
 
 
 def _rng(config: CellsConfig, number: int, stream: int) -> np.random.Generator:
@@ -242,29 +272,39 @@ def _program(table: Iterable[int], note: str = "") -> str:
     return f'def f(x: int) -> int:\n    return int("{digits}"[x]){note}\n'
 
 
-def _pools(config: CellsConfig, number: int) -> Pools:
-    table = _table(config, number)
-    families = _families(config, number)
-    faults = [frozenset[int]()] * config.right
-    programs = [_program(table, f"  # {i}" if i else "") for i in range(config.right)]
+def _tables(config: CellsConfig, number: int) -> list[list[int]]:
+    """Return the table of each program, the right ones first."""
+    table, families = _table(config, number), _families(config, number)
+    tables = [table] * config.right
     for first in range(config.families):
         own = [families[(first + i) % config.families] for i in range(config.holes)]
-        faults.append(frozenset().union(*own))
+        faults = frozenset[int]().union(*own)
         # By another value for each, so that two programs of the same faults are two texts.
-        wrong = [(v + 1 + first % (_DIGITS - 1)) % _DIGITS if x in faults[-1] else v for x, v in enumerate(table)]  # fmt: skip
-        programs.append(_program(wrong, f"  # {config.right + first}"))
+        tables.append([(v + 1 + first % (_DIGITS - 1)) % _DIGITS if x in faults else v for x, v in enumerate(table)])  # fmt: skip
+    return tables
+
+
+def _pools(config: CellsConfig, number: int, program: int | None) -> Pools:
+    tables, table = _tables(config, number), _table(config, number)
+    truth = table if program is None else tables[program]
     rng = _rng(config, number, 2)
     right = np.zeros(config.C, bool)
     right[rng.permutation(config.C)[: round(config.C * config.valid)]] = True
     shifts = rng.integers(1, _DIGITS, size=config.C)
     predicted = [v if ok else (v + int(s)) % _DIGITS for v, ok, s in zip(table, right, shifts, strict=True)]  # fmt: skip
     return Pools(
-        tuple(programs),
-        tuple(faults),
-        families,
+        tuple(
+            _program(each, f"  # {i}" if i or not config.right else "")
+            for i, each in enumerate(tables)
+        ),
+        tuple(
+            frozenset(x for x, (v, true) in enumerate(zip(each, truth, strict=True)) if v != true)
+            for each in tables
+        ),
+        _families(config, number),
         tuple(f"assert f({cell}) == {value}" for cell, value in enumerate(predicted)),
-        tuple(bool(each) for each in right),
-        tuple(table),
+        tuple(v == true for v, true in zip(predicted, truth, strict=True)),
+        tuple(truth),
     )
 
 

@@ -23,10 +23,11 @@ def test_a_step_moves_other_problems_by_the_overlap(overlap):
     assert policy.logits["q"].tolist() == [-overlap, overlap, 0.0]
 
 
-def test_a_linear_player_learns():
+@pytest.mark.parametrize("program", ["", "def f(): return 2"])
+def test_a_linear_player_learns(program):
     pools = [Pool(each, ("a", "b", "c")) for each in PROBLEMS]
     one = LinearAgent(pools, GRPO(4.0), np.random.default_rng(0), overlap=0.5)
-    seen = observe(PROBLEMS[0])
+    seen = observe(PROBLEMS[0], code=program, turn=int(bool(program)))
     for _ in range(20):
         one.learn([Experience(seen, a, float(a == "a"), "g") for a in one.act([seen] * 8)])
     assert one.policy.probabilities("p")[0] > 0.9

@@ -50,6 +50,9 @@ ROWS: Mapping[str, Changes] = {
     "random-half": {"kinds": "random-half"},
     **{f"alpha={alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.5, 1.0)},
     **{f"noise-{kind}": {"noise": kind} for kind in ("independent", "pair", "program")},
+    "half-book": {"book": "half"},
+    "uniform-replay": {"book": "uniform"},
+    "passing-book": {"book": "passing"},
     "noise-false-passes": {"noise": "program", "wrong_are": "passes"},
     "noise-false-failures": {"noise": "program", "wrong_are": "failures"},
 }
@@ -180,6 +183,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             ("0.5", "0.1", "0.02"),
         ),
         Experiment(
+            "forgetting",
+            "memory",
+            "Does the book keep what learning elsewhere would undo?",
+            "share of the features that problems share",
+            "solved/phases",
+            {f"{shared:g}": {"shared": shared} for shared in (0.0, 0.25, 0.5, 0.75, 1.0)},
+            ("code-a1", "half-book", "uniform-replay", "passing-book", "no-book"),
+            "no-book",
+            {"world.C": 32, "world.faults": Fraction(1, 8), "world.problems": 6, "num_suites": 2, "steps": 60, "phase": 10, "changes": True},
+            ("0", "0.5", "1"),
+        ),
+        Experiment(
             "kinds",
             "transfer",
             "Does what a tester learned about some kinds of faults find others?",
@@ -194,7 +209,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
     )
 }  # fmt: skip
-"""Experiments by name. Not yet here: forgetting, which needs players with features."""
+"""Experiments by name."""
 
 
 def find_experiments(names: Sequence[str]) -> list[Experiment]:

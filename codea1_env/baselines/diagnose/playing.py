@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from codea1_env.agents import Pool, Setting, TabularAgent, as_learner, make_algorithm, own_player
+from codea1_env.agents.linear import LinearAgent
+from codea1_env.baselines.diagnose.books import BookName, PassingBook, make_book, stale_share
 from codea1_env.baselines.diagnose.kinds import KindsConfig, measure_kinds
 from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
@@ -20,11 +22,10 @@ from codea1_env.baselines.diagnose.testers import (
     OracleTester,
     OtherProgramsTester,
     RandomTester,
-    Worlds,
 )
 from codea1_env.baselines.payoffs import Floats, cross_play, decomposition, gains
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
+from codea1_env.problem_sets.cells import CellsConfig, cells, changed, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
@@ -84,6 +85,14 @@ class PlayConfig:
     lesson: Literal["paid", "negated", "random", "scored"] = "paid"
     """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls.
     "scored": after the first steps the coder learns from what a reward model predicts."""
+    shared: float | None = None
+    """Share of the features that problems share, of players that are linear; None for tables."""
+    phase: int = 0
+    """Steps after which a tester that learns has the tests of the other half of the fault sets; 0 for all tests always."""
+    changes: bool = False
+    """Whether the reference of every third problem changes in the middle."""
+    book: BookName = "mistakes"
+    """What is replayed, see `make_book`."""
     overlap: Fraction | None = None
     """Share of kinds of faults that training and the programs of `measure_kinds` have in common; None: none are measured."""
     kinds: Literal["overlap", "random-half"] = "overlap"
@@ -131,24 +140,21 @@ class _Run:
     ) -> None:
         self.config, self.sandbox = config, sandbox
         self.problems = cells(config.world)
-        self.worlds: Worlds = {each.task_id: pools_of(each) for each in self.problems}
+        self.worlds = {each.task_id: pools_of(each) for each in self.problems}
         rewards = RewardConfig(config.alpha, config.num_tests, function=config.rewards)
         self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:
             self.referee._worlds = memory._worlds
         self.coder: Any = self._own("coder") or self._coder(self.problems, 0)
-        self.tester = self._tester()
+        self.testers = self._testers()
+        self.tester = self.testers[0]
         if config.past in ("coder", "both"):
             self.coder = WithPast(self.coder, self._rng(4))
-        if config.past in ("tester", "both") and isinstance(self.tester, TabularAgent):
-            self.tester = WithPast(self.tester, self._rng(5))
-        self.book = MistakeBook()
+        self.book = make_book(config.book)
         self.rng = np.random.default_rng([config.seed, 9])
-        self.breaks = {each.task_id: self._breaks(each) for each in self.problems}
-        self.right = {
-            name: np.array([not faults for faults in pools.faults])
-            for name, pools in self.worlds.items()
-        }
+        self.breaks: dict[str, Floats] = {}
+        self.right: dict[str, Floats] = {}
+        self._look(self.problems)
         self.curve: list[Row] = []
         self.judged: list[JudgedProgram] = []
         self.kept: dict[str, list[tuple[Floats, Floats | None]]] = {n: [] for n in self.worlds}
@@ -157,6 +163,10 @@ class _Run:
         config = self.config
         self._measure(None)
         for step in range(config.steps):
+            if config.phase:
+                self.tester = self.testers[step // config.phase % len(self.testers)]
+            if config.changes and step == config.steps // 2:
+                self._change()
             own = self.rng.random() >= config.judged
             numbers = RolloutConfig(
                 config.num_generations,
@@ -168,6 +178,8 @@ class _Run:
             played = rollout(
                 self.problems, self.coder, self.tester, self.referee, self.book, numbers
             )
+            if isinstance(self.book, PassingBook):
+                self.book.fill(episode.verdict for episode in played.episodes)
             self.coder.learn(self._scored(step, self._lesson(played.coder_experience())))
             if config.learns:
                 self.tester.learn(self._lesson(self._for_tester(played)))
@@ -224,17 +236,43 @@ class _Run:
 
     def _coder(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
         pools = [Pool(each, pools_of(each).programs) for each in problems]
-        coder = TabularAgent(pools, self._algorithm(self.config.coder_rate), self._rng(stream))
+        coder = self._player(pools, self.config.coder_rate, stream, 1)
         for each in problems:
             coder.policy.logits[each.task_id][: self.config.world.right] -= self.config.handicap
         return coder
 
-    def _table(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
-        pools = [Pool(each, pools_of(each).tests) for each in problems]
-        algorithm = self._algorithm(self.config.tester_rate)
+    def _player(self, pools: Sequence[Pool], rate: float, stream: int, draws: int) -> TabularAgent:
+        algorithm, rng = self._algorithm(rate), self._rng(stream)
+        if self.config.shared is not None:
+            return LinearAgent(pools, algorithm, rng, draws, self.config.shared)
+        return TabularAgent(pools, algorithm, rng, draws, self.config.carried)
+
+    def _table(
+        self, problems: Sequence[Problem], stream: int, half: int | None = None
+    ) -> TabularAgent:
+        """Return a tester that learns; with a half one whose tests are on the cells of this half of the fault sets."""
+        pools = []
+        for each in problems:
+            found = pools_of(each)
+            own: Sequence[int] = range(len(found.tests))
+            if half is not None:
+                own = sorted(frozenset().union(*found.families[half::2]))
+            pools.append(Pool(each, tuple(found.tests[cell] for cell in own)))
+        return self._player(pools, self.config.tester_rate, stream, self.config.num_tests)
+
+    def _testers(self) -> list[Any]:
+        """Return who attacks, phase by phase in turn."""
         config = self.config
-        rng = self._rng(stream)
-        return TabularAgent(pools, algorithm, rng, config.num_tests, carried=config.carried)
+        if config.phase and config.tester == "tabular" and not config.player:
+            made: list[Any] = [self._table(self.problems, 6 + half, half) for half in (0, 1)]
+        else:
+            made = [self._tester()]
+        if config.past not in ("tester", "both"):
+            return made
+        return [
+            WithPast(each, self._rng(5)) if isinstance(each, TabularAgent) else each
+            for each in made
+        ]
 
     def _tester(self) -> Any:
         config, rng = self.config, self._rng(1)
@@ -317,6 +355,24 @@ class _Run:
             for item in experience
         ]
 
+    # What is true
+
+    def _look(self, problems: Sequence[Problem]) -> None:
+        """Take over what is true of problems."""
+        for each in problems:
+            pools = self.worlds[each.task_id] = pools_of(each)
+            self.breaks[each.task_id] = self._breaks(each)
+            self.right[each.task_id] = np.array([not faults for faults in pools.faults])
+
+    def _change(self) -> None:
+        """Make a wrong program of every third problem the right one."""
+        rng = self._rng(8)
+        for number in range(0, len(self.problems), 3):
+            program = self.config.world.right + int(rng.integers(self.config.world.families))
+            self.problems[number] = changed(self.problems[number], program)
+        self._look(self.problems)
+        self.curve[-1]["stale"] = stale_share(self.book, self.problems)
+
     # Measures
 
     def _breaks(self, problem: Problem) -> Floats:
@@ -343,6 +399,8 @@ class _Run:
             suites = [suite for e in played.episodes for suite in e.verdict.suites]
             row["validity"] = _mean([suite.rewards.validity for suite in suites])
             row["broken"] = _mean([float(any(suite.outcome.failed)) for suite in suites])
+            if self.config.changes:
+                row["stale"] = stale_share(self.book, self.problems)
         self.curve.append(row)
 
     def _hacked(self, name: str, chances: Floats) -> float:
@@ -364,6 +422,7 @@ class _Run:
             not isinstance(self.coder, TabularAgent | WithPast)
             or not isinstance(self.tester, TabularAgent | WithPast)
             or self.config.world.C > 64
+            or self.config.phase
         ):
             return None
         policy, rows = self.tester.policy, []
@@ -380,6 +439,13 @@ class _Run:
             known = [value for value in values if value is not None]
             row[measure] = _mean(known[-last:])
             row[f"{measure}/area"] = _mean(known)
+        if phase := self.config.phase:
+            row["solved/phases"] = _mean([each["solved"] for each in self.curve[phase::phase]])
+        if self.config.changes:
+            row |= {
+                "stale/most": max(each.get("stale") or 0.0 for each in self.curve),
+                "stale/end": self.curve[-1]["stale"],
+            }
         solved = [step for step, each in enumerate(self.curve) if (each["solved"] or 0) >= SOLVED]
         row["steps_to_solved"] = float(solved[0]) if solved else None
         row["inflation"] = (row["reward"] or 0.0) - (row["correctness"] or 0.0)

@@ -1,0 +1,64 @@
+"""Mistake Books of the experiment on forgetting: half a book, one that replays uniformly, and one of passing tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from codea1_env.judging.verdicts import Verdict
+from codea1_env.mistake_book import BookChange, MistakeBook
+from codea1_env.problems import Problem
+
+BookName = Literal["mistakes", "half", "uniform", "passing"]
+
+
+class HalfBook(MistakeBook):
+    """A book of which half as many tests are replayed."""
+
+    def tests(self, task_id: str, limit: int | None = None) -> list[str]:
+        """The tests of a problem, half of the limit at most."""
+        return super().tests(task_id, None if limit is None else limit // 2)
+
+
+class PassingBook(MistakeBook):
+    """A control: as many replays, but of tests that break nothing.
+
+    A test enters when programs of a step make its call and all pass it. It leaves when it breaks one, or when it is stale.
+    """
+
+    def update(
+        self,
+        task_id: str,
+        failed: Iterable[str] = (),
+        passed: Iterable[str] = (),
+        unpassed: Iterable[str] = (),
+    ) -> BookChange:
+        """Enter nothing: mistakes are not what this book holds."""
+        return BookChange(0, 0, 0)
+
+    def fill(self, verdicts: Iterable[Verdict]) -> None:
+        """Enter the tests of a step that broke nothing."""
+        passed: dict[str, list[str]] = {}
+        leaving: dict[str, set[str]] = {}
+        for verdict in verdicts:
+            new = [test for suite in verdict.suites for test in suite.tests if test.attacks]
+            passed.setdefault(verdict.task_id, []).extend(test.text for test in new)
+            broke = {test.text for test in (*new, *verdict.history) if test.broke}
+            leaving.setdefault(verdict.task_id, set()).update(broke, verdict.stale)
+        for task_id, texts in passed.items():
+            out = leaving[task_id]
+            gone = [text for text in out for _ in range(self.frequency(task_id, text))]
+            super().update(task_id, [text for text in texts if text not in out], gone)
+
+
+def make_book(name: BookName) -> MistakeBook:
+    """Return an empty book: the game's, half of it, one that replays any test as likely as another, or the control."""
+    if name == "uniform":
+        return MistakeBook(replay="uniform")
+    return {"mistakes": MistakeBook, "half": HalfBook, "passing": PassingBook}[name]()
+
+
+def stale_share(book: MistakeBook, problems: Sequence[Problem]) -> float:
+    """Return the share of the book's tests whose value the reference contradicts; 0 if it is empty."""
+    stale = [text not in problem.tests for problem in problems for text in book.tests(problem.task_id)]  # fmt: skip
+    return sum(stale) / max(1, len(stale))
