@@ -1,27 +1,17 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from codea1_env import MistakeBook, Referee, RefereeConfig, Sandbox
+from codea1_env import MistakeBook, Referee, Sandbox
 from codea1_env.agents import FixedAgent, ReferenceCoder
-from codea1_env.judging.spread import JudgingProcesses, _homes
-from codea1_env.judging.verdicts import Judged, by_problem
+from codea1_env.judging.spread import Place, Reply, SpreadReferee, _homes, answer
+from codea1_env.judging.verdicts import AttackAnswers, Judged, by_problem
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
-from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
-from codea1_env.sandbox import InfraError, Limits, SandboxError
 
 PROBLEMS = load_problems("starter", "train")[:5]
 GOLDEN = ["\n".join(problem.tests) for problem in PROBLEMS]
@@ -50,28 +40,39 @@ def timeless(judged: list[Judged]) -> list[Judged]:
     ]
 
 
-@pytest.fixture(scope="module")
-def judges(sandbox: Sandbox) -> Iterator[JudgingProcesses]:
-    with JudgingProcesses(sandbox, processes=2) as made:
-        yield made
+class Here(Place):
+    """A place in this process, with a referee of its own."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.asked: list[str] = []
+        self.open = True
+        self._referee = Referee(sandbox)
+
+    def ask(self, part: AttackAnswers) -> Reply:
+        self.asked.append(part.problem.task_id)
+        reply = answer(self._referee, part)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def ready(self) -> bool:
+        return True
+
+    def hang_up(self) -> None:
+        self.open = False
+
+    def close(self) -> None:
+        assert not self.open
 
 
-def pids(judges: JudgingProcesses) -> list[int]:
-    return [place.process.pid for place in judges._places if place.process is not None]
+@pytest.fixture
+def places(sandbox: Sandbox) -> list[Here]:
+    return [Here(sandbox), Here(sandbox)]
 
 
-def ended(pid: int, seconds: float = 20.0) -> bool:
-    """Whether a process ends in time. One that nobody has waited for has ended, too."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
+@pytest.fixture
+def judges(sandbox: Sandbox, places: list[Here]) -> SpreadReferee:
+    return SpreadReferee(sandbox, None, places)
 
 
 def test_verdicts_and_counters_are_those_of_one_process(sandbox, judges):
@@ -117,23 +118,6 @@ def test_rollouts_are_the_same(sandbox, judges):
         assert one.sandbox.tests == other.sandbox.tests > 0
 
 
-def test_settings_are_kept():
-    config = RefereeConfig(
-        RewardConfig(strict_paper=True), wrong_oracle="drop", limits=Limits(call_cpu_time=0.2)
-    )
-    asked = [SLOW], [Program("def f(n):\n    while n: pass")], ["assert f(1) == 1"], {}
-    with (
-        Sandbox(packages=()) as sandbox,
-        JudgingProcesses(sandbox, config, processes=1) as judges,
-    ):
-        [(_, verdict)] = judges.judge_answers(*asked)
-        assert verdict.suites[0].tests[0].outcome.value == "timeout"
-        uses = Program("import numpy\ndef f(n): return n")
-        [(_, verdict)] = judges.judge_answers(asked[0], [uses], *asked[2:])
-        assert not verdict.code_executes
-        assert judges.counters.timeouts == 1
-
-
 def test_errors_of_the_data_come_out(judges):
     broken = Problem("broken", "def f(n): ...", "f", "raise ValueError")
     program = Program("def f(n): return n")
@@ -143,108 +127,17 @@ def test_errors_of_the_data_come_out(judges):
     assert len(judges.judge_answers(*answers())) == 2 * len(PROBLEMS)
 
 
-def test_a_process_that_was_killed_is_replaced(sandbox, judges):
-    expected = timeless(judges.judge_answers(*answers()))
-    before = pids(judges)
-    for pid in before:
-        os.kill(pid, signal.SIGKILL)
-    assert timeless(judges.judge_answers(*answers())) == expected
-    assert len(before) == 2
-    assert not set(before) & set(pids(judges))
-
-
-def test_killed_at_work_it_does_it_again(sandbox):
-    sleeps = Program("import time\ndef f(n):\n    time.sleep(1)\n    return n")
-    asked = [SLOW], [sleeps], ["assert f(1) == 1"], {}
-    with JudgingProcesses(sandbox, processes=1) as judges:
+def test_closing_closes_all_places(judges, places):
+    with judges:
         judges.judge_answers(*answers())
-
-        def kill(times: int) -> None:
-            done: set[int] = set()
-            while len(done) < times:
-                for pid in set(pids(judges)) - done:
-                    time.sleep(0.3)
-                    os.kill(pid, signal.SIGKILL)
-                    done.add(pid)
-                time.sleep(0.05)
-
-        killer = threading.Thread(target=kill, args=(2,))
-        killer.start()
-        [(_, verdict)] = judges.judge_answers(*asked)
-        killer.join()
-        assert verdict.code_reward == 1.0
-        assert verdict.suites[0].tests[0].status == "kept"
-
-        killer = threading.Thread(target=kill, args=(3,))
-        killer.start()
-        with pytest.raises(InfraError, match="ended 3 times"):
-            judges.judge_answers(*asked)
-        killer.join()
-        assert judges.judge_answers(*asked)[0][1].code_reward == 1.0
+        assert sorted(places[0].asked + places[1].asked) == sorted(
+            each.task_id for each in PROBLEMS
+        )
+        assert all(place.open for place in places)
+    assert not any(place.open for place in places)
 
 
-def test_an_interrupt_leaves_judges_that_work(judges):
-    sleeps = Program("import time\ndef f(n):\n    time.sleep(0.5)\n    return n")
-    slow = [dataclasses.replace(SLOW, task_id=f"slow/{i}") for i in range(20)]
-    asked = slow, [sleeps] * 20, ["assert f(1) == 1"] * 20, {}
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        judges.judge_answers(*asked)
-    timer.join()
-    assert len(judges.judge_answers(*answers())) == 2 * len(PROBLEMS)
-
-
-def test_closing_ends_all_processes(sandbox):
-    judges = JudgingProcesses(sandbox, processes=2)
-    judges.close()  # nothing has begun
-    with JudgingProcesses(sandbox, processes=2) as judges:
-        assert pids(judges) == []
-        judges.judge_answers(*answers())
-        started = pids(judges)
-        assert len(started) == 2
-    assert all(ended(pid, 0.1) for pid in started)
-    with pytest.raises(SandboxError, match=r"close\(\) was called"):
-        judges.judge_answers(*answers())
-
-
-_PARENT = """
-import time
-from codea1_env.sandbox import Sandbox
-from test_judging_answers import JudgingProcesses, answers, pids
-sandbox = Sandbox()
-judges = JudgingProcesses(sandbox, processes=2)
-judges.judge_answers(*answers())
-print(*pids(judges), flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_they_end_with_their_parent(number):
-    """Also if it had no time to say so. The parent is a script without `if __name__ == "__main__"`."""
-    parent = subprocess.Popen(
-        [sys.executable, "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=Path(__file__).parent,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        text=True,
-    )
-    with parent:
-        assert parent.stdin is not None
-        assert parent.stdout is not None
-        parent.stdin.write(_PARENT)
-        parent.stdin.close()
-        started = [int(pid) for pid in parent.stdout.readline().split()]
-        assert len(started) == 2
-        parent.send_signal(number)
-        parent.wait(20)
-    assert all(ended(pid) for pid in started)
-
-
-def test_shares_are_equal_and_stay(judges):
+def test_shares_are_equal_and_stay():
     names = [f"problem/{i}" for i in range(64)]
     homes = _homes(names, 2)
     assert homes.count(0) == homes.count(1) == 32
@@ -260,9 +153,3 @@ def test_answers_are_divided_by_problem():
     assert [program for part in parts for program in part.programs] == programs
     assert [text for part in parts for text in part.attacks] == attacks
     assert [bool(part.history) for part in parts] == [True, False, True, False, True]
-
-
-@pytest.mark.parametrize("processes", [0, -1, True, 1.5, None])
-def test_a_number_of_processes_is_expected(sandbox, processes):
-    with pytest.raises(ValueError, match="Expect processes to be a positive integer"):
-        JudgingProcesses(sandbox, processes=processes)

@@ -38,8 +38,6 @@ class SpeedConfig:
     """questions: how many, each of 8 programs x 8 suites x 8 asserts."""
     batch: int = 4
     """questions: how many are judged together."""
-    judges: int = 1
-    """questions: from 2 on also with so many processes that judge."""
     block: int = 800
     """scaling: jobs in a block."""
     verdict_runs: int = 1
@@ -57,7 +55,7 @@ class SpeedConfig:
 
     def __post_init__(self) -> None:
         for name in (
-            "repeats", "questions", "batch", "judges", "block", "verdict_runs", "jobs", "limit", "workers", "cores",
+            "repeats", "questions", "batch", "block", "verdict_runs", "jobs", "limit", "workers", "cores",
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None and value < 1:

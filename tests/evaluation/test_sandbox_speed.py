@@ -126,9 +126,7 @@ def test_questions_have_the_right_shape(sandbox: Sandbox) -> None:
 
 
 def test_every_section_gives_figures() -> None:
-    config = SpeedConfig(
-        limit=2, repeats=1, questions=2, batch=1, judges=2, block=8, jobs=12, workers=1
-    )
+    config = SpeedConfig(limit=2, repeats=1, questions=2, batch=1, block=8, jobs=12, workers=1)
     report = measure(config)
     sections = [figure.section for figure in report.figures]
     assert list(dict.fromkeys(sections)) == list(config.sections)
