@@ -32,6 +32,7 @@ help:
 
 train: $(VENV)/.installed $(LLM)
 	@$(RUN) -m codea1_env.cli train $(if $(PRESET),--preset $(PRESET)) $(ARGS)
+	@$(if $(filter tabular,$(PRESET)),$(RUN) examples/adversary.py,:)
 
 test: $(VENV)/.installed-llm $(VENV)/.installed-dev
 	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)

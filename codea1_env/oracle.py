@@ -216,15 +216,15 @@ class Oracle:
             BrokenReferenceError: A reference does not run.
             InfraError: The sandbox failed.
         """
-        answered = {subject: self._truths.get(subject) for subject in wanted}
-        new = {subject for subject, known in answered.items() if known is None}
-        known = {subject: dict(each.truths) if each else {} for subject, each in answered.items()}
-        unknown = [
-            subject
-            for subject, suites in wanted.items()
-            if subject in new or any(t.call_text not in known[subject] for s in suites for t in s)
-        ]
-        plans = self._plans(unknown, problems or {})
+        answered = [(subject, self._truths.get(subject)) for subject in wanted]
+        new = {subject for subject, each in answered if each is None}
+        known = {subject: dict(each.truths) if each else {} for subject, each in answered}
+
+        def is_unknown(subject: Subject) -> bool:
+            calls = (test.call_text for suite in wanted[subject] for test in suite)
+            return subject in new or any(call not in known[subject] for call in calls)
+
+        plans = self._plans(list(filter(is_unknown, wanted)), problems or {})
         unjudged: set[Subject] = set()
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
@@ -245,15 +245,9 @@ class Oracle:
             for subject, suites in wanted.items()
         }
         made = make_calls(
-            self._sandbox,
-            self._limits,
-            asked,
-            known,
-            _is_costly,
-            enter,
-            new,
+            self._sandbox, self._limits, asked, known, _is_costly, enter, new,
             lambda subject: plans[subject].seeds,
-        )
+        )  # fmt: skip
         for subject, plan in plans.items():
             faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:

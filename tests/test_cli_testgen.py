@@ -48,11 +48,13 @@ def test_a_function(own, capsys):
     assert "Wrote test_own_half.py" in capsys.readouterr().out
     text = (own / "test_own_half.py").read_text()
     assert "from own import half" in text
-    assert run(["testgen", "own.py::half"]) == 2
-    assert "--overwrite" in capsys.readouterr().err
+    assert run(["testgen", "own.py::half"]) == 0
+    assert "test_own_half.py exists, --overwrite" in capsys.readouterr().out
     assert run(["testgen", "own.py::half", "--overwrite"]) == 0
     assert (own / "test_own_half.py").read_text() == text
     (own / "test_own_half.py").write_text("mine")
+    assert run(["testgen", "own.py::half"]) == 0
+    assert (own / "test_own_half.py").read_text() == "mine"
     assert run(["testgen", "own.py::half", "--overwrite"]) == 2
 
 
@@ -68,6 +70,9 @@ def test_a_file_has_a_test_file_for_each_name_and_goes_on_where_it_was_stopped(o
     assert run(["testgen", "own.py"]) == 0
     assert (own / "tests/generated/test_own_counter.py").exists()
     assert (own / "tests/generated/test_own_half.py").stat().st_mtime_ns == before
+    capsys.readouterr()
+    assert run(["testgen", "own.py", "--json"]) == 0  # nothing is left to do
+    assert json.loads(capsys.readouterr().out)["written"] == 0
 
 
 def test_an_agent_proposes_calls(own, capsys):

@@ -1,12 +1,18 @@
+"""A referee that has answers judged in several places."""
+
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
+import threading
+from collections.abc import Iterator
 
 import pytest
 
 from codea1_env import MistakeBook, Referee, Sandbox
 from codea1_env.agents import FixedAgent, ReferenceCoder
-from codea1_env.judging.spread import Place, Reply, SpreadReferee, _homes, answer
+from codea1_env.judging.spread import Reply, SpreadReferee, _homes, answer
 from codea1_env.judging.verdicts import AttackAnswers, Judged, by_problem
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
@@ -40,17 +46,16 @@ def timeless(judged: list[Judged]) -> list[Judged]:
     ]
 
 
-class Here(Place):
-    """A place in this process, with a referee of its own."""
+class Here:
+    """A place in this process. The real ones are actors of a cluster, see tests/cluster."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self.asked: list[str] = []
-        self.open = True
         self._referee = Referee(sandbox)
+        self._lock = threading.Lock()
 
     def ask(self, part: AttackAnswers) -> Reply:
-        self.asked.append(part.problem.task_id)
-        reply = answer(self._referee, part)
+        with self._lock:
+            reply = answer(self._referee, part)
         if isinstance(reply, Exception):
             raise reply
         return reply
@@ -59,23 +64,19 @@ class Here(Place):
         return True
 
     def hang_up(self) -> None:
-        self.open = False
+        return None
 
     def close(self) -> None:
-        assert not self.open
+        return None
 
 
-@pytest.fixture
-def places(sandbox: Sandbox) -> list[Here]:
-    return [Here(sandbox), Here(sandbox)]
+@pytest.fixture(scope="module")
+def judges(sandbox: Sandbox) -> Iterator[SpreadReferee]:
+    with SpreadReferee(sandbox, None, [Here(sandbox), Here(sandbox)]) as made:
+        yield made
 
 
-@pytest.fixture
-def judges(sandbox: Sandbox, places: list[Here]) -> SpreadReferee:
-    return SpreadReferee(sandbox, None, places)
-
-
-def test_verdicts_and_counters_are_those_of_one_process(sandbox, judges):
+def test_verdicts_and_counters_are_those_of_one_place(sandbox, judges):
     referee = Referee(sandbox)
     expected = referee.judge_answers(*answers())
     before = dataclasses.replace(judges.counters)
@@ -127,17 +128,19 @@ def test_errors_of_the_data_come_out(judges):
     assert len(judges.judge_answers(*answers())) == 2 * len(PROBLEMS)
 
 
-def test_closing_closes_all_places(judges, places):
-    with judges:
-        judges.judge_answers(*answers())
-        assert sorted(places[0].asked + places[1].asked) == sorted(
-            each.task_id for each in PROBLEMS
-        )
-        assert all(place.open for place in places)
-    assert not any(place.open for place in places)
+def test_an_interrupt_leaves_judges_that_work(judges):
+    sleeps = Program("import time\ndef f(n):\n    time.sleep(0.5)\n    return n")
+    slow = [dataclasses.replace(SLOW, task_id=f"slow/{i}") for i in range(20)]
+    asked = slow, [sleeps] * 20, ["assert f(1) == 1"] * 20, {}
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        judges.judge_answers(*asked)
+    timer.join()
+    assert len(judges.judge_answers(*answers())) == 2 * len(PROBLEMS)
 
 
-def test_shares_are_equal_and_stay():
+def test_shares_are_equal_and_stay(judges):
     names = [f"problem/{i}" for i in range(64)]
     homes = _homes(names, 2)
     assert homes.count(0) == homes.count(1) == 32

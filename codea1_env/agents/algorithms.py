@@ -12,8 +12,9 @@ Language models are trained by TRL's GRPOTrainer, as far as the class does not s
 - `loss(log_probs, old_log_probs, advantages, mask) -> loss`: tensors of shape (answers, tokens), but for the advantages,
   which have one column, and the loss, which is one number.
 
-Either may have `extra_rounds`, the rounds in which groups that teach nothing are replaced (dynamic sampling). One of tables
-that remembers something has `state_dict` and `load_state_dict`: plain data or arrays, which come back as lists, in every checkpoint.
+Either may have `extra_rounds`, the rounds in which groups that teach nothing are replaced (dynamic sampling). One
+that remembers something has `state_dict` and `load_state_dict`: plain data, arrays or tensors, which come back as lists, in every
+checkpoint. Where several processes learn, it is what the first remembers, and all get that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -55,6 +57,11 @@ _FORMS: Mapping[Player, tuple[str, ...]] = {
     "llm": ("trainer", "advantages", "loss"),
 }
 _WORDS = {"tabular": "tabular players", "llm": "language models"}
+
+
+def _check_range(name: str, value: float, fits: bool, words: str) -> None:
+    if not (fits and math.isfinite(value)):
+        raise ValueError(f"Expect {name} to be {words}, actually: {value!r}")
 
 
 @dataclass(frozen=True)
@@ -253,6 +260,12 @@ class PPO:
     """Weight of the entropy of an answer's first draw."""
     _values: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        _check_range("entropy", self.entropy, self.entropy >= 0, "0 or more")
+        _check_range("epsilon", self.epsilon, self.epsilon > 0, "above 0")
+        _check_range("num_iterations", self.num_iterations, self.num_iterations >= 1, "1 or more")
+        _check_range("value_rate", self.value_rate, 0 <= self.value_rate <= 1, "between 0 and 1")
+
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take `num_iterations` gradient steps on the tables that the samples came from, and one on their values."""
         tables = by_table(samples)
@@ -302,6 +315,9 @@ class Reinforce:
     learning_rate: float = 1.0
     entropy: float = 0.0
     """Weight of the entropy of an answer's first draw."""
+
+    def __post_init__(self) -> None:
+        _check_range("entropy", self.entropy, self.entropy >= 0, "0 or more")
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take one gradient step on the tables that the samples came from."""
@@ -395,6 +411,7 @@ def make_algorithm(
         raise ValueError(
             f"Expect extra_rounds of {name} to be a number of rounds, 0 or more, actually: {rounds!r:.200}"
         )
+    saved_state(made)  # what cannot be saved is an error now, not at the first checkpoint
     return made
 
 
@@ -410,29 +427,33 @@ def _check_own(name: str, own: Mapping[str, Any], known: Mapping[str, inspect.Pa
             )
 
 
+class StateError(ValueError):
+    """The state of an algorithm of yours cannot be saved or loaded."""
+
+
 def saved_state(algorithm: Any) -> Any:
     """Return the state of an algorithm as it is saved; None if it remembers nothing.
 
     Raises:
-        ValueError: It cannot be saved or loaded.
+        StateError: It cannot be saved or loaded.
     """
     if not hasattr(algorithm, "state_dict"):
         return None
     name = type(algorithm).__name__
     if not hasattr(algorithm, "load_state_dict"):
-        raise ValueError(f"Expect {name} to have load_state_dict beside state_dict")
-    with explained(type(algorithm), "state_dict", ValueError):
+        raise StateError(f"Expect {name} to have load_state_dict beside state_dict")
+    with explained(type(algorithm), "state_dict", StateError):
         state = algorithm.state_dict()
     try:
         return json.loads(json.dumps(state, default=_as_list))
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise StateError(
             f"Expect {name}.state_dict to return numbers, texts, lists, arrays and mappings with keys of text, actually: {error}"
         ) from error
 
 
 def _as_list(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, np.generic)):
+    if callable(getattr(value, "tolist", None)):  # numpy's and torch's
         return value.tolist()
     raise TypeError(f"a value of type {type(value).__name__}")
 
@@ -440,7 +461,7 @@ def _as_list(value: Any) -> Any:
 def load_saved_state(algorithm: Any, state: Any) -> None:
     """Give an algorithm the state back that `saved_state` returned."""
     if state is not None and hasattr(algorithm, "load_state_dict"):
-        with explained(type(algorithm), "load_state_dict", ValueError):
+        with explained(type(algorithm), "load_state_dict", StateError):
             algorithm.load_state_dict(state)
 
 

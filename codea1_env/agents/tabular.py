@@ -157,6 +157,11 @@ class TabularAgent:
         sizes = {key: len(pool.items) for key, pool in self._pools.items()}
         self.policy = SoftmaxPolicy(sizes, draws, carried)
 
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        """Task id -> the pool of the problem."""
+        return self._pools
+
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Draw one answer for each observation."""
         answers = []

@@ -43,14 +43,14 @@ class DiagnoseCommand:
     names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Experiments; all if none is named."""
     rows: tuple[str, ...] = ()
-    """More rows for each experiment: algorithms (ppo, "ppo(entropy=0.02)", FILE.py:CLASS), rewards, or rows of other
-    experiments."""
+    """More rows for each experiment, beside its own: algorithms (ppo, "ppo(entropy=0.02)", FILE.py:CLASS), players of
+    yours (FILE.py:CLASS), rewards, or rows of other experiments."""
     seeds: int | None = None
     """Runs of each row in each setting; None for 5, or 2 with --quick."""
     first_seed: int = 0
     """The first seed. What is tuned should be tuned on seeds from 1000 on."""
     quick: bool = False
-    """Three settings of each experiment, and two seeds."""
+    """Three settings of each experiment, two seeds, and without rows that take long if they are not in --rows."""
     processes: int = len(os.sched_getaffinity(0))
     """Worlds at the same time. Has no influence on the results."""
     output_dir: Path | None = None
@@ -70,7 +70,10 @@ def run(arguments: Sequence[str]) -> int:
     if seeds < 1 or command.processes < 1 or command.first_seed < 0:
         raise InputError("expect --seeds and --processes of at least 1, and no negative seed")
     with user_input():  # a wrong name should not cost a run
-        experiments = [with_rows(each, command.rows) for each in find_experiments(command.names)]
+        experiments = [
+            with_rows(each, command.rows, quick=command.quick)
+            for each in find_experiments(command.names)
+        ]
         check(experiments, command.quick)
     folder = command.output_dir or Path("runs") / time.strftime("diagnose-%Y%m%d-%H%M%S")
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,7 +115,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 class _Shown:
-    """Shows a row of a setting as soon as all its seeds are known, and how long the rest takes."""
+    """Shows a row of a setting after its first seed and after its last, and how long the rest takes."""
 
     def __init__(
         self, console: Console, experiments: Sequence[Experiment], seeds: Sequence[int]
@@ -128,13 +131,16 @@ class _Shown:
         runs.append(run)
         if run.error:
             self._print(f"{run.experiment} {run.setting} {run.row}, seed {run.seed}: {run.error}")
-        if len(runs) < len(self.seeds):
+        if 1 < len(runs) < len(self.seeds):
             return
         measure = self._measures[run.experiment]
         values = [v for each in runs if (v := each.measures.get(measure)) is not None]
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
+        of = "" if len(runs) == len(self.seeds) else f"seed 1 of {len(self.seeds)}; "
         rest = f"{left} runs left, about {seconds / 60:.1f} min" if left else "the last run"
-        self._print(f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {rest}")
+        self._print(
+            f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {of}{rest}"
+        )
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)

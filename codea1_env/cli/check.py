@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,14 +18,19 @@ from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.rendering.display import clean
 from codea1_env.testgen.against import (
     Checked,
-    changed_modules,
+    changes_since,
     check_module,
     compare_modules,
-    earlier_module,
-    earlier_tree,
 )
-from codea1_env.testgen.findings import Finding
-from codea1_env.testgen.modules import Module, TargetError, modules_in, split_target
+from codea1_env.testgen.findings import Finding, failed_import
+from codea1_env.testgen.modules import (
+    Module,
+    NotImportedError,
+    TargetError,
+    module_of_file,
+    modules_in,
+    split_target,
+)
 from codea1_env.testgen.target import OpenModule
 
 _UNCHANGED = "it has not changed"
@@ -95,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
             for each in checked.findings if command.format != "json" else ():
                 _show(each, command.format)
     if command.format == "json":
-        rows = [each.as_data() for each in everything.findings]
+        rows = [asdict(each) for each in everything.findings]
         print(
             json.dumps(
                 {"findings": rows, "looked": everything.looked, "skipped": everything.skipped}
@@ -114,31 +119,53 @@ def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
             for module in modules_in(place):
                 yield module.name, _try(command, module, None, name)
         return
-    only = {Path(place).resolve(): name for place, name in named if name}
-    modules, skipped = changed_modules(command.against, [Path(place) for place, _ in named])
-    yield "", Checked(skipped=skipped)
-    if modules:
-        with earlier_tree(command.against) as tree:
-            for module in modules:
-                yield module.name, _try(command, module, tree, only.get(module.path.resolve(), ""))
+    only: dict[Path, list[str]] = {}
+    for place, name in named:
+        only.setdefault(Path(place).resolve(), []).append(name)
+    changes = changes_since(command.against, {Path(place): name for place, name in named})
+    yield "", Checked(skipped=changes.skipped)
+    if changes.modules:
+        with changes.earlier_tree() as tree:
+            for module, file in changes.modules.items():
+                for name in only.get(module.path.resolve(), [""]):
+                    yield module.name, _try(command, module, tree / file, name)
 
 
-def _try(command: CheckCommand, module: Module, tree: Path | None, only: str) -> Checked:
+def _try(command: CheckCommand, module: Module, earlier: Path | None, only: str) -> Checked:
     options = {"only": only, "seed": command.seed, "timeout": command.timeout}
-    level, packages = command.sandbox_level, command.packages
-    before = earlier_module(module, tree) if tree is not None else None
-    if tree is not None and before is None:
-        return Checked(skipped={module.name: f"it is new since {command.against}"})
+    revision = command.against or ""
+
+    def opened(one: Module) -> OpenModule:
+        return OpenModule(one, level=command.sandbox_level, packages=command.packages)
+
     try:
-        with OpenModule(module, level=level, packages=packages) as now:
-            if before is None:
+        before = module_of_file(earlier) if earlier is not None and earlier.is_file() else None
+        try:
+            now = opened(module)
+        except NotImportedError as error:
+            could = before is not None and _is_imported(opened, before)
+            if found := failed_import(module, error, revision if could else ""):
+                return Checked([found])
+            raise
+        with now:
+            if earlier is None:
                 return check_module(now, **options)  # type: ignore[arg-type]
-            with OpenModule(before, level=level, packages=packages) as was:
-                return compare_modules(now, was, command.against or "", **options)  # type: ignore[arg-type]
+            if before is None:
+                return Checked(skipped={module.name: f"it is new since {revision}"})
+            with opened(before) as was:
+                return compare_modules(now, was, revision, **options)  # type: ignore[arg-type]
     except TargetError as error:
         if only:
             raise
         return Checked(skipped={module.name: lowered(error)})
+
+
+def _is_imported(opened: Callable[[Module], OpenModule], module: Module) -> bool:
+    try:
+        with opened(module):
+            return True
+    except TargetError:
+        return False
 
 
 def _show(found: Finding, form: str) -> None:
@@ -159,11 +186,12 @@ def _show(found: Finding, form: str) -> None:
 def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> None:
     skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
     same = len(everything.skipped) - len(skipped)
-    number = len(everything.findings)
+    number, looked = len(everything.findings), len(everything.looked)
     parts = [
-        f"{number or 'No'} finding{'' if number == 1 else 's'} in {len(everything.looked)} functions and classes"
+        f"{number or 'No'} finding{'' if number == 1 else 's'}, {looked} "
+        + ("function or class looked at" if looked == 1 else "functions and classes looked at")
     ]
-    parts += [f"{same} have not changed"] if same else []
+    parts += [f"{same} {'has' if same == 1 else 'have'} not changed"] if same else []
     lines = [", ".join(parts)]
     lines += [f"skipped {clean(label)}: {clean(everything.skipped[label])}" for label in skipped]
     if command.against and any(each.kind == "difference" for each in everything.findings):

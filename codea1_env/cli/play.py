@@ -35,7 +35,7 @@ class PlayCommand(ComputingOptions):
     """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
     their types), "copier" (the examples that the problem's text shows), a language model, or a class of yours."""
     rewards: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "code-a1"
-    """What both are paid: "code-a1" (the paper's), "execution-first", "mutation-score", or a function of yours."""
+    """What both are paid: "code-a1" (the paper's), "execution-first", another name in `codea1_env.rewards.REWARDS`, or a function of yours."""
     rounds: int = 1
     """Rounds of the episode. From the second on the coder sees which tests broke its program."""
     render: Literal["human", "ansi", "html"] = "human"

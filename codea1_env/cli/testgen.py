@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,11 +40,11 @@ _MOST_SHOWN = 30
 class TestgenCommand(AskingOptions):
     """Write a pytest file for a function or class of your own; or one for each public one of a file, folder or package.
 
-    Exit codes: 0 files were written, 1 also something was found (a contradicted example, a call that never ends), 2 bad
-    input, or no tests.
+    Exit codes: 0 files were written or exist already, 1 also something was found (a contradicted example, a call that
+    never ends), 2 bad input, or no tests.
 
-    Files that exist are left alone. With --problems SOURCE it writes a suite for each problem of a set instead; add
-    --help to see how.
+    Files that exist are left alone, so that the same command goes on where it was stopped. With --problems SOURCE it
+    writes a suite for each problem of a set instead; add --help to see how.
     """
 
     target: Annotated[
@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
     written = [row for row in rows if row["file"]]
     if command.json:
         print(json.dumps({"results": rows, "written": len(written)}))
-    if not written and not any(row["findings"] for row in rows):
+    if not any(row["file"] or row["findings"] or row["kept"] for row in rows):
         raise InputError(
             f"expect a function or class that can be tested, actually: {rows[0]['reason'] if rows else 'none is public'}"
         )
@@ -126,7 +126,12 @@ def _written(
     except TargetError as error:
         if name:
             raise
-        yield {"target": module.name, "file": "", "reason": lowered(error), "findings": []}
+        yield _nothing(module.name) | {"reason": lowered(error)}
+
+
+def _nothing(label: str) -> dict[str, Any]:
+    """Return what came of a target as long as nothing did; "kept" says that its file exists."""
+    return {"target": label, "file": "", "reason": "", "findings": [], "kept": False}
 
 
 def _open(command: TestgenCommand, module: Module) -> OpenModule:
@@ -138,8 +143,10 @@ def _row(
 ) -> dict[str, Any]:
     """Write the file of a target; returns what came of it."""
     output = _output(command, target)
-    row: dict[str, Any] = {"target": target.label, "file": "", "reason": "", "findings": []}
-    if why := _refused(output, command.overwrite):
+    row = _nothing(target.label)
+    if output.exists() and not command.overwrite:
+        return row | {"kept": True, "reason": f"{output} exists, --overwrite replaces it"}
+    if why := _refused(output):
         if command.output or "::" in command.target:
             raise InputError(why)
         return row | {"reason": why}
@@ -164,7 +171,7 @@ def _row(
         "survivors": [f"line {each.line}: {each.description}" for each in suite.survivors],
         "cut": suite.cut,
         "run": f"{path_hint(target, output)}pytest {os.path.relpath(output)}",
-        "findings": [each.as_data() for each in found],
+        "findings": [asdict(each) for each in found],
     }
 
 
@@ -179,12 +186,10 @@ def _output(command: TestgenCommand, target: Target) -> Path:
     return default_output(folder, target)
 
 
-def _refused(output: Path, overwrite: bool) -> str:
+def _refused(output: Path) -> str:
     """Say why a file is not written; "" if it is."""
     if output.suffix != ".py":
         return f"expect {output} to be a Python file, actually: its name does not end with .py"
-    if output.exists() and not overwrite:
-        return f"expect {output} to be a new file, actually: it exists. Name another with --output, or add --overwrite"
     if (
         output.exists()
         and WRITTEN not in output.read_text(encoding="utf-8", errors="replace")[:200]
@@ -207,14 +212,15 @@ def _show(row: dict[str, Any], command: TestgenCommand, console: Console) -> Non
         if command.survivors:
             lines += [f"  not noticed: {each}" for each in left]
         elif left:
-            lines.append(f"  {len(left)} are not noticed; --survivors lists them")
+            verb = "is" if len(left) == 1 else "are"
+            lines.append(f"  {len(left)} {verb} not noticed; --survivors lists them")
         lines += (
             ["  The time was over before everything was tried; --timeout gives more."]
             if row["cut"]
             else []
         )
     else:
-        lines.append(f"No tests for {row['target']}: {row['reason']}")
+        lines.append(f"Nothing written for {row['target']}: {row['reason']}")
     for line in lines:
         console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
 

@@ -119,6 +119,8 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     for preset in filter(None, (sources.preset, quick)):
         table = preset_table(preset)
         config = apply_table(_without_budget(config, table), table, f"preset {preset}")
+    if quick == "shortest":
+        config = _without_batches(config)
     if sources.baseline is not None:
         if sources.baseline not in BASELINES:
             raise unknown_name("baseline", sources.baseline, BASELINES)
@@ -162,6 +164,19 @@ def _value(table: Mapping[str, Any], name: str) -> Any:
 def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
     """Return a table that says how many steps goes before the time budget of a preset below it."""
     return dataclasses.replace(config, time_budget=None) if "max_steps" in table else config
+
+
+def _without_batches(config: TrainConfig) -> TrainConfig:
+    """Leave the sizes of batches to the trainer: those of a preset divide its own steps, and not the shortest."""
+    sizes = ("per_device_train_batch_size", "gradient_accumulation_steps")
+    trainers = {f"{role}.trainer": config.player(role).trainer for role in ("coder", "tester")}
+    return replaced(
+        config,
+        {
+            place: {name: value for name, value in trainer.items() if name not in sizes}
+            for place, trainer in trainers.items()
+        },
+    )
 
 
 def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:

@@ -185,7 +185,11 @@ def _compare_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence
     return differences, _changes(common, ours, theirs, ks), left_out
 
 
-_MEASURED_BY = {"mutator": ("mut", "Mul"), "wrong_programs_sha256": ("p_01", "p_00", "mu")}
+_MEASURED_BY = {
+    "mutator": ("mut", "Mul", "mutation score"),
+    "num_tests": ("all pass", "any pass", "coverage", "mutation score"),
+    "wrong_programs_sha256": ("p_01", "p_00", "mu"),
+}
 """Setting -> figures that mean something else where it is another."""
 
 

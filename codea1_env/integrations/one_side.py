@@ -7,15 +7,16 @@ sends the turns of all games to the opponent and to the sandbox together. For ac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, Literal, get_args
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from codea1_env.agents.opponents import Opponent, make_opponent
 from codea1_env.agents.scripted import ScriptedAgent
@@ -70,6 +71,7 @@ class _Sides:
 
         A seed starts the choices of a scripted opponent anew, too.
         """
+        check_number("seeds", seeds, len(which))
         for i, seed in zip(which, seeds, strict=True):
             self.games[i].reset(seed, options)
         given = next((seed for seed in seeds if seed is not None), None)
@@ -79,6 +81,7 @@ class _Sides:
 
     def step(self, actions: Sequence[str]) -> list[float]:
         """Play a turn of every game, and those of the opponent behind it; return the rewards."""
+        check_number("actions", actions, len(self.games))
         everyone = range(len(self.games))
         act_together(self.games, actions)
         if self.agent == CODER:
@@ -157,6 +160,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         self.game = self._sides.games[0]
         self.observation_space: spaces.Space[Any] = observation_space(max_rounds)
         self.action_space = action_space()
+        self.closed = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -165,6 +169,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
 
         A seed starts the choices of a scripted opponent anew, too; one of your own keeps its state.
         """
+        check_open(self.closed)
         super().reset(seed=seed)
         self._sides.reset([0], [seed], options)
         return self.game.observation(), self.game.info()
@@ -175,10 +180,16 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         Raises:
             TypeError: The action is not a string.
             ResetNeeded: There is no episode, or it is over.
+            ClosedEnvironmentError: It was closed.
         """
+        check_open(self.closed)
         [reward] = self._sides.step([action])
         over = self.game.actor is None
         return self.game.observation(), reward, over, False, self.game.info()
+
+    def close(self) -> None:
+        """End the use of this environment; the sandbox belongs to its owner."""
+        self.closed = True
 
 
 class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
@@ -207,7 +218,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             raise ValueError(f"Expect num_envs to be at least 1, actually: {num_envs}")
         self.num_envs = num_envs
         self._sides = _Sides(num_envs, side, opponent, settings)
-        self.games = self._sides.games
+        self.games, self.agent = self._sides.games, self._sides.agent
         self.single_observation_space = observation_space(self.games[0].max_rounds)
         self.single_action_space = action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -230,6 +241,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             seed: Of the first game; the others get the numbers behind it. None goes on with book and random choices.
             options: Of every game: see `codea1_env.game.Game.reset`.
         """
+        check_open(self.closed)
         if isinstance(seed, list):
             seeds = seed
         else:
@@ -246,8 +258,15 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         npt.NDArray[Any],
         dict[str, Any],
     ]:
-        """Play a turn of every game, and let the opponent answer all of them together."""
-        rewards = self._sides.step(list(iterate(self.action_space, tuple(actions))))
+        """Play a turn of every game, and let the opponent answer all of them together.
+
+        Raises:
+            TypeError: An action is not a string.
+            ValueError: There is not one action for each game.
+            ClosedEnvironmentError: It was closed.
+        """
+        check_open(self.closed)
+        rewards = self._sides.step(actions)
         over = [game.actor is None for game in self.games]
         infos = [game.info() for game in self.games]
         last = {i: self.games[i].observation() for i, ended in enumerate(over) if ended}
@@ -271,3 +290,29 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         for i, info in enumerate(infos):
             shown = self._add_info(shown, info, i)
         return shown
+
+
+def check_number(what: str, values: Sized, number: int) -> None:
+    """Check that there is one value for each game.
+
+    Raises:
+        ValueError: There is not.
+    """
+    try:
+        given: object = repr(values) if isinstance(values, str) else len(values)
+    except TypeError:  # a lone number
+        given = repr(values)
+    if given != number:
+        raise ValueError(f"Expect {number} {what}, one for each game, actually: {given}")
+
+
+def check_open(closed: bool) -> None:
+    """Check that an environment may still be used.
+
+    Raises:
+        ClosedEnvironmentError: It was closed.
+    """
+    if closed:
+        raise ClosedEnvironmentError(
+            "Expect reset() and step() only before close(), actually: the environment is closed. Make a new one."
+        )

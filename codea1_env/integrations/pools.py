@@ -19,9 +19,10 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper  # type: ignore[import
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import KnownProblems
 from codea1_env.agents.tabular import Pool
-from codea1_env.code_a1_v0 import parallel_env
-from codea1_env.integrations.one_side import OneSideVectorEnv
-from codea1_env.spaces import Observation
+from codea1_env.code_a1_v0 import known_agent, parallel_env
+from codea1_env.integrations.one_side import OneSideVectorEnv, check_number, check_open
+from codea1_env.problems import Problem
+from codea1_env.spaces import AGENTS, CODER, Observation
 
 Vector = npt.NDArray[np.float32]
 
@@ -36,6 +37,9 @@ class PoolView:
             none.
         draws: Numbers in an action: 1 for a coder; for a tester the tests of a suite.
 
+    Raises:
+        ValueError: There is no pool, one is empty, or draws is not a positive integer.
+
     Example:
         >>> from codea1_env.problems import Problem
         >>> from codea1_env.spaces import observe
@@ -49,14 +53,20 @@ class PoolView:
     """
 
     def __init__(self, pools: Sequence[Pool], programs: Sequence[Pool], draws: int = 1) -> None:
+        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+            raise ValueError(f"Expect draws to be a positive integer, actually: {draws!r}")
+        if not pools or not all(pool.items for pool in pools):
+            raise ValueError(
+                f"Expect pools with answers, actually the numbers of answers: {[len(pool.items) for pool in pools]}"
+            )
         self.pools = {pool.problem.task_id: pool.items for pool in pools}
         self._problems = KnownProblems(pool.problem for pool in pools)
         self._places = {task_id: place for place, task_id in enumerate(self.pools)}
-        self._programs: Mapping[str, Mapping[str, int]] = {
+        self.programs: Mapping[str, Mapping[str, int]] = {
             pool.problem.task_id: {text.strip(): i for i, text in enumerate(pool.items)}
             for pool in programs
         }
-        self._most_programs = max(map(len, self._programs.values()), default=0)
+        self._most_programs = max(map(len, self.programs.values()), default=0)
         largest = max(map(len, self.pools.values()))
         self.size = len(self.pools) + self._most_programs + 1
         self.observation_space = spaces.Box(0.0, np.inf, (self.size,), np.float32)
@@ -72,14 +82,20 @@ class PoolView:
         seen = np.zeros(self.size, np.float32)
         task_id = self._problems[observation].task_id
         seen[self._places[task_id]] = 1
-        shown = self._programs.get(task_id, {}).get(observation["code"].strip())
+        shown = self.programs.get(task_id, {}).get(observation["code"].strip())
         if shown is not None:
             seen[len(self.pools) + shown] = 1
         seen[-1] = observation["round"]
         return seen
 
     def answer(self, observation: Observation, action: Any) -> str:
-        """Return the text that an action stands for."""
+        """Return the text that an action stands for.
+
+        Raises:
+            ValueError: The action is not in the space.
+        """
+        if not self.action_space.contains(action):
+            raise ValueError(f"Expect an action in {self.action_space}, actually: {action!r:.100}")
         items = self.pools[self._problems[observation].task_id]
         return TEST_SEPARATOR.join(items[int(i) % len(items)] for i in np.atleast_1d(action))
 
@@ -90,12 +106,15 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
     Args:
         env: The games.
         view: What is seen and what an action means. Its pools must cover the problems of the games.
+
+    Raises:
+        ValueError: A problem has no pool, or the pools are those of the other player.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
 
     def __init__(self, env: OneSideVectorEnv, view: PoolView) -> None:
-        check_covered(view, env.games[0].problems.values())
+        check_view(view, env.agent, env.games[0].problems)
         self.env, self.view, self.num_envs = env, view, env.num_envs
         self.single_observation_space = view.observation_space
         self.single_action_space = view.action_space
@@ -106,13 +125,21 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Vector, dict[str, Any]]:
         """Start an episode of every game."""
+        check_open(self.closed)
         _, infos = self.env.reset(seed=seed, options=options)
         return self._vectors(), infos
 
     def step(
         self, actions: npt.NDArray[Any]
     ) -> tuple[Vector, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Play one answer in every game."""
+        """Play one answer in every game.
+
+        Raises:
+            ValueError: There is not one action for each game, or one is not in the space. Then no game has changed.
+            ClosedEnvironmentError: It was closed.
+        """
+        check_open(self.closed)
+        check_number("actions", actions, self.num_envs)
         seen = [game.observation() for game in self.env.games]
         texts = [self.view.answer(each, row) for each, row in zip(seen, actions, strict=True)]
         _, rewards, terminated, truncated, infos = self.env.step(texts)
@@ -133,26 +160,33 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
     Args:
         env: The environment.
         views: What each agent sees and what its action means.
+
+    Raises:
+        ValueError: An agent has no view, a problem no pool, or the pools are those of the other player.
     """
 
     def __init__(self, env: parallel_env, views: Mapping[str, PoolView]) -> None:
         super().__init__(env)
-        for view in views.values():
-            check_covered(view, env.game.problems.values())
+        if set(views) != set(AGENTS):
+            raise ValueError(f"Expect a view for each of {AGENTS}, actually for: {sorted(views)}")
+        for agent, view in views.items():
+            check_view(view, agent, env.game.problems)
         self.views = dict(views)
+        self.closed = False
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of the vectors that this agent sees."""
-        return self.views[agent].observation_space
+        return self.views[known_agent(agent)].observation_space
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of this agent's numbers."""
-        return self.views[agent].action_space
+        return self.views[known_agent(agent)].action_space
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         """Start an episode."""
+        check_open(self.closed)
         observations, infos = self.env.reset(seed=seed, options=options)
         return self._vectors(observations), infos
 
@@ -165,25 +199,55 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Play the turn of the active agent."""
+        """Play the turn of the active agent.
+
+        Raises:
+            ValueError: An agent is unknown, the active one is missing, or an action is not in its space.
+            ClosedEnvironmentError: It was closed.
+        """
+        check_open(self.closed)
         seen = self.env.state()
-        texts = {agent: self.views[agent].answer(seen, action) for agent, action in actions.items()}
+        texts = {
+            agent: self.views[known_agent(agent)].answer(seen, action)
+            for agent, action in actions.items()
+        }
         observations, *rest = self.env.step(texts)
         return self._vectors(observations), *rest
+
+    def close(self) -> None:
+        """End the use of this environment."""
+        self.closed = True
+        super().close()
 
     def _vectors(self, observations: Mapping[str, Observation]) -> dict[str, Vector]:
         return {agent: self.views[agent].vector(seen) for agent, seen in observations.items()}
 
 
-def check_covered(view: PoolView, problems: Any) -> None:
-    """Check that a view has a pool for each problem.
+def check_view(view: PoolView, agent: str, problems: Mapping[str, Problem]) -> None:
+    """Check that a view has a pool of this player for each problem.
+
+    A pool of a tester with the reference or with nothing but programs of the coder is one of the coder; so is one
+    without any of them a tester's.
 
     Raises:
-        ValueError: It lacks one.
+        ValueError: It lacks one, or has pools of the other player.
     """
-    missing = [each.task_id for each in problems if each.task_id not in view.pools]
-    if missing:
-        raise ValueError(
-            f"Expect a pool for every problem of the games, actually none for {missing[0]!r}. Play only the problems of the "
-            "pools: problems=[pool.problem for pool in pools]."
+    for task_id, problem in problems.items():
+        if task_id not in view.pools:
+            raise ValueError(
+                f"Expect a pool for every problem of the games, actually none for {task_id!r}. Play only the problems of "
+                "the pools: problems=[pool.problem for pool in pools]."
+            )
+        own = {text.strip() for text in view.pools[task_id]}
+        programs = view.programs.get(task_id, {}).keys()
+        swapped = (
+            bool(programs) and own.isdisjoint(programs)
+            if agent == CODER
+            else own <= programs or problem.reference.strip() in own
         )
+        if swapped:
+            kind, other = ("programs", "tests") if agent == CODER else ("tests", "programs")
+            raise ValueError(
+                f"Expect the pools of {agent} to hold {kind}, actually those for {task_id!r} hold {other}. Make its view "
+                f"with PoolView(pools of {kind}, pools of programs)."
+            )

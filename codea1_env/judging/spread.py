@@ -1,6 +1,7 @@
 """A referee whose answers are judged in several places at once, each of which remembers its problems' references.
 
-What is judged where decides nothing but the time: a verdict depends on its round alone.
+What is judged where decides nothing but the time: a verdict depends on its round alone. The places are those of
+`codea1_env.cluster`: actors on the nodes of a cluster, for when one Python process is the limit.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -152,6 +152,14 @@ class Pools:
     """A test for each cell."""
     valid: tuple[bool, ...]
     """Which tests predict the right value."""
+    table: tuple[int, ...]
+    """Right values of the cells."""
+
+    def faults_of(self, code: str) -> frozenset[int]:
+        """Return the cells on which a program is wrong, one of these or of `program_with`."""
+        digits = map(int, code.split('"')[1])
+        pairs = zip(self.table, digits, strict=True)
+        return frozenset(cell for cell, (right, digit) in enumerate(pairs) if right != digit)
 
     @property
     def correctness(self) -> tuple[float, ...]:
@@ -187,6 +195,24 @@ def pools_of(problem: Problem) -> Pools:
     """Return the pools of a problem that `cells` made."""
     config = CellsConfig.read(problem.metadata["world"])
     return _pools(config, int(problem.metadata["number"]))
+
+
+def program_with(problem: Problem, numbers: Sequence[int]) -> tuple[str, frozenset[int]]:
+    """Return a program that is in no pool, wrong on the fault sets of these numbers, and the cells on which it is wrong.
+
+    Fault sets go on beyond those of the pool: number `families` is the first that no program of it has.
+
+    Example:
+        >>> problem = load_cells("cells:C=8,faults=1/4,families=2,problems=1")[0]
+        >>> code, faults = program_with(problem, [0, 2])
+        >>> sorted(faults), code in pools_of(problem).programs
+        ([1, 4, 6, 7], False)
+    """
+    config, number = CellsConfig.read(problem.metadata["world"]), int(problem.metadata["number"])
+    families = _families(dataclasses.replace(config, families=max(numbers) + 1, holes=1), number)
+    faults = frozenset[int]().union(*(families[each] for each in numbers))
+    wrong = [(v + 1) % _DIGITS if x in faults else v for x, v in enumerate(_table(config, number))]
+    return _program(wrong, f"  # wrong on {','.join(map(str, numbers))}"), faults
 
 
 def _problem(config: CellsConfig, number: int) -> Problem:
@@ -238,6 +264,7 @@ def _pools(config: CellsConfig, number: int) -> Pools:
         families,
         tuple(f"assert f({cell}) == {value}" for cell, value in enumerate(predicted)),
         tuple(bool(each) for each in right),
+        tuple(table),
     )
 
 

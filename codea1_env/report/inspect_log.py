@@ -18,6 +18,7 @@ from codea1_env.rendering.display import fenced, in_line
 from codea1_env.report.episode_log import (
     PAID,
     TEST,
+    EpisodeLog,
     drawing_order,
     outcome_of,
     scan,
@@ -64,7 +65,6 @@ def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Writte
     for index in drawn:
         row = found.episode(index)
         samples.append(_sample(row, _identifier(row, index, widths), run))
-    total = len(found.places)
     key = hashlib.sha256(f"{run.path.resolve()} {run.config!r}".encode()).hexdigest()[:22]
     created = datetime.fromtimestamp((run.path / "config.toml").stat().st_mtime, UTC)
     path = folder / f"{created:%Y-%m-%dT%H-%M-%S}+00-00_{_plain(run.name)}_{key}.eval"
@@ -74,31 +74,7 @@ def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Writte
         )
     log = inspect_log.EvalLog(
         status="success",
-        eval=inspect_log.EvalSpec(
-            eval_id=key,
-            run_id=key,
-            task_id=key,
-            created=created.isoformat(),
-            task=_plain(run.name),
-            task_args={name: _jsonable(value) for name, value in flat(run.config).items()},
-            dataset=inspect_log.EvalDataset(
-                name=run.config.problems,
-                samples=len(samples),
-                sample_ids=[sample.id for sample in samples],
-                shuffled=False,
-            ),
-            model=_player(run, "coder"),
-            config=inspect_log.EvalConfig(epochs=1),
-            packages={"codea1_env": codea1_env.__version__},
-            metadata={
-                "run": run.name,
-                "state": run.state,
-                "tester": _player(run, "tester"),
-                "episodes": f"{len(samples)} of {total}"
-                + (", drawn from all steps alike" if len(samples) < total else ""),
-                "damaged_lines": {**run.damaged, EPISODES: found.damaged},
-            },
-        ),
+        eval=_spec(run, found, samples, key, created),
         results=_results(samples),
         stats=inspect_log.EvalStats(
             started_at=created.isoformat(), completed_at=_last_written(run)
@@ -107,7 +83,38 @@ def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Writte
     )
     folder.mkdir(parents=True, exist_ok=True)
     inspect_log.write_eval_log(log, str(path), format="eval")
-    return Written(path, len(samples), total)
+    return Written(path, len(samples), len(found.places))
+
+
+def _spec(
+    run: LoggedRun, found: EpisodeLog, samples: Sequence[Any], key: str, created: datetime
+) -> Any:
+    inspect_log, total = _inspect("log"), len(found.places)
+    return inspect_log.EvalSpec(
+        eval_id=key,
+        run_id=key,
+        task_id=key,
+        created=created.isoformat(),
+        task=_plain(run.name),
+        task_args={name: _jsonable(value) for name, value in flat(run.config).items()},
+        dataset=inspect_log.EvalDataset(
+            name=run.config.problems,
+            samples=len(samples),
+            sample_ids=[sample.id for sample in samples],
+            shuffled=False,
+        ),
+        model=_player(run, "coder"),
+        config=inspect_log.EvalConfig(epochs=1),
+        packages={"codea1_env": codea1_env.__version__},
+        metadata={
+            "run": run.name,
+            "state": run.state,
+            "tester": _player(run, "tester"),
+            "episodes": f"{len(samples)} of {total}"
+            + (", drawn from all steps alike" if len(samples) < total else ""),
+            "damaged_lines": {**run.damaged, EPISODES: found.damaged},
+        },
+    )
 
 
 def _inspect(part: str) -> Any:

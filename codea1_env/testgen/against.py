@@ -7,13 +7,14 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codea1_env.sandbox import Limits, Outcome
 from codea1_env.testgen.clock import Clock
+from codea1_env.testgen.driver import ADDRESS
 from codea1_env.testgen.findings import (
     Finding,
     code_that_shows,
@@ -22,13 +23,19 @@ from codea1_env.testgen.findings import (
     short,
 )
 from codea1_env.testgen.inputs import Inputs
-from codea1_env.testgen.modules import Module, TargetError, is_test_file, module_of_file
+from codea1_env.testgen.modules import (
+    Module,
+    TargetError,
+    files_in,
+    is_test_file,
+    missing,
+    module_of_file,
+)
 from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
 from codea1_env.testgen.search import Looker, candidates
 from codea1_env.testgen.target import OpenModule
 from codea1_env.testgen.texts import Trial, trial_text
 
-_SECONDS = 60
 _ROUNDS = 2
 _ENDED = (Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT_LIMIT, Outcome.EXITED, Outcome.SIGNALLED)
 _ONCE = Limits(call_cpu_time=2, call_wall_time=10)
@@ -55,68 +62,88 @@ class Checked:
     """Label -> why it was not looked at."""
 
 
-def changed_modules(revision: str, paths: Sequence[Path]) -> tuple[list[Module], dict[str, str]]:
-    """Return the modules that have changed since a revision of git, and what was skipped with the reason.
+@dataclass(frozen=True)
+class Changes:
+    """What has changed in a repository since a revision."""
+
+    top: Path
+    revision: str
+    modules: dict[Module, str]
+    """Module -> its file at the revision, if it had one."""
+    skipped: dict[str, str]
+    """File -> why it was not looked at."""
+
+    @contextmanager
+    def earlier_tree(self) -> Iterator[Path]:
+        """Give a folder with the repository as it was."""
+        packed = _git(self.top, "archive", "--format=tar", _commit_of(self.revision, self.top))
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            place.chmod(0o755)  # programs run as another user
+            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+                archive.extractall(place, filter="data")
+            yield place
+
+
+def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
+    """Return the modules that have changed since a revision of git, untracked ones among them.
+
+    Args:
+        revision: Commit, branch or tag.
+        paths: Files and folders of one repository, with the name of a function or class, or "". A file with such a name
+            is among the modules in any case.
 
     Raises:
-        TargetError: There is no such revision or path, or the folder lies in no repository.
+        TargetError: There is no such revision or path, or the paths lie in no repository or in several.
     """
     for path in paths:
         if not path.exists():
             raise TargetError(f"Expect {path} to be a file or folder, actually: there is none.")
-    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").decode().strip())
-    listed = _git(top, "diff", "--name-only", "-z", commit_of(revision), "--", *(str(each.resolve()) for each in paths))  # fmt: skip
-    modules, skipped = [], {}
-    for name in listed.decode("utf-8", "replace").split("\0"):
+    places = {path.resolve(): name for path, name in paths.items()}
+    tops = {_git(each if each.is_dir() else each.parent, "rev-parse", "--show-toplevel") for each in places}  # fmt: skip
+    if len(tops) > 1:
+        raise TargetError(
+            f"Expect paths in one repository with --against, actually: in {len(tops)}. Check one after the other."
+        )
+    top = Path(tops.pop().decode().strip())
+    new = _listed(top, "ls-files", "--others", "--exclude-standard", "-z")
+    untracked = {top / name for name in new}
+    untracked &= {file for each in places for file in (files_in(each) if each.is_dir() else [each])}
+    named = [path for path, name in places.items() if name]
+    known = [str(path.relative_to(top)) for path in (*untracked, *named)]
+    earlier = dict(zip(known, known, strict=True))
+    left = iter(_listed(top, "diff", "--name-status", "-M", "-z", _commit_of(revision, top)))
+    for status in left:
+        old = next(left)
+        earlier[next(left) if status.startswith("R") else old] = old
+    changes = Changes(top, revision, {}, {})
+    for name, old in sorted(earlier.items()):
         path = top / name
-        if not name.endswith(".py") or is_test_file(path.name) or path.name == "setup.py":
+        if not name.endswith(".py") or is_test_file(path.name) or path.name == "setup.py" or not any(map(path.is_relative_to, places)):  # fmt: skip
             continue
         if not path.is_file():
-            skipped[name] = "it was removed"
+            changes.skipped[name] = "it was removed"
             continue
         try:
-            modules.append(module_of_file(path))
+            changes.modules[module_of_file(path)] = old
         except TargetError as error:
-            skipped[name] = str(error)
-    return modules, skipped
+            changes.skipped[name] = str(error)
+    return changes
 
 
-def commit_of(revision: str) -> str:
-    """Return the commit of a revision.
-
-    Raises:
-        TargetError: There is none.
-    """
+def _commit_of(revision: str, top: Path) -> str:
     name = f"{revision}^{{commit}}"
     try:
-        found = _git(Path.cwd(), "rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        found = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
     except TargetError as error:
-        _git(Path.cwd(), "rev-parse", "--git-dir")
         raise TargetError(
             f"Expect a commit, branch or tag with --against, actually: {revision!r}. git log --oneline shows commits."
         ) from error
     return found.decode().strip()
 
 
-@contextmanager
-def earlier_tree(revision: str) -> Iterator[Path]:
-    """Give a folder with the repository as it was at a revision."""
-    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").decode().strip())
-    packed = _git(top, "archive", "--format=tar", commit_of(revision))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        place.chmod(0o755)  # programs run as another user
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(place, filter="data")
-        yield place
-
-
-def earlier_module(module: Module, tree: Path) -> Module | None:
-    """Return a module as it is in another tree; None if it is not there."""
-    top = Path(_git(module.path.parent, "rev-parse", "--show-toplevel").decode().strip())
-    path = tree / module.path.resolve().relative_to(top.resolve())
-    root = tree / module.root.resolve().relative_to(top.resolve())
-    return replace(module, path=path, root=root, installed=False) if path.is_file() else None
+def _listed(top: Path, *arguments: str) -> list[str]:
+    return _git(top, *arguments).decode("utf-8", "replace").split("\0")[:-1]
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
@@ -124,15 +151,12 @@ def _git(folder: Path, *arguments: str) -> bytes:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],
             capture_output=True,
-            timeout=_SECONDS,
             stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError as error:
         raise TargetError(
             "Expect git to be installed for --against, actually: it is not."
         ) from error
-    except subprocess.TimeoutExpired as error:
-        raise TargetError(f"Expect git to answer, actually: not within {_SECONDS} s.") from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
         raise TargetError(
@@ -183,8 +207,11 @@ def compare_modules(
         timeout: Seconds of processor time for each.
 
     Raises:
+        TargetError: Neither version defines it.
         InfraError: The sandbox failed.
     """
+    if only and only not in now.definitions.keys() | was.definitions.keys():
+        raise missing(now.module, only, now.definitions)
     checked = Checked()
     changed = _changed(now, was)
     causes = {name: _causes(name, now, changed) for name in now.definitions}
@@ -215,7 +242,7 @@ def compare_modules(
             if any(each.kind == "difference" for each in found):
                 explained |= causes[name]
     for name in was.definitions.keys() - now.definitions.keys():
-        if was.definitions[name].public and not only:
+        if name == only or (was.definitions[name].public and not only):
             checked.skipped[f"{now.module.name}::{name}"] = "it was removed"
     return checked
 
@@ -249,7 +276,8 @@ class _Comparison:
         self, now: OpenModule, was: OpenModule, name: str, revision: str, seed: int, timeout: float | None
     ) -> None:  # fmt: skip
         self._now, self._was = now, was
-        self._revision = revision
+        moved = now.module.name != was.module.name
+        self._revision = f"{revision}, in {was.module.name}," if moved else revision
         target, self._before = now.target(name), was.target(name)
         self._target = replace(
             target,
@@ -263,13 +291,12 @@ class _Comparison:
         self._inputs = Inputs(self._target, seed)
 
     def findings(self) -> list[Finding]:
-        """Return what differs, or what is wrong with it on its own."""
-        target = self._target
-        if target.is_class != self._before.is_class:
+        """Return what differs; or what is wrong with it on its own, if nothing does."""
+        if self._target.is_class != self._before.is_class:
             return []
-        found = self._search()
-        alone = findings_alone(target, self._looker.endless(), self._now.sandbox)
-        return [*([found] if found else []), *alone]
+        if found := self._search():
+            return [found]
+        return findings_alone(self._target, self._looker.endless(), self._now.sandbox)
 
     def _search(self) -> Finding | None:
         for trials in self._parts():
@@ -292,10 +319,14 @@ class _Comparison:
             for code in code_that_shows(self._target, trial, was, now):
                 before, after = self._show(code, self._was), self._show(code, self._now)
                 if before != after and not before.startswith("does not end"):
-                    text = short(trial_text(trial, self._target.shape))
-                    if "print(repr(" in code and trial_text(trial, self._target.shape) not in code:
-                        text = short(code.partition("; ")[2].removeprefix("import asyncio; "))
-                    message = f"{text} {short(after)}; at {self._revision} it {short(before)}"
+                    text = trial_text(trial, self._target.shape)
+                    if "print(list(itertools" in code:
+                        text = f"list({text})"
+                    elif "print(repr(" in code and text not in code:
+                        text = code.partition(f"import {self._target.name}; ")[2]
+                    message = (
+                        f"{short(text)} {short(after)}; at {self._revision} it {short(before)}"
+                    )
                     return finding(self._target, "difference", message, code)
         return None
 
@@ -311,14 +342,16 @@ class _Comparison:
         for part in self._looker.clock.parts(known, first=16):
             old = self._old.twice(self._before.program, [trial for trial, _ in part])
             for (trial, (one, other)), (was, again) in zip(part, old, strict=False):
-                if self._is_reliable(was, again) and is_stable(one, other) and _differs(was, one):
+                same = is_stable(one, other) and one.printed == other.printed
+                if same and self._is_reliable(was, again) and _differs(was, one):
                     found.append((trial, was, one))
         return found
 
     def _is_reliable(self, was: Seen, again: Seen) -> bool:
         """Whether the earlier version decided what happens: the same in two runs, and no error that nobody raises on purpose."""
         meant = all(name in self._before.raises for _, name, _ in was.errors)
-        return was.outcome is Outcome.PASS and is_stable(was, again) and meant
+        same = is_stable(was, again) and was.printed == again.printed
+        return was.outcome is Outcome.PASS and same and meant
 
     def _shortened(self, trial: Trial, was: Seen, now: Seen) -> tuple[Trial, Seen, Seen]:
         """Leave out steps without which it still differs."""
@@ -329,21 +362,25 @@ class _Comparison:
         return trial, was, now
 
     def _show(self, code: str, opened: OpenModule) -> str:
-        program = (self._target if opened is self._now else self._before).program + _SHOW
+        target = self._target if opened is self._now else self._before
+        here, there = (f"from {one.module.name} import " for one in (self._target, target))
+        code, program = code.replace(here, there), target.program + _SHOW
         [result] = opened.sandbox.call(program, "_codea1_show", [((code,), {})], limits=_ONCE)
         if result.outcome is Outcome.TIMEOUT:
             return "does not end"
         if result.outcome is not Outcome.PASS:
             return f"ends with {result.outcome.value}"
         how, what = result.value
-        return f"{how} {what}"
+        return ADDRESS.sub("", f"{how} {what}")
 
 
 def _differs(was: Seen, now: Seen) -> bool:
     if now.outcome in _ENDED:
         return True
     new, old = (replace(each, found={**each.found, "attributes": {}}) for each in (now, was))
-    return now.outcome is Outcome.PASS and (differ(was, now) or differ(new, old))
+    return now.outcome is Outcome.PASS and (
+        differ(was, now) or differ(new, old) or was.printed != now.printed
+    )
 
 
 def _simplicity(text: str) -> tuple[int, int, str]:

@@ -113,13 +113,8 @@ def describe(module: str, name: str, readme: str) -> dict[str, Any]:
         "words": words,
         "numbers": numbers,
         "uses": sorted(used),
-        "examples": [*_recorded(value, name, module, docs), *_called_in("\n".join([*docs, readme]), name)],
+        "examples": [*_recorded(value, name, module, docs), *called_in("\n".join([*docs, readme]), name)],
     }  # fmt: skip
-
-
-def called_in(text: str, name: str) -> list[tuple[list[Any], dict[str, Any], list[Any]]]:
-    """Return the calls of a name with literal arguments in any text."""
-    return _called_in(text, name)
 
 
 # What a module defines
@@ -232,7 +227,7 @@ def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
             [] if hint is each.empty else [kind for kind in [_kind(hint)] if kind != ("unknown",)]
         )
         rows.append({
-            "name": each.name, "way": way, "kinds": kinds, "annotated": bool(kinds),
+            "name": each.name, "way": way, "kinds": kinds,
             "optional": way == "star" or each.default is not each.empty, "default": default,
         })  # fmt: skip
     return rows
@@ -418,7 +413,8 @@ def _recorder(value: Any, found: list[Any]) -> Any:
     return kind
 
 
-def _called_in(text: str, name: str) -> list[Any]:
+def called_in(text: str, name: str) -> list[Any]:
+    """Return the calls of a name with literal arguments in any text."""
     found: list[Any] = []
     for match in list(re.finditer(rf"(?<![\w]){re.escape(name)}\(", text))[:100]:
         for end in [
@@ -432,14 +428,7 @@ def _called_in(text: str, name: str) -> list[Any]:
                 words = {
                     each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg
                 }
-            except (
-                SyntaxError,
-                ValueError,
-                TypeError,
-                AttributeError,
-                MemoryError,
-                RecursionError,
-            ):
+            except Exception:  # no call, or arguments that are no literals
                 continue
             if _is_plain((args, words)):
                 found.append((args, words, []))

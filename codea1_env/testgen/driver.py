@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import copy
 import inspect
+import io
 import itertools
 import operator
 import re
@@ -36,8 +38,10 @@ _DIGITS = 4300
 """Python writes no longer integers where the tests will run; the sandbox does."""
 _BITS = 14_000
 """Of integers with no more digits."""
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
+_HEARD = 2000
+"""Bytes of what is printed."""
 OPERATORS = {
     "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
     "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
@@ -100,6 +104,15 @@ def observe(
     }
 
 
+def observe_and_hear(*arguments: Any) -> dict[str, Any]:
+    """Return what `observe` does, and as ``printed`` the first bytes that it prints."""
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, "utf-8", "backslashreplace", write_through=True)
+    with contextlib.redirect_stdout(out):
+        found = observe(*arguments)
+    return {**found, "printed": written.getvalue()[:_HEARD]}
+
+
 def _shown(value: Any) -> Result:
     if is_plain(value):
         return "value", value
@@ -112,7 +125,7 @@ def _shown(value: Any) -> Result:
             return ("first" if len(items) == MANY else "items"), items
         return "type", type(value).__name__
     text = repr(value)
-    if _ADDRESS.search(text):
+    if ADDRESS.search(text):
         return "type", type(value).__name__
     return "repr", text
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from codea1_env.oracle import gather
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.testgen import examples
+from codea1_env.testgen.driver import MANY
+from codea1_env.testgen.modules import Module, NotImportedError
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
-from codea1_env.testgen.texts import Shape, Trial, call_text, literal, modules_of, step_text
+from codea1_env.testgen.texts import Shape, Step, Trial, call_text, literal, modules_of, step_text
 
 _LIMITS = Limits(call_cpu_time=3, call_wall_time=15, calls_per_test=1)
 _MOST = 160
 """Characters of a value that are shown."""
+_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _APPENDED = """
 def _codea1_contradiction(text):
     return _codea1_examples["contradiction"](text, globals())
@@ -32,36 +35,40 @@ class Finding:
     """MODULE::NAME."""
     path: str
     line: int
-    kind: Literal["example", "endless", "difference"]
+    kind: Literal["example", "endless", "difference", "import"]
     message: str
     command: str
     """Shows it in a shell, outside the sandbox."""
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it for a report."""
-        return asdict(self)
-
 
 def finding(target: Target, kind: Literal["example", "endless", "difference"], message: str, code: str) -> Finding:  # fmt: skip
-    """Return a finding.
-
-    Args:
-        target: The function or class.
-        kind: What was found.
-        message: The same in a sentence.
-        code: Python code that shows it.
-    """
+    """Return a finding, which this Python code shows."""
     path = os.path.relpath(target.module.path)
     line = target.definition.lines[0]
+    shell = _command(target.module, code, kind == "endless")
+    return Finding(target.label, path, line, kind, message, shell)
+
+
+def failed_import(module: Module, error: NotImportedError, revision: str) -> Finding | None:
+    """Return the finding that a module cannot be imported any more; None if only the sandbox may be the reason.
+
+    It could be imported at the revision, if that has a name.
+    """
+    if not revision and not error.error.startswith(_SYNTAX_ERRORS):
+        return None
+    place = re.search(rf"\({re.escape(module.path.name)}, line (\d+)\)", error.error)
+    message = f"{module.name} cannot be imported: {short(error.error)}"
+    message += f"; at {revision} it can" if revision else ""
+    path, line = os.path.relpath(module.path), int(place[1]) if place else 1
     return Finding(
-        target.label, path, line, kind, message, command(target, code, kind == "endless")
+        module.name, path, line, "import", message, _command(module, f"import {module.name}")
     )
 
 
-def command(target: Target, code: str, limited: bool = False) -> str:
+def _command(module: Module, code: str, limited: bool = False) -> str:
     """Return a shell command that runs code."""
-    root = os.path.relpath(target.module.root)
-    path = "" if root == "." or target.module.installed else f"PYTHONPATH={shlex.quote(root)} "
+    root = os.path.relpath(module.root)
+    path = "" if root == "." or module.installed else f"PYTHONPATH={shlex.quote(root)} "
     return f"{path}{'timeout 10 ' if limited else ''}python -c {shlex.quote(code)}"
 
 
@@ -105,7 +112,8 @@ def findings_alone(target: Target, endless: str, sandbox: Sandbox) -> list[Findi
     found = [] if example is None else [example]
     if endless:
         message = f"{short(endless)} does not end in 5 s of processor time"
-        found.append(finding(target, "endless", message, f"{_imports(target)}; {endless}"))
+        code = _awaited(endless, target.asynchronous)
+        found.append(finding(target, "endless", message, f"{_imports(target, code)}; {code}"))
     return found
 
 
@@ -117,11 +125,8 @@ def _printed(source: str) -> str:
     return source if statement or "\n" in source else f"print(repr({source}))"
 
 
-def _imports(target: Target, text: str = "") -> str:
-    modules = [
-        f"import {each}"
-        for each in [*modules_of(text), *(["asyncio"] if target.asynchronous else [])]
-    ]
+def _imports(target: Target, text: str) -> str:
+    modules = [f"import {each}" for each in modules_of(text)]
     return "; ".join(
         [*modules, f"from {target.offered or target.module.name} import {target.name}"]
     )
@@ -133,21 +138,10 @@ def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[
     made = call_text(target.name, trial.arguments, trial.keywords)
     texts: list[list[str]] = []
     if shape.is_class:
-        steps = [
-            _awaited(step_text(shape.object, step, statement=True), step[0] in shape.awaited)
-            for step in trial.steps
-        ]
+        steps = [_step(shape, step, statement=True) for step in trial.steps]
         start = [f"{shape.object} = {made}", *steps[:-1]]
         if steps:
-            texts += [
-                [*start, each]
-                for each in _shown(
-                    _awaited(
-                        step_text(shape.object, trial.steps[-1]),
-                        trial.steps[-1][0] in shape.awaited,
-                    )
-                )
-            ]
+            texts += [[*start, each] for each in _shown(_step(shape, trial.steps[-1]))]
         for name in {**was.found.get("attributes", {}), **now.found.get("attributes", {})}:
             value = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
             texts.append([*start, *steps[-1:], f"print(repr({value}))"])
@@ -159,6 +153,11 @@ def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[
     return ["; ".join([_imports(target, "; ".join(each)), *each]) for each in texts]
 
 
+def _step(shape: Shape, step: Step, *, statement: bool = False) -> str:
+    text = step_text(shape.object, step, statement=statement)
+    return _awaited(text, step[0] in shape.awaited)
+
+
 def _awaited(text: str, awaited: bool) -> str:
     return f"asyncio.run({text})" if awaited else text
 
@@ -166,7 +165,7 @@ def _awaited(text: str, awaited: bool) -> str:
 def _shown(source: str) -> list[str]:
     return [
         f"print(repr({source}))",
-        f"print(list(zip({source}, range(20))))",
+        f"print(list(itertools.islice({source}, {MANY})))",
         f"print(type({source}))",
     ]
 
@@ -174,18 +173,12 @@ def _shown(source: str) -> list[str]:
 def _changed(trial: Trial, shape: Shape) -> list[list[str]]:
     """Return lines that show what a call does to its arguments."""
     found = []
+    words = [f"{key}={literal(each)}" for key, each in trial.keywords.items()]
     for place, value in enumerate(trial.arguments):
-        arguments = [
-            literal(each) if number != place else "x" for number, each in enumerate(trial.arguments)
-        ]
-        words = [f"{key}={literal(each)}" for key, each in trial.keywords.items()]
-        found.append(
-            [
-                f"x = {literal(value)}",
-                f"{shape.name}({', '.join([*arguments, *words])})",
-                "print(x)",
-            ]
-        )
+        given = [literal(each) for each in trial.arguments]
+        given[place] = "x"
+        call = f"{shape.name}({', '.join([*given, *words])})"
+        found.append([f"x = {literal(value)}", call, "print(x)"])
     return found
 
 

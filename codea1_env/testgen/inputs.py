@@ -95,14 +95,14 @@ class Inputs:
             found.setdefault(in_order(call), call)
         return list(found.values())[:number]
 
-    def objects(self, made: Sequence[Call], varied: bool) -> list[Trial]:
+    def objects(self, made: Sequence[Call]) -> list[Trial]:
         """Return objects of a class with calls of methods: those that change it before those that read it."""
         methods = self._target.methods
-        pools = {name: self._pool(each.parameters) for name, each in methods.items()}
+        pools = {name: self.pool(each.parameters) for name, each in methods.items()}
         setting = [name for name, each in methods.items() if each.sets and pools[name]]
         reading = [name for name, each in methods.items() if not each.sets and pools[name]]
         trials = [Trial(*call) for call in made]
-        for index in range((_VARIED if varied else _CALLS) if setting or reading else 0):
+        for index in range(_CALLS if setting or reading else 0):
             names: list[str] = []
             if setting:
                 names += self._some(setting, index, 1 + (index // 2) % _STEPS)
@@ -118,11 +118,8 @@ class Inputs:
         drawn = [names[int(self._rng.integers(len(names)))] for _ in range(number - 1)]
         return [names[index % len(names)], *drawn]
 
-    def pool(self) -> list[Call]:
-        """Return calls of the target with arguments of the likely kinds in turn."""
-        return self._pool(self._target.parameters)
-
-    def _pool(self, parameters: Sequence[Parameter]) -> list[Call]:
+    def pool(self, parameters: Sequence[Parameter]) -> list[Call]:
+        """Return calls with arguments of the likely kinds in turn."""
         options = self.plans(parameters)[:8]
         found = [self.calls(parameters, plan, _CALLS // 2 // len(options)) for plan in options]
         return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
@@ -218,14 +215,8 @@ def _kind_of_all(values: Iterable[Any]) -> Kind:
     return kinds[0] if len(kinds) == 1 else ("union", *kinds) if kinds else ("int",)
 
 
-class _LeftOut:
-    """Stands for a parameter that keeps its default."""
-
-    def __repr__(self) -> str:
-        return "-"
-
-
-_LEFT_OUT = _LeftOut()
+_LEFT_OUT: Any = object()
+"""Stands for a parameter that keeps its default."""
 
 
 def _combinations(

@@ -81,8 +81,14 @@ def _function_lines(test: ObservedTest, shape: Shape) -> list[str]:
     return [*lines, *(_expected(names[place], ("value", value)) for place, value in after.items())]
 
 
-def _expected(source: str, result: tuple[str, Any]) -> str:
-    """Return the statement that a source gives a result; see `codea1_env.testgen.driver`."""
+def _expected(source: str, result: tuple[str, Any], text: str = "") -> str:
+    """Return the statement that a source gives a result; see `codea1_env.testgen.driver`.
+
+    Args:
+        source: What is evaluated.
+        result: Form and content.
+        text: What stands for the content; "" for a literal.
+    """
     form, content = result
     match form:
         case "raises":
@@ -90,21 +96,23 @@ def _expected(source: str, result: tuple[str, Any]) -> str:
         case "breaks":
             return f"with pytest.raises({content[0]}):\n    list({source})"
         case "type":
-            return f"assert type({source}).__name__ == {content!r}"
+            source = f"type({source}).__name__"
         case "repr":
-            return f"assert repr({source}) == {content!r}"
+            source = f"repr({source})"
         case "items":
-            return _compared(f"list({source})", content)
+            source = f"list({source})"
         case "first":
-            return _compared(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
-    return _compared(source, content)
-
-
-def _compared(source: str, value: Any) -> str:
-    text = literal(value)
-    if value is None or value is True or value is False:
+            source = f"[item for item, _ in zip({source}, range({len(content)}))]"
+    how, text = _comparison(content), text or literal(content)
+    if how == "is":
         return f"assert {source} is {text}"
-    return f"assert {source} == " + (f"pytest.approx({text})" if is_rough(value) else text)
+    return f"assert {source} == " + (f"pytest.approx({text})" if how == "approx" else text)
+
+
+def _comparison(value: Any) -> str:
+    if value is None or type(value) is bool:
+        return "is"
+    return "approx" if is_rough(value) else "=="
 
 
 def laid_out(tests: Sequence[ObservedTest], shape: Shape) -> list[str]:
@@ -146,15 +154,7 @@ def _likeness(test: ObservedTest, shape: Shape) -> tuple[str, ...]:
     if shape.is_class or test.found["after"] or not simple:
         return ()
     form, content = test.found["results"][0]
-    what = content[0] if form in ("raises", "breaks") else ""
-    if form == "value":
-        what = (
-            "is"
-            if content is None or type(content) is bool
-            else "approx"
-            if is_rough(content)
-            else "=="
-        )
+    what = content[0] if form in ("raises", "breaks") else _comparison(content)
     return (form, what, str(len(test.trial.arguments)), *names) if form != "first" else ()
 
 
@@ -170,17 +170,13 @@ def _table(key: tuple[str, ...], tests: Sequence[ObservedTest], shape: Shape) ->
     rows = [
         [*map(literal, (*test.trial.arguments, *test.trial.keywords.values()))] for test in tests
     ]
+    statement = _expected(source, tests[0].found["results"][0], "expected")
     if form in ("raises", "breaks"):
-        statement, name = _expected(source, (form, (what, ""))), f"_raises_{snake_case(what)}"
+        name = f"_raises_{snake_case(what)}"
     else:
         name = "_is" if what == "is" else ""
-        start = _expected(source, tests[0].found["results"][0])
-        how = " is " if what == "is" else " == "
-        statement = start[: start.index(how, start.index(source) + len(source))] + how
-        statement += "pytest.approx(expected)" if what == "approx" else "expected"
         for row, test in zip(rows, tests, strict=True):
-            content = test.found["results"][0][1]
-            row.append(repr(content) if form in ("repr", "type") else literal(content))
+            row.append(literal(test.found["results"][0][1]))
         names.append("expected")
     rows.sort(key=lambda row: (sum(map(len, row)), row))
     one = len(names) == 1

@@ -33,6 +33,14 @@ class TargetError(ValueError):
     """Something cannot be tested; the message says why, and what to do."""
 
 
+class NotImportedError(TargetError):
+    """A module cannot be imported in the sandbox; `error` says what its import raised."""
+
+    def __init__(self, message: str, error: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
 @dataclass(frozen=True)
 class Module:
     """A module of Python text."""
@@ -158,7 +166,7 @@ def modules_in(place: str) -> list[Module]:
             return [module]
         path = module.path.parent
     found = []
-    for file in _files(path):
+    for file in files_in(path):
         try:
             found.append(module_of_file(file))
         except TargetError:  # a script with a name of its own
@@ -166,7 +174,8 @@ def modules_in(place: str) -> list[Module]:
     return found
 
 
-def _files(path: Path) -> Iterable[Path]:
+def files_in(path: Path) -> Iterable[Path]:
+    """Yield the files of a folder that belong to a program: no tests, no environments, nothing built."""
     for folder, folders, files in os.walk(path):
         folders[:] = sorted(
             each

@@ -32,7 +32,7 @@ _WRAPPED = 3
 _GROUP = 32
 _APPENDED = """
 def _codea1_observe(*arguments):
-    return _codea1_driver["observe"]({name}, *arguments)
+    return _codea1_driver["observe_and_hear"]({name}, *arguments)
 """
 
 
@@ -54,6 +54,11 @@ class Seen:
         results = self.found.get("results") or [("value", None)]
         form, content = results[-1]
         return form, content
+
+    @property
+    def printed(self) -> bytes:
+        """The first bytes that were printed."""
+        return bytes(self.found.get("printed", b""))
 
     @property
     def errors(self) -> list[tuple[int, str, str]]:
@@ -218,8 +223,9 @@ def _is_answer(value: Any) -> bool:
     """Whether the program has let the driver answer: its process is the program's, too."""
     return (
         isinstance(value, dict)
-        and value.keys() == {"made", "results", "after", "attributes"}
+        and value.keys() == {"made", "results", "after", "attributes", "printed"}
         and isinstance(value["results"], list)
+        and isinstance(value["printed"], bytes)
         and all(isinstance(each, tuple) and len(each) == 2 for each in value["results"])
         and driver.is_plain(value, -_WRAPPED)
     )

@@ -34,12 +34,7 @@ def reduce_and_check(
     Should it kill other mutants than the whole suite (a program that remembers earlier calls can do that), all
     tests are kept.
 
-    Args:
-        program: See `find_kills`.
-        entry_point: See `find_kills`.
-        tests: See `find_kills`.
-        mutants: See `find_kills`.
-        sandbox: Where everything runs.
+    The arguments are those of `find_kills`.
     """
     before = find_kills(program, entry_point, tests, mutants, sandbox)
     chosen = reduce_suite(before.by_test, tests)
@@ -73,7 +68,7 @@ def reduce_suite(kills: Sequence[frozenset[int]], tests: Sequence[str]) -> list[
     """
     if not tests:
         return []
-    simple = sorted(range(len(tests)), key=lambda number: simplicity(tests[number]))
+    simple = sorted(range(len(tests)), key=lambda number: _simplicity(tests[number]))
     chosen: list[int] = []
     left = set().union(*kills)
     while left:
@@ -87,6 +82,6 @@ def reduce_suite(kills: Sequence[frozenset[int]], tests: Sequence[str]) -> list[
     return sorted(chosen or simple[:1])
 
 
-def simplicity(test: str) -> tuple[int, int, str]:
+def _simplicity(test: str) -> tuple[int, int, str]:
     """Sort tests: those of fewer lines first, then shorter ones."""
     return test.count("\n"), len(test), test

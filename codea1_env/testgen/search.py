@@ -35,13 +35,8 @@ _SURROUNDINGS = {
 }  # fmt: skip
 """What a program raises that asks for what the sandbox has not."""
 _ACCIDENTS = {
-    "UnboundLocalError",
-    "NameError",
-    "RecursionError",
-    "AssertionError",
-    "SystemError",
-    "MemoryError",
-}
+    "UnboundLocalError", "NameError", "RecursionError", "AssertionError", "SystemError", "MemoryError",
+}  # fmt: skip
 
 
 @dataclass
@@ -96,11 +91,12 @@ def write_suite(
     return _Search(target, sandbox, seed, Clock(timeout), ask).run()
 
 
-def mutants_of(target: Target, sandbox: Sandbox, most: int = _MOST_MUTANTS) -> list[Mutant]:
+def _mutants_of(target: Target, sandbox: Sandbox) -> list[Mutant]:
     """Return the mutants of the definition, spread evenly over its lines."""
     first, _ = target.definition.lines
     try:
-        found = generate_mutants("\n" * (first - 1) + target.definition.source, sandbox, most)
+        source = "\n" * (first - 1) + target.definition.source
+        found = generate_mutants(source, sandbox, _MOST_MUTANTS)
     except AnalysisError:
         return []
     return [replace(each, code=target.redefined(each.code)) for each in found]
@@ -168,19 +164,17 @@ class Looker:
         return ""
 
 
-def candidates(looker: Looker, inputs: Inputs, varied: bool = False) -> Iterator[list[Trial]]:
+def candidates(looker: Looker, inputs: Inputs) -> Iterator[list[Trial]]:
     """Yield trials in parts: examples, then calls with the kinds of arguments that the target takes."""
     target = looker.target
     yield list(target.examples)
     if target.is_class:
-        made = [
-            *((each.arguments, dict(each.keywords)) for each in target.examples),
-            *inputs.pool(),
-        ]
+        made = [(each.arguments, dict(each.keywords)) for each in target.examples]
+        made += inputs.pool(target.parameters)
         looker.look([Trial(*call) for call in made])
         good = [call for call in made if _is_made(looker, call)]
         if good:
-            yield inputs.objects(good[:30], varied)
+            yield inputs.objects(good[:30])
         return
     plans = inputs.plans(target.parameters)
     for plan in _working(looker, inputs, plans):
@@ -242,7 +236,7 @@ class _Search:
     def __post_init__(self) -> None:
         self.looker = Looker(self.target, self.sandbox, self.clock)
         self.inputs = Inputs(self.target, self.seed)
-        self.mutants = mutants_of(self.target, self.sandbox)
+        self.mutants = _mutants_of(self.target, self.sandbox)
         self.kills: dict[str, frozenset[int]] = {}
         self.cut = False
 
@@ -270,8 +264,8 @@ class _Search:
         """Look at trials, and run those that can be tests on the mutants that are left."""
         names = [name for name in self.looker.look(trials) if self._is_usable(name)]
         left = self._left()
+        names = self._that_survive_redefinition(names) if names else []
         known = [self.looker.seen[name] for name in names]
-        names, known = self._that_survive_redefinition(names, known)
         found: dict[str, set[int]] = {name: set() for name in names}
         for part in self.clock.parts(_spread(left), _SEARCHING) if names else ():
             codes = [self.mutants[number].code for number in part]
@@ -284,27 +278,23 @@ class _Search:
                 }
         self.kills |= {name: frozenset(numbers) for name, numbers in found.items()}
 
-    def _that_survive_redefinition(
-        self, names: list[str], known: list[tuple[Trial, Seen]]
-    ) -> tuple[list[str], list[tuple[Trial, Seen]]]:
+    def _that_survive_redefinition(self, names: list[str]) -> list[str]:
         """Leave out trials that tell any redefinition from the program, such as those with objects made at import."""
         first, _ = self.target.definition.lines
         same = self.target.redefined("\n" * (first - 1) + self.target.definition.source)
-        rows = (
-            self.looker.observer.on_many([same], [trial for trial, _ in known]) if names else [[]]
-        )
-        holds = [
-            row is not None and not differ(seen, row)
-            for (_, seen), row in zip(known, rows[0], strict=True)
+        [rows] = self.looker.observer.on_many([same], [self.looker.seen[name][0] for name in names])
+        return [
+            name
+            for name, row in zip(names, rows, strict=True)
+            if row is not None and not differ(self.looker.seen[name][1], row)
         ]
-        return list(itertools.compress(names, holds)), list(itertools.compress(known, holds))
 
     def _is_usable(self, name: str) -> bool:
         """Whether a test may say that it stays so: errors are those that the code raises on purpose."""
         _, seen = self.looker.seen[name]
         wanted = self.target.raises - WRONG_KIND - _ACCIDENTS
         meant = all(error in wanted for _, error, _ in seen.errors)
-        return meant and len(name) <= _MAX_CHARS // 2 and _asserts(self._text(name))
+        return meant and len(name) <= _MAX_CHARS // 2 and self._asserts(*self.looker.seen[name])
 
     def _test(self, name: str) -> ObservedTest:
         trial, seen = self.looker.seen[name]
@@ -312,6 +302,11 @@ class _Search:
 
     def _text(self, name: str) -> str:
         return body_of(self._test(name), self.target.shape)
+
+    def _asserts(self, trial: Trial, seen: Seen) -> bool:
+        """Whether a test says anything about what it calls."""
+        body = body_of(ObservedTest(trial, seen.found), self.target.shape)
+        return "assert " in body or "pytest.raises(" in body
 
     def _worth_varying(self) -> list[Trial]:
         best = sorted(self.kills, key=lambda name: -len(self.kills[name]))[:40]
@@ -404,18 +399,12 @@ class _Search:
                 and is_stable(one, other)
                 and len(one.errors) <= len(seen.errors)
             )
-            says = (
-                _asserts(body_of(ObservedTest(less, one.found), self.target.shape))
-                if stable
-                else False
-            )
-            if says and _all_differ(one, column):
+            if stable and self._asserts(less, one) and _all_differ(one, column):
                 trial, seen, rows = less, one, column
         for attribute in list(seen.found["attributes"]):
             kept = {key: each for key, each in seen.found["attributes"].items() if key != attribute}
             less_seen = replace(seen, found={**seen.found, "attributes": kept})
-            says = _asserts(body_of(ObservedTest(trial, less_seen.found), self.target.shape))
-            if says and _all_differ(less_seen, rows):
+            if self._asserts(trial, less_seen) and _all_differ(less_seen, rows):
                 seen = less_seen
         looker.seen[name] = (trial, seen)
 
@@ -453,11 +442,6 @@ def _spread(items: Sequence[int]) -> list[int]:
 def _is_odd(text: str) -> bool:
     """Whether a call has arguments that no reader would choose first."""
     return any(each in text for each in ("''", "' '", "[]", "{}", "-"))
-
-
-def _asserts(body: str) -> bool:
-    """Whether a test says anything about what it calls."""
-    return "assert " in body or "pytest.raises(" in body
 
 
 def _all_differ(seen: Seen, others: Sequence[Seen | None]) -> bool:

@@ -11,7 +11,13 @@ from typing import Any, Literal
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 from codea1_env.testgen import describe, loader
-from codea1_env.testgen.modules import Module, TargetError, folders_for, missing, readme_of
+from codea1_env.testgen.modules import (
+    Module,
+    NotImportedError,
+    folders_for,
+    missing,
+    readme_of,
+)
 from codea1_env.testgen.texts import Shape, Trial
 
 LIMITS = Limits(
@@ -45,7 +51,6 @@ class Parameter:
     way: Literal["place", "keyword", "star"]
     kinds: Sequence[tuple[Any, ...]]
     """What the type hint allows; empty without one."""
-    annotated: bool
     optional: bool
     default: Sequence[Any]
     """The default, if it is plain data."""
@@ -165,7 +170,7 @@ class OpenModule:
         try:
             found = self._ask("listing", module.name)
             if found["error"]:
-                raise TargetError(_not_imported(module, found["error"], found["missing"]))
+                raise _not_imported(module, found["error"], found["missing"])
             if found["seconds"] > _SLOW:
                 self.sandbox.close()
                 self.sandbox = Sandbox(
@@ -194,10 +199,11 @@ class OpenModule:
     def _ask(self, what: str, *arguments: str) -> Any:
         result = _called(self.sandbox, self.module.top, what, arguments)
         if result.outcome is not Outcome.PASS:
-            raise TargetError(
-                f"Expect {self.module.name} to be imported in the sandbox, actually: "
-                f"{result.message or result.outcome.value}. Put what should run only as a program below "
-                'if __name__ == "__main__":'
+            error = result.message or result.outcome.value
+            raise NotImportedError(
+                f"Expect {self.module.name} to be imported in the sandbox, actually: {error}. Put what should run only "
+                'as a program below if __name__ == "__main__":',
+                error,
             )
         return result.value
 
@@ -272,11 +278,13 @@ def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(Parameter(**each) for each in rows)
 
 
-def _not_imported(module: Module, error: str, absent: str) -> str:
+def _not_imported(module: Module, error: str, absent: str) -> NotImportedError:
     start = f"Expect {module.name} to be imported in the sandbox, actually: {error}."
     if absent and absent.partition(".")[0] != module.top:
-        return f"{start} Install {absent}, or allow it with --packages {absent.partition('.')[0]}."
-    return (
-        f"{start} The sandbox has no network, and none of your files but those of the package. Put what needs them "
-        "into functions."
-    )
+        hint = f"Install {absent}, or allow it with --packages {absent.partition('.')[0]}."
+    else:
+        hint = (
+            "The sandbox has no network, and none of your files but those of the package. Put what needs them into "
+            "functions."
+        )
+    return NotImportedError(f"{start} {hint}", error)

@@ -16,7 +16,7 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
 _DIGITS = 12
 """A float of more digits is no number that somebody has written, and may differ a little elsewhere."""
-_MODULES = ("asyncio", "datetime", "decimal", "fractions")
+_MODULES = ("asyncio", "datetime", "decimal", "fractions", "itertools")
 _USED = (*_MODULES, "pytest", "expected")
 """Names that tests use, or the file around them."""
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")

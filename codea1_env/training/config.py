@@ -12,6 +12,7 @@ from codea1_env.mistake_book import STALE_AFTER
 from codea1_env.rewards import find_reward
 from codea1_env.support.plugins import name_of
 from codea1_env.training.config_checks import check_combinations, check_types, check_values
+from codea1_env.training.reward_model import find_reward_model
 from codea1_env.training.settings import moved_names
 
 TrackerName = Literal["trackio", "tensorboard", "wandb"]
@@ -142,10 +143,16 @@ class TrainConfig:
     the part before. Pays where a GPU generates, and processors are idle meanwhile."""
 
     rewards: str = "code-a1"
-    """What both players are paid: a name in `codea1_env.rewards.REWARDS` ("code-a1", "execution-first",
-    "mutation-score"), module:NAME, or FILE.py:NAME. In Python also the function itself, by whose name it is kept."""
+    """What both players are paid: "code-a1" (the paper's), "execution-first", "mutation-score", "rltf", "utrl", "incremental",
+    "solve-rate", "learnability", "prediction-accuracy", module:NAME, or FILE.py:NAME. In Python also the function itself,
+    by whose name it is kept."""
     alpha: float = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""
+    reward_model: str | None = None
+    """What pays the coder instead of verdicts: "ngrams" for a small regression on the text of programs, module:NAME or
+    FILE.py:NAME for a model of your own (`codea1_env.training.reward_model`). None for verdicts."""
+    reward_model_after: int = 4
+    """Steps that are judged as usual, and that the reward model is fitted on. A run of no more steps never asks it."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
     """What becomes of a test that predicts a wrong value: it attacks with the right one, or not at all.
     It counts as invalid either way."""
@@ -274,6 +281,8 @@ class TrainConfig:
             object.__setattr__(self, "rewards", name_of(self.rewards))
         check_values(self)
         find_reward(self.rewards)
+        if self.reward_model is not None:
+            find_reward_model(self.reward_model)
         check_combinations(self)
 
     @property

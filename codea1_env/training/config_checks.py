@@ -34,7 +34,15 @@ _POSITIVE = (
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
     "learner_processes", "learner_gpus", "stale_after", "max_rounds", "past_steps",
 )  # fmt: skip
-_NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
+_NOT_NEGATIVE = (
+    "seed",
+    "beta",
+    "epsilon",
+    "epsilon_high",
+    "lora_rank",
+    "eval_problems",
+    "reward_model_after",
+)
 _FINITE = ("beta", "epsilon", "time_limit", "lora_alpha", "learner_gpus")
 _COUNTS = (
     "num_generations", "num_suites", "num_tests", "eval_samples", "pool_size", "lora_rank", "overlap", "max_rounds",
@@ -139,6 +147,11 @@ def check_combinations(config: TrainConfig) -> None:
     _check_language_models(config)
     _check_engine(config)
     _check_past(config)
+    if config.tester_rounds == "first" and config.max_rounds == 1:
+        raise ValueError(
+            "Expect max_rounds above 1 with tester_rounds='first', which says nothing about a single round, actually: "
+            "max_rounds=1. Raise max_rounds, or leave tester_rounds out."
+        )
     if config.self_play:
         _check_self_play(config)
     check_algorithms(config, files=False)  # files are loaded once, when the run begins

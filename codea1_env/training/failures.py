@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from codea1_env.agents.algorithms import StateError
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.policy import AlgorithmError
@@ -25,7 +26,7 @@ _LOWER = (
     "instead of all weights."
 )
 _OF_A_STEP = (AnswerError, UpdateError, AlgorithmError)
-_FAILURES = (*_OF_A_STEP, BackendError, RewardError)
+_FAILURES = (*_OF_A_STEP, BackendError, RewardError, StateError)
 """Of code of the user's, or of a language model or its engine."""
 
 

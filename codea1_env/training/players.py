@@ -202,11 +202,20 @@ class _Makers:
         return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
 
     def tests(self) -> list[agents.Pool]:
-        """What a tester chooses from."""
+        """Return what a tester chooses from.
+
+        Raises:
+            RunError: No problem has as many tests as a suite is to have.
+        """
         size, seed = 2 * self.config.pool_size, self.config.seed
-        return [
+        pools = [
             agents.pool_of_tests(each, self.sandbox, size=size, seed=seed) for each in self.splits()
         ]
+        if (most := max(len(pool.items) for pool in pools)) < self.config.num_tests:
+            raise RunError(
+                f"Expect num_tests to be at most {most}, the tests in the largest pool, actually: {self.config.num_tests}"
+            )
+        return pools
 
     def algorithm(self, role: Role) -> agents.Algorithm:
         """Return the algorithm of a table."""

@@ -131,25 +131,7 @@ class RayEngine(LocalEngine):
             groups = [start(RoleGroup, role) for role in roles]
             writers = [start(WriterGroup, role) for role in ahead]
             try:
-                open_threads = None in (config.threads, config.generation_threads)
-                if config.dtype == "auto" or config.generation_dtype is None or open_threads:
-                    try:
-                        config, told = groups[0].first("choose")
-                    except ValueError as error:
-                        raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
-                    say(f"Computing in {told}.")
-                # Who has a writer only learns.
-                learning = replaced(config, {"backend": "transformers"})
-                made = [
-                    group.make(
-                        learning if group.role in ahead and group in groups else config,
-                        len(problems),
-                        seed_of(config, group.role),
-                    )
-                    for group in (*groups, *writers)
-                ]
-                for wait in made:
-                    wait()
+                _make(config, groups, writers, len(problems), say)
             except (ValueError, ImportError) as error:
                 raise RunError(str(error)) from error
             except (LearnerLostError, WriterLostError) as error:
@@ -164,6 +146,33 @@ class RayEngine(LocalEngine):
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
         """Make judges on the nodes, as many on each as it has workers."""
         return RemoteJudges(sandbox, rules, workers=self._workers, address=self._address)
+
+
+def _make(
+    config: TrainConfig,
+    groups: Sequence[Group],
+    writers: Sequence[Group],
+    problems: int,
+    say: Callable[[str], None],
+) -> None:
+    """Have the processes make their models, all at the same time."""
+    if config.dtype == "auto" or None in (
+        config.generation_dtype, config.threads, config.generation_threads,
+    ):  # fmt: skip
+        try:
+            config, told = groups[0].first("choose")
+        except ValueError as error:
+            raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
+        say(f"Computing in {told}.")
+    # Who has a writer only learns.
+    learning = replaced(config, {"backend": "transformers"})
+    written = {writer.role for writer in writers}
+    made = [
+        group.make(learning if group.role in written else config, problems, seed_of(config, group.role))
+        for group in groups
+    ] + [writer.make(config, problems, seed_of(config, writer.role)) for writer in writers]  # fmt: skip
+    for wait in made:
+        wait()
 
 
 def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) -> float:

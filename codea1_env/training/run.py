@@ -38,6 +38,7 @@ from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, 
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
 from codea1_env.training.past import NOBODY, PastOpponents, PastSide
 from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_players
+from codea1_env.training.predicted import PredictedRewards
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
@@ -225,6 +226,7 @@ class Run:
             check_ahead(self.players)
         self.past = PastOpponents(config, self.folder.path, self.models)
         self._sampling = DynamicSampling(config, self.problems)
+        self._predicted = PredictedRewards(config, self.folder)
 
     def _restore(self, plan: RunPlan) -> None:
         """Load the last checkpoint, and write down what was decided."""
@@ -291,6 +293,7 @@ class Run:
         """Play, learn, measure and log one step."""
         now = self._played()
         played = entered(now.played, self.book, self._numbers)
+        played = self._predicted.paid(played, self.step + 1)
         measuring.remember(self._remembered, played)
         # What is done beside an update takes no time of its own.
         seconds = {} if now.ahead else dict(played.seconds)

@@ -3,6 +3,7 @@
 config.toml       the configuration; enough to repeat the run
 metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
 episodes.jsonl    what was played, one row per problem and step: the same holds
+verdicts.jsonl    what a reward model is fitted on, one row per program: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
 own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
@@ -28,8 +29,9 @@ from codea1_env.training.config import RunError, TrainConfig
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
+VERDICTS = "verdicts.jsonl"
 OWN_FILES = "own_files.jsonl"
-_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
+_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, VERDICTS, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
@@ -215,7 +217,7 @@ def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
     Returns:
         What has changed, for people; empty if nothing has.
     """
-    names = [config.problems, config.rewards, config.algorithm]
+    names = [config.problems, config.rewards, config.algorithm, config.reward_model or ""]
     for block in (config.coder, config.tester):
         names += [block.player, block.algorithm or ""]
     now = {name: found for name in names if (found := digest_of(name)) is not None}

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -139,20 +139,10 @@ def measure_speed(
     few = problems[:4]
     trial = models.trial(role, size, updates=2)
     agent = trial.agent
-    seen = [observe(problem) for problem in few]
-    attacked = [observe(each, code=each.reference, turn=1) for each in few]
-    encoded = [
-        [encode_chat(trial.tokenizer, agent.chat(observation)) for observation in each]
-        for each in (seen, attacked)
-    ]
-    roles = [
-        Prompts(
-            float(np.mean([len(ids) for ids in every])),
-            min(common_beginning(min(every), max(every)), min(map(len, every)) - 1),
-        )
-        for every in encoded
-    ]
-    chats = [agent.chat(observation) for observation in attacked]
+    seen = [agent.chat(observe(problem)) for problem in few]
+    chats = [agent.chat(observe(each, code=each.reference, turn=1)) for each in few]
+    encoded = [[encode_chat(trial.tokenizer, each) for each in all_] for all_ in (seen, chats)]
+    coder, tester = (_prompts(every) for every in encoded)
 
     def written(answers: int, tokens: int) -> float:
         sampling = dataclasses.replace(
@@ -174,7 +164,27 @@ def measure_speed(
     answer = max(many_step - few_step, 0.0) / (_MANY - _FEW)
 
     length = int(config.tester.sampling.max_completion_length * _ANSWER)
-    prompt = encoded[1][0]
+    of_token = _time_updates(trial, encoded[1][0], size, length, tell)
+    return Speed(
+        token_of_prompt=read / (tester.shared + len(few) * (tester.tokens - tester.shared)),
+        step=max(few_step - _FEW * answer, 0.2 * few_step),
+        answer=answer,
+        token_of_update=of_token,
+        coder=coder,
+        tester=tester,
+    )
+
+
+def _prompts(every: Sequence[tuple[int, ...]]) -> Prompts:
+    shared = common_beginning(min(every), max(every))
+    mean = float(np.mean([len(ids) for ids in every]))
+    return Prompts(mean, min(shared, min(map(len, every)) - 1))
+
+
+def _time_updates(
+    trial: Any, prompt: tuple[int, ...], size: int, length: int, tell: Callable[[float], None]
+) -> float:
+    """Make two updates with answers of a length; return the seconds for each token of the faster one."""
     # Answers that are alike in nothing but their length, as drawn ones are.
     answers = [prompt[i : i + 1] + prompt[:length][1:] for i in range(size)]
     rows = [
@@ -187,15 +197,7 @@ def measure_speed(
         trial.drive.update(rows)
         updates.append(time.perf_counter() - started)
         tell(0.84 + 0.16 * count)
-    tester = roles[1]
-    return Speed(
-        token_of_prompt=read / (tester.shared + len(few) * (tester.tokens - tester.shared)),
-        step=max(few_step - _FEW * answer, 0.2 * few_step),
-        answer=answer,
-        token_of_update=min(updates) / tokens,
-        coder=roles[0],
-        tester=tester,
-    )
+    return min(updates) / tokens
 
 
 def within(

@@ -336,7 +336,7 @@ def test_the_state_of_an_algorithm_is_saved_with_its_player(tmp_path):
         ({}, False, "Remembers to have load_state_dict beside state_dict"),
     ],
 )  # fmt: skip
-def test_a_state_that_cannot_be_saved_is_an_error_at_the_start(state, loads, message):
+def test_a_state_that_cannot_be_saved_is_an_error_at_the_start(state, loads, message, monkeypatch):
     class Remembers(RLOO):
         def state_dict(self):
             return state
@@ -345,6 +345,10 @@ def test_a_state_that_cannot_be_saved_is_an_error_at_the_start(state, loads, mes
         Remembers.load_state_dict = lambda self, state: None
     with pytest.raises(ValueError, match=message):
         make_player(Remembers())
+    monkeypatch.setitem(ALGORITHMS, "remembers", Remembers)
+    for player in ("tabular", "llm"):
+        with pytest.raises(ValueError, match=message):
+            make_algorithm("remembers", {}, player)
 
 
 PROBLEM = Problem("p", "def f():", "f", "def f(): return 1")

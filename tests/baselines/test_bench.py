@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.baselines import BASELINES
 from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
     Result,
@@ -167,6 +166,27 @@ def test_a_broken_learner_is_named_and_the_others_complete(tmp_path: Path, learn
     assert len(rows) == 5
     assert len(rows[0]["end"]) == 4
     assert all(0 <= each["pass_rate"] <= 1 for each in rows[0]["end"].values())
+
+
+def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Path):
+    results = run(tmp_path, "code-a1", "black-box", "golden-tests", max_problems=2)
+    ends = {each.entry: each.end for each in results}
+    for name in ("code-a1", "black-box"):
+        for row in ends[name].values():
+            assert 0 < row["exploitability"] <= 2
+            assert 0 <= row["cyclic_share"] <= 1
+    assert not any("exploitability" in row for row in ends["golden-tests"].values())
+    assert len(list((tmp_path / "payoffs").iterdir())) == 2  # problems, not runs
+    for path in (tmp_path / "runs").glob("*/seed_0/run/checkpoints"):
+        assert len(list(path.iterdir())) == 1
+    section = leaderboard(SMALL, results, [], "a machine", []).split("## The game itself")[1]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert rows[3].count("| - ") == 3
+    (tmp_path / "runs" / "code-a1" / "seed_0" / "game.json").write_text("{")
+    assert [r.status for r in run(tmp_path, "code-a1", max_problems=2)] == ["failed"]
+    jobs = jobs_of(SMALL, [find_entry("code-a1")], tmp_path)
+    assert "game.json" in forget_unusable(jobs)[0]
+    assert run(tmp_path, "code-a1", max_problems=2)[0].end == ends["code-a1"]
 
 
 def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from codea1_env.agents import GRPO, Pool, TabularAgent
 from codea1_env.baselines.diagnose.experiments import (
@@ -35,7 +36,7 @@ from codea1_env.baselines.diagnose.running import (
     run_job,
     wanted,
 )
-from codea1_env.baselines.diagnose.scores import score_rows, section
+from codea1_env.baselines.diagnose.scores import came, score_rows, section
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
     GoldenCells,
@@ -43,6 +44,7 @@ from codea1_env.baselines.diagnose.testers import (
     RandomTester,
 )
 from codea1_env.cli.app import run as main
+from codea1_env.cli.bench_diagnose import _Shown
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
 from codea1_env.referee import Referee, RefereeConfig
@@ -102,6 +104,16 @@ def test_every_row_can_be_played_and_repeated(row, sandbox):
     first, second = play(config, sandbox), play(config, sandbox)
     assert first == second
     assert 0 <= first["solved"] <= first["correctness"] <= 1
+
+
+def test_a_reward_model_pays_the_coder_after_the_first_steps(sandbox):
+    curves = [
+        play(dataclasses.replace(SMALL, steps=steps, lesson=lesson), sandbox)
+        for steps in (4, 8)
+        for lesson in ("paid", "scored")
+    ]
+    assert curves[0] == curves[1]
+    assert curves[2] != curves[3]
 
 
 def test_suites_larger_than_the_pool_are_an_error_before_anything_runs():
@@ -204,7 +216,7 @@ def test_experiments_and_expectations_belong_together():
         (lambda: row_changes("ppo(entrpy=1)"), "Did you mean entropy"),
         (lambda: row_changes("gspo"), "algorithm for tabular players"),
         (lambda: row_changes("nowhere.py:Mine"), "there is no such file"),
-        (lambda: row_changes("codea1_env.agents:TabularAgent"), "Expect an algorithm, actually a player"),
+        (lambda: row_changes("codea1_env.agents:TabularAgent"), "made from a Setting or from nothing, actually"),
     ],
 )  # fmt: skip
 def test_names_that_there_are_not(find, message):
@@ -223,6 +235,14 @@ def test_algorithms_and_rewards_are_rows(tmp_path):
     configs = [experiment.config("2", row, 0) for row in ("ppo", "mutation-score", own)]
     assert [each.algorithm for each in configs] == ["ppo", "grpo", own]
     assert configs[1].rewards == "mutation-score"
+
+
+def test_a_quick_run_has_slow_rows_only_if_they_are_named():
+    for each in EXPERIMENTS.values():
+        quick = with_rows(each, quick=True)
+        assert set(each.rows) - set(quick.rows) == set(each.slow_rows)
+        assert {each.rows[0], each.control} <= set(quick.rows)
+        assert set(with_rows(each, each.slow_rows, quick=True).rows) == set(each.rows)
 
 
 def run_of(row, setting, seed, value, error=""):
@@ -289,7 +309,7 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "the last run" in out
-    experiment = EXPERIMENTS["cycling"]
+    experiment = with_rows(EXPERIMENTS["cycling"], quick=True)
     keys = wanted([experiment], range(2), quick=True)
     lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
     assert len(lines) == len(keys)
@@ -340,3 +360,72 @@ def test_bad_input_is_one_line_before_anything_runs(tmp_path, capsys, monkeypatc
         assert message in err
         assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()
+
+
+PLAYERS = """
+from codea1_env.agents import GRPO, FixedAgent, TabularAgent
+
+class Tables(TabularAgent):
+    def __init__(self, setting):
+        super().__init__(setting.pools, GRPO(setting.learning_rate), setting.rng, setting.draws)
+
+class First(FixedAgent):
+    def __init__(self, setting):
+        self.items = {pool.problem.task_id: pool.items for pool in setting.pools}
+    def act(self, observations):
+        return [self.items[each["task_id"]][0] for each in observations]
+"""
+
+
+def test_players_of_ones_own_are_rows(sandbox, tmp_path):
+    file = tmp_path / "players.py"
+    file.write_text(PLAYERS)
+    found = {}
+    for name in ("Tables", "First"):
+        config = dataclasses.replace(SMALL, **row_changes(f"{file}:{name}"))
+        found[name] = play(config, sandbox)
+    assert 0 < found["Tables"]["exploitability"] <= 2
+    assert found["First"]["solved"] == 1.0  # the first program is right
+    assert "exploitability" not in found["First"]
+    with pytest.raises(DiagnoseError, match="Nothing"):
+        row_changes(f"{file}:Nothing")
+
+
+def test_a_player_that_fails_in_some_settings_is_named_and_the_rest_is_shown(tmp_path):
+    file = tmp_path / "players.py"
+    file.write_text(PLAYERS)
+    row = f"{file}:First"
+    small = {**EXPERIMENTS["cycling"].base, "steps": 2, "world.problems": 1}
+    each = dataclasses.replace(EXPERIMENTS["cycling"], rows=(row, "iid-tests"), base=small)
+    runs = [run for setting in ("0", "4") for run in run_job(WorldJob(each, setting, 0, each.rows), tmp_path)]  # fmt: skip
+    assert [bool(run.error) for run in runs] == [False, False, True, False]
+    assert "failed at 4, seed 0" in "\n".join(section(each, runs, None))
+
+
+def test_intervals_of_too_few_seeds_agree_and_disagree_with_nothing():
+    each = dataclasses.replace(EXPERIMENTS["cycling"], rows=("code-a1", "iid-tests"))
+    runs = []
+    for setting, ahead in (("0", (0.4, 0.0)), ("2", (0.2, 0.2))):
+        for seed, value in enumerate(ahead):
+            runs.append(
+                RowRun("cycling", setting, "code-a1", seed, 0, 1.0, {each.measure: 0.5 + value})
+            )
+            runs.append(RowRun("cycling", setting, "iid-tests", seed, 0, 1.0, {each.measure: 0.5}))
+    said = came(each, score_rows(each, runs)[0], expectations()["cycling"])
+    assert "0: expected" in said
+    assert said.count("too few seeds") == 1
+    assert "of 1 as expected" in said
+
+
+def test_a_row_is_shown_after_its_first_seed(capsys):
+    each = EXPERIMENTS["cycling"]
+    shown = _Shown(Console(width=200), [each], range(3))
+    lines = []
+    for seed in range(3):
+        shown.tell(
+            RowRun("cycling", "0", "no-book", seed, 0, 1.0, {each.measure: 0.5}), 2 - seed, 60.0
+        )
+        lines.append(capsys.readouterr().out)
+    assert "seed 1 of 3" in lines[0]
+    assert lines[1] == ""
+    assert "0.500" in lines[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,21 @@ def test_the_values_of_a_problem():
     assert values["p_u"] == pytest.approx(2 / 4)  # a test that never calls says nothing
     assert values["p_01"] == pytest.approx(1 / 4)
     assert values["p_00"] == pytest.approx(2 / 4)
+
+
+def test_whole_suites_have_the_names_of_testgeneval():
+    short = score(RIGHT, killed=(3, 0, 0))
+    mixed = score(WRONG, RIGHT, RIGHT, killed=(0, 4, 1))
+    none = score(killed=(0, 0, 0))
+    values = values_of([short, mixed, none], [1])  # whatever k is looked at
+    assert values["all pass@1"] == pytest.approx(1 / 3)
+    assert values["any pass@1"] == pytest.approx(2 / 3)
+    assert values["coverage"] == pytest.approx((1 / 4 + 2 / 4) / 3)
+    assert values["coverage@pass"] == pytest.approx((1 / 4 + 2 / 4) / 2)
+    assert values["mutation score"] == pytest.approx((0.3 + 0.5) / 3)
+    unread = dataclasses.replace(short, dropped=("cannot be parsed",))
+    assert values_of([unread], [1])["all pass@1"] == 0
+    assert set(values) >= set(names([1])) - {"Mul@1", "mu"}
 
 
 def test_a_problem_without_mutants_has_no_score():

@@ -44,6 +44,13 @@ def test_every_figure_has_its_row_and_every_k_its_column():
     assert "mut@k@pass - 60.0 [40.0, 80.0]" in lines
 
 
+def test_figures_of_whole_suites_have_a_line_of_their_own():
+    lines = shown(figures={**REPORT["figures"], "all pass@1": ONE, "coverage@pass": TWO})
+    figures = "all pass@1 50.0 [25.0, 75.0], coverage@pass 60.0 [40.0, 80.0]"
+    assert f"Whole suites, as TestGenEval: {figures}" in " ".join(lines)
+    assert not any(line.startswith("coverage@") for line in lines)
+
+
 def test_what_was_wrong_is_said():
     lines = shown()
     assert "2 suites for 2 of 3 problems, 40 mutants. Tests: right 3, wrong value 7" in lines

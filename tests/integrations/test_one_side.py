@@ -162,6 +162,99 @@ def test_a_view_without_the_pool_of_a_problem_is_refused(sandbox: Sandbox) -> No
         PoolVectorEnv(games, PoolView(programs, programs))
 
 
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ([9999, 0], r"Discrete\(2\), actually: .*9999"),
+        ([0, -1], r"Discrete\(2\), actually: .*-1"),
+        ([0.5, 0], r"Discrete\(2\), actually: .*0.5"),
+        ([0], "2 actions, one for each game, actually: 1"),
+        ([0, 1, 1], "2 actions, one for each game, actually: 3"),
+        (1, "2 actions, one for each game, actually: array"),
+    ],
+)
+def test_actions_outside_the_space_change_nothing(sandbox: Sandbox, actions, expected) -> None:
+    programs, _ = pools()
+    games = OneSideVectorEnv(2, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    env = PoolVectorEnv(games, PoolView(programs, programs))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=expected):
+        env.step(np.array(actions))
+    assert not len(games.mistake_book)
+    assert games.games[0].actor == CODER
+
+
+@pytest.mark.parametrize("actions", [[RIGHT], [RIGHT] * 3, "ab"])
+def test_a_wrong_number_of_texts_is_refused(sandbox: Sandbox, actions) -> None:
+    env = OneSideVectorEnv(2, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="2 actions, one for each game"):
+        env.step(actions)
+    with pytest.raises(ValueError, match="2 seeds, one for each game"):
+        env.reset(seed=[1])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda programs, tests: PoolView(tests, programs, draws=0),
+        lambda programs, tests: PoolView([], programs),
+        lambda programs, tests: PoolView([Pool(EVEN, ())], programs),
+    ],
+)
+def test_a_view_that_can_answer_nothing_is_refused(view) -> None:
+    with pytest.raises(ValueError, match="Expect"):
+        view(*pools())
+
+
+def test_pools_of_the_other_player_are_refused(sandbox: Sandbox) -> None:
+    programs, tests = pools()
+    whole = [Pool(EVEN, (EVEN.reference, WRONG))]
+    for side, opponent, view in (
+        ("coder", BREAKS, PoolView(tests, programs)),
+        ("tester", WRONG, PoolView(programs, programs)),
+        ("tester", WRONG, PoolView(whole, tests)),
+    ):
+        games = OneSideVectorEnv(1, side, Repeats(opponent), problems=[EVEN], sandbox=sandbox)
+        with pytest.raises(ValueError, match="actually those for 'starter/is_even' hold"):
+            PoolVectorEnv(games, view)
+    env = parallel_env(problems=[EVEN], sandbox=sandbox)
+    with pytest.raises(ValueError, match="actually those"):
+        PoolParallelEnv(
+            env, {CODER: PoolView(tests, programs), TESTER: PoolView(programs, programs)}
+        )
+    with pytest.raises(ValueError, match="a view for each"):
+        PoolParallelEnv(env, {CODER: PoolView(programs, programs)})
+
+
+def test_an_unknown_agent_is_told_the_names(sandbox: Sandbox) -> None:
+    programs, tests = pools()
+    views = {CODER: PoolView(programs, programs), TESTER: PoolView(tests, programs)}
+    env = PoolParallelEnv(parallel_env(problems=[EVEN], sandbox=sandbox), views)
+    env.reset(seed=0)
+    for ask in (env.action_space, env.observation_space, lambda name: env.step({name: 0})):
+        with pytest.raises(ValueError, match=f"'{CODER}' or '{TESTER}', actually: 'coder'"):
+            ask("coder")
+
+
+def test_a_closed_environment_is_not_played(sandbox: Sandbox) -> None:
+    programs, tests = pools()
+    settings = {"problems": [EVEN], "sandbox": sandbox}
+    views = {CODER: PoolView(programs, programs), TESTER: PoolView(tests, programs)}
+    games = OneSideVectorEnv(1, "coder", Repeats(BREAKS), **settings)
+    for env, action in (
+        (OneSideEnv("coder", Repeats(BREAKS), **settings), RIGHT),
+        (PoolVectorEnv(games, views[CODER]), np.array([1])),
+        (games, [RIGHT]),
+        (PoolParallelEnv(parallel_env(**settings), views), {CODER: 1}),
+    ):
+        env.reset(seed=0)
+        env.close()
+        for use in (env.reset, lambda env=env, action=action: env.step(action)):
+            with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="closed"):
+                use()
+
+
 def test_games_that_share_a_book_update_it_once_a_step(sandbox: Sandbox) -> None:
     book = MistakeBook()
     env = OneSideVectorEnv(

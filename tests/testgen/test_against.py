@@ -53,6 +53,10 @@ def same(n: int) -> int:
     return n
 
 
+def shout(text: str) -> None:
+    print(text.upper())
+
+
 class Cart:
     def __init__(self) -> None:
         self.items: dict[str, int] = {}
@@ -76,6 +80,7 @@ REGRESSIONS = [
     (("RATE = 2", "RATE = 3"), "with_tax", "gives"),
     (("self.items.get(name, 0) + number", "number"), "Cart", "add"),
     (("return {**one, **other}", "one.update(other)\n    return one"), "merge", "merge"),
+    (("print(text.upper())", "print(text)"), "shout", "gives"),
     (("    for price in prices:", "    for price in prices[1:]:"), "total", "gives"),
 ]  # fmt: skip
 REFACTORINGS = [
@@ -121,6 +126,51 @@ def test_a_refactoring_is_no_finding(repository, capsys, pairs):
     assert "No findings" in capsys.readouterr().out
 
 
+ITERATORS = """\
+import itertools
+
+
+def few(n: int):
+    for i in range(n):
+        yield i
+
+
+def many(n: int):
+    yield from itertools.count(n)
+
+
+def down(n: int) -> int:
+    while n > 0:
+        n -= 1
+    return n
+
+
+async def wait(n: int) -> int:
+    return n
+"""
+
+
+def test_a_difference_is_shown_once_and_without_addresses(repository, capsys):
+    text = ITERATORS
+    for old, new in (
+        ("yield i\n", "yield i + 1\n"),
+        ("count(n)", "count(n + 1)"),
+        ("while n > 0", "while n != 0"),
+        ("    return n\n", "    return n + 1\n"),
+    ):
+        text = text.replace(old, new)
+    folder = repository({"own.py": ITERATORS}, {"own.py": text})
+    assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["message"].partition(" gives")[0] for each in findings] == [
+        "list(few(1))", "list(many(1))", "down(1)", "wait(1)",
+    ]  # fmt: skip
+    for each in findings:
+        assert "0x" not in each["message"]
+        assert each["command"].count("import asyncio") <= 1
+        assert shown(each["command"], folder).strip() in each["message"]
+
+
 def test_only_what_has_changed_is_looked_at(repository, capsys):
     after = changed(("return n", "return n + 1")) | {"src/shop/more.py": "def new(): return 1\n"}
     repository(BEFORE, after)
@@ -128,6 +178,70 @@ def test_only_what_has_changed_is_looked_at(repository, capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["looked"] == ["shop.prices::same"]
     assert report["skipped"]["shop.prices::Cart"] == "it has not changed"
+
+
+def test_a_module_that_no_longer_imports_is_a_finding(repository, capsys):
+    before = {
+        "a.py": "def f(): return 1\n",
+        "b.py": "import math\n",
+        "c.py": "import gone_forever\n",
+    }
+    after = {
+        "a.py": "def f(): return 1\n\ndef g(:\n",
+        "b.py": "import maths_of_nobody\n",
+        "c.py": "import gone_forever, os\n",
+        "untracked.py": "x = = 1\n",
+    }
+    folder = repository(before, after)
+    assert run(["check", "--against", "HEAD", "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    found = {each["target"]: each for each in report["findings"]}
+    assert {name: (each["kind"], each["line"]) for name, each in found.items()} == {
+        "a": ("import", 3),
+        "b": ("import", 1),
+        "untracked": ("import", 1),
+    }
+    assert "at HEAD it can" in found["b"]["message"]
+    assert "Error" in shown(found["b"]["command"], folder)
+    assert "gone_forever" in report["skipped"]["c"]
+    assert run(["check", "a.py", "--format", "github"]) == 1
+    assert capsys.readouterr().out.startswith("::warning file=a.py,line=3")
+
+
+def test_a_renamed_file_is_compared_with_what_it_was(repository, capsys):
+    text = BEFORE["src/shop/prices.py"]
+    folder = repository(BEFORE, {})
+    moved = folder / "src" / "shop" / "costs.py"
+    (folder / "src" / "shop" / "prices.py").rename(moved)
+    moved.write_text(text.replace("return n\n", "return n + 1\n"))
+    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
+    assert run(["check", "src/shop/costs.py", "--against", "HEAD", "--format", "json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert "same(1) gives 2; at HEAD, in shop.prices, it gives 1" in finding["message"]
+    assert shown(finding["command"], folder) == "2\n"
+
+
+def test_a_name_is_looked_up_also_where_nothing_has_changed(repository, capsys):
+    repository(BEFORE, {})
+    assert run(["check", "src/shop/prices.py::mrge", "--against", "HEAD"]) == 2
+    assert "Did you mean merge" in capsys.readouterr().err
+    names = [f"src/shop/prices.py::{name}" for name in ("merge", "same")]
+    assert run(["check", names[0], "--against", "HEAD"]) == 0
+    assert "1 has not changed" in capsys.readouterr().out
+    assert run(["check", *names, "--against", "HEAD"]) == 0
+    assert "2 have not changed" in capsys.readouterr().out
+
+
+def test_the_repository_is_that_of_the_path(repository, tmp_path, monkeypatch, capsys):
+    folder = repository(BEFORE, changed(("return n", "return n + 1")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    place = str(folder / "src")
+    assert run(["check", place, "--against", "HEAD", "--format", "json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert shown(finding["command"], tmp_path) == "2\n"
+    assert run(["check", place, ".", "--against", "HEAD"]) == 2
+    assert "git repository" in capsys.readouterr().err
 
 
 def test_code_that_moved_to_another_module_is_no_finding(repository):

@@ -10,7 +10,8 @@ import pytest
 from codea1_env.testgen import pytest_file, write_suite
 from codea1_env.testgen.clock import Clock
 from codea1_env.testgen.inputs import Inputs
-from codea1_env.testgen.texts import Trial
+from codea1_env.testgen.layout import laid_out
+from codea1_env.testgen.texts import ObservedTest, Shape, Trial
 
 TEXT = """\
 import random
@@ -134,6 +135,27 @@ def test_words_of_messages_are_tried(suite_of):
     assert any(test.trial.arguments == ("12min",) for test in suite.tests)
 
 
+@pytest.mark.parametrize(
+    ("result", "statement"),
+    [
+        (("value", 1), "f(n) == expected"),
+        (("value", None), "f(n) is expected"),
+        (("value", 1 / 3), "f(n) == pytest.approx(expected)"),
+        (("items", [1 / 3]), "list(f(n)) == pytest.approx(expected)"),
+        (("repr", "range(3)"), "repr(f(n)) == expected"),
+        (("type", "Box"), "type(f(n)).__name__ == expected"),
+    ],
+)
+def test_rows_of_a_table_are_compared_as_single_tests_are(result, statement):
+    found = {"made": True, "results": [result], "after": {}, "attributes": {}}
+    tests = [ObservedTest(Trial((number,)), found) for number in (1, 2)]
+    [table] = laid_out(tests, Shape("f", ("n",)))
+    assert table.splitlines()[-1] == f"    assert {statement}"
+    [single] = laid_out(tests[:1], Shape("f", ("n",)))
+    assert single.splitlines()[-1].startswith(f"    assert {statement.partition('f(n)')[0]}f(1)")
+    assert ("pytest.approx(" in single) == ("pytest.approx(" in table)
+
+
 def test_without_type_hints_a_dict_and_lists_come_before_numbers(opened):
     inputs = Inputs(opened(TEXT).target("lookup"), 0)
     [first, *_] = inputs.plans(inputs._target.parameters)
@@ -144,7 +166,7 @@ def test_without_type_hints_a_dict_and_lists_come_before_numbers(opened):
 
 def test_methods_that_change_the_object_are_called_before_those_that_read(opened):
     inputs = Inputs(opened(TEXT).target("Stack"), 0)
-    trials = inputs.objects([((), {})], varied=False)
+    trials = inputs.objects([((), {})])
     longest = max(trials, key=lambda trial: len(trial.steps))
     assert longest.steps[0][0] in ("push", "pop")
 

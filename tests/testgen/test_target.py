@@ -80,7 +80,7 @@ def test_a_class_is_described(opened):
 
 def test_type_hints_that_cannot_be_evaluated_are_unknown(opened):
     [parameter] = opened(TEXT).target("notes").parameters
-    assert not parameter.annotated
+    assert not parameter.kinds
 
 
 def test_definitions_say_what_is_public_and_what_they_use(opened):

@@ -9,6 +9,7 @@ from codea1_env.agents import GRPO, Experience, GoldenTester, Pool, TabularAgent
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
+from codea1_env.training import PlayerError, train
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -120,3 +121,43 @@ def test_players_with_other_pools_do_not_load(tmp_path):
     other = TabularAgent([Pool(PROBLEM, ("a", "b"))], GRPO(), np.random.default_rng(0))
     with pytest.raises(RunError, match="to be of a player with the same pools"):
         load_checkpoint(path, other, GoldenTester([PROBLEM]), TrainConfig())
+
+
+GROWN_UP = """
+from codea1_env.agents import RLOO
+
+
+class Counts:
+    def __init__(self, learning_rate):
+        self.learning_rate, self.steps = learning_rate, 0
+
+    def update(self, policy, samples):
+        self.steps += 1
+        return RLOO(self.learning_rate).update(policy, samples)
+
+    def state_dict(self):
+        return {"steps": {1} if self.steps > 1 else self.steps}
+
+    def load_state_dict(self, state):
+        pass
+"""
+
+
+def test_a_state_that_cannot_be_saved_any_more_is_a_line_and_the_run_can_be_resumed(
+    tmp_path, sandbox
+):
+    (tmp_path / "own.py").write_text(GROWN_UP)
+    config = TrainConfig(
+        algorithm=f"{tmp_path}/own.py:Counts",
+        max_problems=2,
+        max_steps=3,
+        save_steps=1,
+        num_generations=2,
+        num_suites=2,
+        workers=1,
+        output_dir=tmp_path / "run",
+    )
+    said = r"Counts\.state_dict to return .* type set The run is saved after step 1.*--resume"
+    with pytest.raises(PlayerError, match=said):
+        train(config, sandbox=sandbox)
+    assert [step_of(each) for each in checkpoints(tmp_path / "run")] == [0, 1]

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codea1_env.training.config import PlayerConfig, TesterConfig, TrainConfig
+from codea1_env.training import train
+from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
 from codea1_env.training.settings import MOVED
 
 
@@ -106,3 +107,10 @@ def test_a_player_of_its_own_model_and_algorithm():
     )
     assert [config.model_of(role) for role in ("coder", "tester", "model")] == ["b", "a", "b"]
     assert [config.algorithm_of(role) for role in ("coder", "tester")] == ["grpo", "rloo"]
+
+
+def test_suites_larger_than_every_pool_are_refused_before_a_step(tmp_path):
+    config = TrainConfig(problems="cells:C=8,problems=1", num_tests=9, output_dir=tmp_path / "run")
+    with pytest.raises(RunError, match="num_tests to be at most 8"):
+        train(config)
+    assert not (tmp_path / "run").exists()

@@ -114,8 +114,9 @@ def _with_loss(trainer_cls: Any, algorithm: Any) -> Any:
 
 
 def _named(trainer_cls: Any, algorithm: Any) -> Any:
-    """Give a trainer the name of the class that it learns by, for messages."""
+    """Give a trainer the algorithm that it learns by, and the name of its class, for messages."""
     trainer_cls.__name__ = trainer_cls.__qualname__ = type(algorithm).__name__
+    trainer_cls.own_algorithm = algorithm  # whose state is saved with the trainer
     return trainer_cls
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.llm.trainer_drive import Drive
 from codea1_env.agents.state import read_json, write_json
 
@@ -86,7 +87,7 @@ def load_weights(model: Any, folder: Path) -> None:
 
 
 def save_trainer(drive: Drive, base: str, folder: Path) -> None:
-    """Write optimizer, schedule and counters.
+    """Write optimizer, schedule, counters, and what an algorithm of the user's remembers.
 
     Args:
         drive: A trainer that waits between updates.
@@ -114,6 +115,7 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
         "schedule": trainer.lr_scheduler.state_dict(),
         "param_groups": optimizer["param_groups"],
+        "algorithm": saved_state(getattr(trainer, "own_algorithm", None)),
         "numbers": {key: value for key, value in values.items() if key not in tensors},
     }
     write_json(folder / "trainer.json", state)
@@ -166,6 +168,7 @@ def load_trainer(drive: Drive, base: str, folder: Path) -> None:
     for name, value in state["entropy"].items():
         if value is not None:
             setattr(trainer, name, value)
+    load_saved_state(getattr(trainer, "own_algorithm", None), state.get("algorithm"))
     trainer._step = state["micro_steps"]
     trainer._globalstep_last_logged = trainer.state.global_step
     drive.updates = state["updates"]

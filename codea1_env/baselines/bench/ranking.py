@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, OF_END, START, Table
-from codea1_env.baselines.bench.standing import standing_lines
+from codea1_env.baselines.bench.standing import game_lines, standing_lines
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.evaluation.statistics import Estimate
@@ -94,18 +94,8 @@ def leaderboard(
         lines += ["", "## Problems that are trained on"]
     lines += ["", *_of_trained(table, names)]
     lines += standing_lines(table, names)
-    failures = [result for result in results if result.status == "failed"]
-    if failures or of_sweep:
-        lines += ["", "## Failed runs", ""]
-        lines += [
-            f"- {names[each.entry]}, seed {each.seed}: {in_line(each.error, _MAX_ERROR)}"
-            for each in failures
-        ]
-        swept_names = short_names(list(dict.fromkeys(name for name, _, _ in of_sweep)))
-        lines += [
-            f"- Sweep: {swept_names[name]}, {which}: {in_line(error, _MAX_ERROR)}"
-            for name, which, error in of_sweep
-        ]
+    lines += game_lines(table, names)
+    lines += _failed(results, of_sweep, names)
     found = list(_claims(table))
     if found:
         lines += ["", "## What holds at this scale", "", *found]
@@ -113,6 +103,22 @@ def leaderboard(
     for plot in plots:
         lines += ["", f"![{plot.removesuffix('.png')}]({plot})"]
     return "\n".join(lines) + "\n"
+
+
+def _failed(
+    results: Sequence[Result], of_sweep: Sequence[tuple[str, str, str]], names: Mapping[str, str]
+) -> list[str]:
+    swept_names = short_names(list(dict.fromkeys(name for name, _, _ in of_sweep)))
+    lines = [
+        f"- {names[each.entry]}, seed {each.seed}: {in_line(each.error, _MAX_ERROR)}"
+        for each in results
+        if each.status == "failed"
+    ]
+    lines += [
+        f"- Sweep: {swept_names[name]}, {which}: {in_line(error, _MAX_ERROR)}"
+        for name, which, error in of_sweep
+    ]
+    return ["", "## Failed runs", "", *lines] if lines else []
 
 
 def command(config: BenchConfig) -> str:

@@ -4,7 +4,8 @@ bench.json       version and settings: a benchmark is resumed only with the same
 sweep.jsonl      one row per entry and player: the score of each learning rate that was tried, and the best
 sweep/           job, log and run folder of each run of the sweep
 results.jsonl    one row per run: status, and each problem's scores before the first and after the last step
-runs/            job, log and run folder of each run of the table
+runs/            job, log and run folder of each run of the table; of tables also game.json, exact figures by problem
+payoffs/         which test breaks which program, by pools
 LEADERBOARD.md, *.png
 """
 
@@ -26,7 +27,10 @@ from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
 from codea1_env.training.settings import SettingsError, apply_table
 
 RESULT = "result.json"
+GAME = "game.json"
 RUNS = "runs"
+PAYOFFS = "payoffs"
+"""Folder of what the referee said of pools: the same for all runs with the same."""
 JOB = "job.json"
 
 Scores = dict[str, dict[str, float | None]]
@@ -37,6 +41,8 @@ _MEASURES = (
 )  # fmt: skip
 UNSEEN_PREFIX = "unseen/"
 """Begins the measures of problems that are not trained on."""
+OF_GAME = ("exploitability", "exploitability/average", "cyclic_share")
+"""Measures of the exact game of runs of tables; less is better."""
 RESULTS = "results.jsonl"
 SWEEP = "sweep.jsonl"
 _BENCHMARK = FolderKind(
@@ -310,12 +316,25 @@ def write_results(folder: ResultFolder, results: Sequence[Result]) -> None:
     folder.write_lines(RESULTS, rows)
 
 
+def read_game(path: Path) -> Scores:
+    """Read what a run of tables says of its game; nothing of other runs."""
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {task: {name: float(row[name]) for name in OF_GAME} for task, row in content.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DamagedRunError(f"Expect {path} to hold figures by problem: {error!r}.") from error
+
+
 def _result(job: TrainingJob) -> Result:
     logs = Logs({}, {}, [])
     try:
         ending = read_ending(job.folder)
         if ending.status == "ok":
             logs = read_logs(job.folder / "run", job.max_steps)
+            for task, figures in read_game(job.folder / GAME).items():
+                logs.end[task] = logs.end.get(task, {}) | figures
         status, error, seconds = ending.status, ending.error, ending.seconds
     except DamagedRunError as damage:
         status, error, seconds = "failed", f"{damage} --resume runs it again.", 0.0

@@ -88,6 +88,13 @@ def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
         except DamagedRunError as error:
             usable = False
             damages.append(str(error))
+        try:
+            results.read_game(job.folder / results.GAME)
+        except DamagedRunError as error:  # the checkpoints that it was made from are gone
+            usable = False
+            damages.append(str(error))
+            (job.folder / results.GAME).unlink()
+            shutil.rmtree(job.folder / "run", ignore_errors=True)
         if not usable:
             (job.folder / results.RESULT).unlink()
     return damages

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
+from codea1_env.baselines.bench.results import OF_GAME, UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import Table
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
@@ -96,6 +96,31 @@ def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
         shown = names[name].replace("|", "\\|")
         lines.append(f"| {shown} | {' | '.join(cells)} |")
     return lines
+
+
+def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
+    """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
+    rows = [(names[each], game_cells(table, each)) for each in table.entries]
+    if all(cells == ["-"] * len(OF_GAME) for _, cells in rows):
+        return []
+    return [
+        "",
+        "## The game itself",
+        "",
+        "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
+        "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
+        "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
+        "",
+        "| | exploitability: last | average | cyclic share |",
+        "|---|---|---|---|",
+        *("| " + " | ".join([name.replace("|", "\\|"), *cells]) + " |" for name, cells in rows),
+    ]
+
+
+def game_cells(table: Table, entry: str) -> list[str]:
+    """Return the figures of the exact game as texts."""
+    found = [table.estimate(entry, measure) for measure in OF_GAME]
+    return ["-" if x is None else f"{x:.3f}" if isinstance(x, float) else str(x) for x in found]
 
 
 def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:

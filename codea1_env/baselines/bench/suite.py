@@ -30,6 +30,8 @@ _OF_ALL = {
     "eval_problems", "seed", "time_budget", "output_dir", "save_total_limit",
 }  # fmt: skip
 """Settings that all runs of a benchmark share, or they could not be compared."""
+MOMENTS = 8
+"""Checkpoints of a run of tables, for the exact game that it played."""
 SWEEP_SEED = 1000
 """The first seed of a sweep. Those of the runs in the table are below it."""
 
@@ -260,7 +262,7 @@ class BenchConfig:
                 problems_per_step=max(1, self.max_problems // 4),
                 num_suites=4,
                 coder=PlayerConfig(learning_rate=2.0),
-                save_steps=quarter,
+                save_steps=quarter if seed >= SWEEP_SEED else max(1, self.max_steps // MOMENTS),
                 workers=1,
             )
         return dataclasses.replace(
@@ -271,7 +273,7 @@ class BenchConfig:
             num_iterations=self.num_iterations,
             # A sweep only asks how a run ends.
             eval_steps=self.max_steps if seed >= SWEEP_SEED else self.eval_steps or every,
-            save_total_limit=1,
+            save_total_limit=1 if seed >= SWEEP_SEED or runs.has_language_model else 2 * MOMENTS,
             seed=seed,
         )
 

@@ -21,8 +21,16 @@ from typing import Any
 from rich.console import Console
 
 from codea1_env.agents import find_class
-from codea1_env.baselines.bench.results import JOB, RESULT, DamagedRunError, read_logs
-from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates
+from codea1_env.baselines.bench.exact_game import measure_game, only_last_checkpoint
+from codea1_env.baselines.bench.results import (
+    GAME,
+    JOB,
+    PAYOFFS,
+    RESULT,
+    DamagedRunError,
+    read_logs,
+)
+from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
 from codea1_env.sandbox import SandboxError
 from codea1_env.support.logs import write_whole
 from codea1_env.training import RunError, TrainConfig, train
@@ -43,6 +51,8 @@ def main(folder: Path) -> int:
         config = Rates(**job["rates"]).apply(settings)
         if not _train(entry, config, folder / "run", job["machine"]):
             return INTERRUPTED
+        if not config.has_language_model and job["seed"] < SWEEP_SEED:
+            _measure_game(folder, entry)
     except (OSError, MemoryError, SandboxError):
         raise  # the machine's fault: the run is tried again
     except Exception as error:
@@ -52,6 +62,15 @@ def main(folder: Path) -> int:
     result["seconds"] = time.perf_counter() - started
     write_whole(folder / RESULT, json.dumps(result) + "\n")
     return 0
+
+
+def _measure_game(folder: Path, entry: Entry) -> None:
+    """Write game.json, and delete the checkpoints that were kept for it."""
+    # Players of one's own may have no tables; with a game.json it died between its game and its result.
+    if entry.kind != "player" and not (folder / GAME).exists():
+        game = measure_game(folder / "run", folder.parent.parent.parent / PAYOFFS)
+        write_whole(folder / GAME, json.dumps(game) + "\n")
+    only_last_checkpoint(folder / "run")
 
 
 def _end_with_parent(parent: int) -> None:

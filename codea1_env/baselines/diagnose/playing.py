@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from codea1_env.agents import Pool, TabularAgent, make_algorithm
+from codea1_env.agents import Pool, Setting, TabularAgent, as_learner, make_algorithm, own_player
+from codea1_env.baselines.diagnose.kinds import KindsConfig, measure_kinds
 from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.testers import (
@@ -26,11 +28,14 @@ from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import RolloutConfig, Rollouts, rollout
+from codea1_env.rollout import Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Sandbox
+from codea1_env.training import TrainConfig
+from codea1_env.training.reward_model import JudgedProgram, NgramRidge
 
 TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "iid", "oracle", "other-programs"]  # fmt: skip
 SOLVED = 0.9
+_JUDGED_STEPS = TrainConfig().reward_model_after
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class PlayConfig:
     suite_selection: Literal["max-variance", "all"] = "max-variance"
     algorithm: str = "grpo"
     """Of both players."""
+    player: str = ""
+    """Class of one's own, which plays both roles instead of tables; "" for none."""
     algorithm_args: Mapping[str, Any] = field(default_factory=dict)
     rewards: str = "code-a1"
     alpha: float = 0.5
@@ -74,9 +81,18 @@ class PlayConfig:
     """Who answers half of the questions as it was earlier, see `WithPast`."""
     shuffled: bool = False
     """The rewards of the suites against a program are shuffled among them: a control."""
+    lesson: Literal["paid", "negated", "random", "scored"] = "paid"
+    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls.
+    "scored": after the first steps the coder learns from what a reward model predicts."""
+    overlap: Fraction | None = None
+    """Share of kinds of faults that training and the programs of `measure_kinds` have in common; None: none are measured."""
+    kinds: Literal["overlap", "random-half"] = "overlap"
+    """Which kinds these programs have, see `KindsConfig`."""
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.overlap is not None:
+            dataclasses.replace(self.world, families=2 * self.world.families)  # there are as many
         if self.num_tests > self.world.C:
             raise ValueError(
                 f"Expect suites of at most the {self.world.C} tests of a pool, actually: {self.num_tests}"
@@ -97,6 +113,15 @@ def play(config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None
     return _Run(config, sandbox, memory).play()
 
 
+def curve(
+    config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None = None
+) -> list[Row]:
+    """Play a run as `play` does, and return its measures at the start and after each step."""
+    run = _Run(config, sandbox, memory)
+    run.play()
+    return run.curve
+
+
 Row = dict[str, float | None]
 
 
@@ -111,7 +136,7 @@ class _Run:
         self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:
             self.referee._worlds = memory._worlds
-        self.coder: Any = self._coder(self.problems, 0)
+        self.coder: Any = self._own("coder") or self._coder(self.problems, 0)
         self.tester = self._tester()
         if config.past in ("coder", "both"):
             self.coder = WithPast(self.coder, self._rng(4))
@@ -125,6 +150,7 @@ class _Run:
             for name, pools in self.worlds.items()
         }
         self.curve: list[Row] = []
+        self.judged: list[JudgedProgram] = []
         self.kept: dict[str, list[tuple[Floats, Floats | None]]] = {n: [] for n in self.worlds}
 
     def play(self) -> Row:
@@ -142,9 +168,9 @@ class _Run:
             played = rollout(
                 self.problems, self.coder, self.tester, self.referee, self.book, numbers
             )
-            self.coder.learn(played.coder_experience())
+            self.coder.learn(self._scored(step, self._lesson(played.coder_experience())))
             if config.learns:
-                self.tester.learn(self._for_tester(played))
+                self.tester.learn(self._lesson(self._for_tester(played)))
             self._measure(played)
             if step % max(1, config.steps // 12) == 0:
                 self._keep()
@@ -159,6 +185,42 @@ class _Run:
     def _algorithm(self, rate: float) -> Any:
         own = dict(self.config.algorithm_args)
         return make_algorithm(self.config.algorithm, {"learning_rate": rate}, "tabular", own)
+
+    def _own(self, role: Literal["coder", "tester"]) -> Any:
+        config = self.config
+        if not config.player:
+            return None
+        coder = role == "coder"
+        pools = {name: own.programs if coder else own.tests for name, own in self.worlds.items()}
+        setting = Setting(
+            role,
+            config.num_tests,
+            config.coder_rate if coder else config.tester_rate,
+            2 * config.seed + (not coder),
+            self.sandbox,
+            lambda: [Pool(each, pools[each.task_id]) for each in self.problems],
+        )
+        player: Any = as_learner(own_player(config.player, setting))
+        if not isinstance(player, TabularAgent) and coder and config.handicap:
+            raise ValueError(
+                f"Expect a TabularAgent where right programs begin as less likely, actually: {config.player}"
+            )
+        if coder and isinstance(player, TabularAgent):
+            for name in self.worlds:
+                player.policy.logits[name][: config.world.right] -= config.handicap
+        return player
+
+    def _chances(self, name: str, played: Rollouts | None) -> Floats:
+        """Return the probability of each program; of a player without tables how often it was submitted in this step."""
+        if hasattr(self.coder, "policy"):
+            chances: Floats = self.coder.policy.probabilities(name)
+            return chances
+        programs = self.worlds[name].programs
+        if played is None:
+            return np.full(len(programs), 1 / len(programs))
+        submitted = [e.program.code for e in played.episodes if e.problem.task_id == name]
+        counts = [submitted.count(code) for code in programs]
+        return np.array(counts, dtype=np.float64) / max(1, len(submitted))
 
     def _coder(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
         pools = [Pool(each, pools_of(each).programs) for each in problems]
@@ -178,7 +240,7 @@ class _Run:
         config, rng = self.config, self._rng(1)
         few = config.world.families - config.num_tests
         made: dict[str, Any] = {
-            "tabular": lambda: self._table(self.problems, 1),
+            "tabular": lambda: self._own("tester") or self._table(self.problems, 1),
             "random": lambda: RandomTester(self.worlds, config.num_tests, config.num_suites, rng),
             "fixed": lambda: FixedCells(self.worlds, config.num_tests, rng),
             "iid": lambda: GoldenCells(self.worlds, few, rng, fresh=True),
@@ -222,6 +284,39 @@ class _Run:
                 )
         return mixed
 
+    def _lesson(self, experience: list[Any]) -> list[Any]:
+        if self.config.lesson in ("paid", "scored"):
+            return experience
+        draws = self.rng.random(len(experience)).tolist()
+        return [
+            item
+            if item.reward is None
+            else dataclasses.replace(
+                item, reward=-item.reward if self.config.lesson == "negated" else draw
+            )
+            for item, draw in zip(experience, draws, strict=True)
+        ]
+
+    def _scored(self, step: int, experience: list[Experience]) -> list[Experience]:
+        """Return what a reward model predicts that programs earn, once it has seen the verdicts of the first steps."""
+        if self.config.lesson != "scored":
+            return experience
+        if step < _JUDGED_STEPS:
+            self.judged += [
+                JudgedProgram(item.observation["problem"], item.action, item.reward)
+                for item in experience
+                if item.reward is not None
+            ]
+            return experience
+        if step == _JUDGED_STEPS:
+            self.scorer = NgramRidge(self.judged)
+        return [
+            dataclasses.replace(
+                item, reward=self.scorer.score(item.observation["problem"], item.action)
+            )
+            for item in experience
+        ]
+
     # Measures
 
     def _breaks(self, problem: Problem) -> Floats:
@@ -236,7 +331,7 @@ class _Run:
 
     def _measure(self, played: Rollouts | None) -> None:
         row: Row = {}
-        chances = {name: self.coder.policy.probabilities(name) for name in self.worlds}
+        chances = {name: self._chances(name, played) for name in self.worlds}
         row["solved"] = _mean([chances[name] @ self.right[name] for name in self.worlds])
         row["correctness"] = _mean(
             [chances[name] @ np.array(pools.correctness) for name, pools in self.worlds.items()]
@@ -260,12 +355,16 @@ class _Run:
     def _keep(self) -> None:
         """Keep the strategies of this moment."""
         for name in self.worlds:
-            coder = self.coder.policy.probabilities(name)
+            coder = self._chances(name, None)
             self.kept[name].append((coder, self._answers(name)))
 
     def _answers(self, name: str) -> Floats | None:
         """Return for each program the tester's probability of each test of its first draw; None where no table says it."""
-        if not isinstance(self.tester, TabularAgent | WithPast) or self.config.world.C > 64:
+        if (
+            not isinstance(self.coder, TabularAgent | WithPast)
+            or not isinstance(self.tester, TabularAgent | WithPast)
+            or self.config.world.C > 64
+        ):
             return None
         policy, rows = self.tester.policy, []
         for code in self.worlds[name].programs:
@@ -286,7 +385,22 @@ class _Run:
         row["inflation"] = (row["reward"] or 0.0) - (row["correctness"] or 0.0)
         row["unhacked"] = 1 - (row["hacked"] or 0.0)
         row["honest"] = 1 - max(0.0, row["inflation"] or 0.0)
-        return row | self._game()
+        return row | self._game() | self._kinds()
+
+    def _kinds(self) -> Row:
+        config = self.config
+        if config.overlap is None:
+            return {}
+        found = measure_kinds(
+            self.tester,
+            self.problems,
+            config.world,
+            KindsConfig(config.overlap, config.kinds),
+            num_suites=config.num_suites,
+            black_box=config.black_box,
+            rng=self._rng(6),
+        )
+        return {**found}
 
     def _game(self) -> Row:
         """Exact figures of the game that the checkpoints played."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
-from codea1_env.baselines.diagnose.running import RowRun
+from codea1_env.baselines.diagnose.experiments import (
+    EXPERIMENTS,
+    Expectation,
+    Experiment,
+    expectations,
+)
+from codea1_env.baselines.diagnose.running import RowRun, done_runs
 from codea1_env.baselines.diagnose.scores import RowScore, came, score_rows
 from codea1_env.support.logs import write_whole
 
@@ -22,15 +28,49 @@ def write_scores(
     runs: Sequence[RowRun],
     expected: Mapping[str, Expectation],
 ) -> None:
-    """Write scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
+    """Write scores.json."""
+    content = content_of(experiments, runs, expected)
+    write_whole(folder / SCORES, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def content_of(
+    experiments: Sequence[Experiment],
+    runs: Sequence[RowRun],
+    expected: Mapping[str, Expectation],
+) -> dict[str, Any]:
+    """Return scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
     scores: list[dict[str, Any]] = []
     shown = []
     for each in experiments:
         rows = score_rows(each, runs)
         scores += [_flat(each, row) for row in rows]
         shown.append(_whole(each, rows, expected.get(each.name)))
-    content = {"version": VERSION, "scores": scores, "experiments": shown}
-    write_whole(folder / SCORES, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    return {"version": VERSION, "scores": scores, "experiments": shown}
+
+
+def unfinished(folder: Path) -> dict[str, Any] | None:
+    """Return what scores.json would say of the runs that an interrupted diagnosis has; None if it has none."""
+    try:
+        runs = list(done_runs(folder).values())
+    except TypeError:  # lines of something else
+        return None
+    there = [
+        EXPERIMENTS[name] for name in EXPERIMENTS if any(run.experiment == name for run in runs)
+    ]
+    experiments = []
+    for each in there:
+        rows = dict.fromkeys(run.row for run in runs if run.experiment == each.name)
+        order = [row for row in each.rows if row in rows]
+        experiments.append(dataclasses.replace(each, rows=tuple(dict.fromkeys((*order, *rows)))))
+    expected = {
+        name: each
+        for name, each in expectations().items()
+        if any(
+            shown.name == name and shown.rows[0] == EXPERIMENTS[name].rows[0]
+            for shown in experiments
+        )
+    }
+    return content_of(experiments, runs, expected) if experiments else None
 
 
 def _flat(experiment: Experiment, row: RowScore) -> dict[str, Any]:

@@ -11,7 +11,12 @@ from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
 from codea1_env.baselines.diagnose.running import RowRun
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
-_BESIDE = ("exploitability", "exploitability/average", "cyclic_share")
+WIDEST = 0.5
+"""Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
+_BESIDE = (
+    *("exploitability", "exploitability/average", "cyclic_share"),
+    *("killed/seen", "killed/in", "right/in", "right/out"),
+)
 
 
 @dataclass(frozen=True)
@@ -125,16 +130,21 @@ def _said(experiment: Experiment, first: RowScore, expectation: Expectation | No
 def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> str:
     """Say what came of the first row, sign by sign, and what had been expected."""
     signs = dict(zip(experiment.settings, expectation.signs, strict=True))
-    said = [f"{s}: expected {signs[s]}, came {_sign(d)}" for s, d in first.differences.items()]
-    agree = sum(signs[s] == _sign(d) for s, d in first.differences.items())
+    found = first.differences
+    told = {s: d for s, d in found.items() if _sign(d) != "0" or d.high - d.low <= WIDEST}
+    said = [
+        f"{s}: expected {signs[s]}, came {_sign(d) if s in told else 'too few seeds'}"
+        for s, d in found.items()
+    ]
+    agree = sum(signs[s] == _sign(d) for s, d in told.items())
     return (
         f"{first.row} against {experiment.control}, sign by sign: {'; '.join(said) or 'one seed has no sign'}"
-        f" ({agree} of {len(said)} as expected)."
+        f" ({agree} of {len(told)} as expected)."
     )
 
 
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
-    """Return the exact figures of the game at the setting furthest along the knob that was run."""
+    """Return the figures beside the measure, if the runs have them, at the setting furthest along the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
     if not own:
         return []

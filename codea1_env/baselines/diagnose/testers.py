@@ -117,7 +117,7 @@ class OracleTester(FixedAgent):
         for observation in observations:
             pools = self._worlds[observation["task_id"]]
             order = self._rng.permutation(len(pools.tests)).tolist()
-            faults = pools.faults[pools.programs.index(observation["code"])]
+            faults = pools.faults_of(observation["code"])
             first = [cell for cell in order if cell in faults][:1]
             others = [cell for cell in order if cell not in first]
             answers.append(_suite(pools, (first + others)[: self._tests]))
@@ -157,8 +157,9 @@ class OtherProgramsTester:
         shown = []
         for seen in observations:
             name = seen["task_id"]
-            number = self._worlds[name].programs.index(seen["code"])
-            code = self._other[name].programs[number]
+            programs, code = self._worlds[name].programs, seen["code"]
+            if code in programs:  # one of no pool is new to this tester, as it is
+                code = self._other[name].programs[programs.index(code)]
             shown.append(observe(self._problems[name], code=code, turn=1))
         answers = []
         for seen, answer in zip(shown, self._tester.act(shown), strict=True):

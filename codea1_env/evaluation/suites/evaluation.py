@@ -20,7 +20,7 @@ from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
 from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
-from codea1_env.evaluation.suites.figures import estimate, names, values_of
+from codea1_env.evaluation.suites.figures import TESTGENEVAL, estimate, names, values_of
 from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
 from codea1_env.evaluation.task import Question
@@ -217,13 +217,16 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
         rows = [
             [name, *(percent(figures.get(_at(name, k))) for k in ks)]
-            for name in dict.fromkeys(_at(name, "k") for name in figures if "@" in name)
+            for name in dict.fromkeys(
+                _at(name, "k") for name in figures if "@" in name and name not in TESTGENEVAL
+            )
         ]
         return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what was wrong with tests, and what they do on wrong programs."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
+        figures = report["figures"]
         lines = [f"{super().lines(report)[0]}, {report['mutants']} mutants. Tests: {kinds}"]
         if report["not_installed"]:
             found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
@@ -235,6 +238,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
             lines.append(f"{counts.total()} answers have no test, most often: {why}")
         lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
+        whole = [f"{name} {percent(figures[name])}" for name in TESTGENEVAL if name in figures]
+        if whole:
+            lines.append(f"Whole suites, as TestGenEval: {', '.join(whole)}")
         return lines + _powers(report)
 
 

@@ -20,6 +20,14 @@ Floats = NDArray[np.float64]
 Values = Mapping[str, float | None]
 """Name -> value of one problem, from 0 to 1; None where it has none."""
 
+TESTGENEVAL = {
+    "all pass@1": None,
+    "any pass@1": "any-pass",
+    "coverage": "lcov",
+    "coverage@pass": "lcov@pass",
+    "mutation score": "mut",
+}
+"""Figures of whole suites as TestGenEval names them -> the same for the first k tests; the first one is of its own."""
 _SEED = 0
 """Of the bootstrap: equal values always give equal intervals."""
 
@@ -54,7 +62,10 @@ def names(ks: Sequence[int]) -> list[str]:
         "pass@{}", "mut@{}", "mut@{}@pass", "Mul@{}", "lcov@{}", "lcov@{}@pass", "bcov@{}", "bcov@{}@pass",
         "any-pass@{}", "all-pass@{}",
     ]  # fmt: skip
-    return [pattern.format(k) for pattern in at_k for k in ks] + ["p_u", "p_01", "p_00", "mu"]
+    return [pattern.format(k) for pattern in at_k for k in ks] + [
+        *("p_u", "p_01", "p_00", "mu"),
+        *TESTGENEVAL,
+    ]
 
 
 def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, float | None]:
@@ -66,25 +77,43 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
     """
     values: dict[str, float | None] = {}
     for k in ks:
-        values[f"pass@{k}"] = _mean([score.right(k) / k for score in scores])
-        values[f"any-pass@{k}"] = _mean([float(score.right(k) > 0) for score in scores])
-        values[f"all-pass@{k}"] = _mean([float(score.right(k) == k) for score in scores])
-        shares = {
-            "mut": [_share(sum(score.killed[:k]), score.mutants) for score in scores],
-            "lcov": [score.coverage[k - 1].line_share for score in scores],
-            "bcov": [score.coverage[k - 1].branch_share for score in scores],
-        }
-        for name, found in shares.items():
-            values[f"{name}@{k}"] = _mean(found)
-            of_right = [x for x, score in zip(found, scores, strict=True) if score.right(k)]
-            values[f"{name}@{k}@pass"] = _mean(of_right)
+        for name, value in _at(scores, k).items():
+            figure, _, of_right = name.partition("@")
+            values[f"{figure}@{k}" + ("@pass" if of_right else "")] = value
     right = sum(not test.fault for score in scores for test in score.tests)
     failing = sum(test.fails for score in scores for test in score.tests)
     values["p_u"] = _share(right, right + failing)
     pools = [score.pool for score in scores]
     values["p_01"] = _share(sum(p.right_passed for p in pools), sum(p.right_runs for p in pools))
     values["p_00"] = _share(sum(p.wrong_passed for p in pools), sum(p.wrong_runs for p in pools))
+    whole = _at(scores, len(scores[0].coverage))
+    values |= {name: whole[own] for name, own in TESTGENEVAL.items() if own}
+    values["all pass@1"] = _mean([float(_passes_whole(score)) for score in scores])
     return values
+
+
+def _at(scores: Sequence[SuiteScore], k: int) -> dict[str, float | None]:
+    """Return the values of one problem for the first k tests of its suites."""
+    values = {
+        "pass": _mean([score.right(k) / k for score in scores]),
+        "any-pass": _mean([float(score.right(k) > 0) for score in scores]),
+        "all-pass": _mean([float(score.right(k) == k) for score in scores]),
+    }
+    shares = {
+        "mut": [_share(sum(score.killed[:k]), score.mutants) for score in scores],
+        "lcov": [score.coverage[k - 1].line_share for score in scores],
+        "bcov": [score.coverage[k - 1].branch_share for score in scores],
+    }
+    for name, found in shares.items():
+        values[name] = _mean(found)
+        of_right = [x for x, score in zip(found, scores, strict=True) if score.right(k)]
+        values[f"{name}@pass"] = _mean(of_right)
+    return values
+
+
+def _passes_whole(score: SuiteScore) -> bool:
+    """Whether there are tests, and all are right; as many as there are, not as many as were asked for."""
+    return bool(score.tests) and not score.dropped and not any(each.fault for each in score.tests)
 
 
 def estimate(problems: Sequence[Values], name: str) -> Estimate | None:

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import torch
 from tiny import tiny_model, tiny_tokenizer
+from trl import GRPOTrainer
 
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
+from codea1_env.agents.llm.own_trainer import with_algorithm
 from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.problems import Problem
@@ -40,6 +42,7 @@ def make_learner(
     engine: Any = None,
     sampling: SamplingConfig = SHORT,
     taught: bool = False,
+    trainer_cls: Any = None,
     **fields: Any,
 ) -> GRPOLearner:
     defaults = {
@@ -59,6 +62,7 @@ def make_learner(
         engine=engine,
         seed=5,
         taught=taught,
+        trainer_cls=trainer_cls,
     )
 
 
@@ -124,6 +128,42 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, lora: bool) -> N
     for name, tensor in weights(whole).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
     assert saved_bytes(whole, tmp_path / "whole") == saved_bytes(resumed, tmp_path / "resumed")
+
+
+class MovingBaseline:
+    """Rewards minus a moving average of all steps, which the learner must remember."""
+
+    def __init__(self) -> None:
+        self.mean = torch.zeros(1)
+
+    def advantages(self, rewards: Any) -> Any:
+        self.mean = 0.5 * self.mean + 0.5 * float(rewards.mean())
+        return rewards - self.mean.item()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.mean = torch.tensor(state["mean"])
+
+
+def test_what_an_algorithm_remembers_is_resumed(tmp_path: Path) -> None:
+    def make() -> GRPOLearner:
+        trainer_cls = with_algorithm(GRPOTrainer, MovingBaseline())
+        return make_learner(peft_config=adapter(), updates=2, trainer_cls=trainer_cls)
+
+    whole, resumed = make(), make()
+    train(whole, 1)
+    saved = tmp_path / "saved"
+    saved_bytes(whole, saved)
+    resumed.load(saved)
+    assert train(resumed, 1) == train(whole, 1)
+    assert saved_bytes(whole, tmp_path / "whole") == saved_bytes(resumed, tmp_path / "resumed")
+    forgetful = make()
+    forgetful.drive.trainer.own_algorithm.load_state_dict = lambda state: None
+    forgetful.load(saved)
+    train(forgetful, 1)
+    assert saved_bytes(forgetful, tmp_path / "f") != saved_bytes(whole, tmp_path / "whole-again")
 
 
 def test_two_players_share_a_base_but_no_adapter() -> None:

@@ -1,0 +1,44 @@
+"""Ranges of hyperparameters, settings that have no effect, and presets made short: said before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.agents import make_algorithm
+from codea1_env.cli.app import run as main
+from codea1_env.rewards import REWARDS
+from codea1_env.training import TrainConfig
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("ppo", {"entropy": -1.0}),
+        ("ppo", {"epsilon": 0.0}),
+        ("ppo", {"num_iterations": 0}),
+        ("ppo", {"value_rate": 1.5}),
+        ("reinforce", {"entropy": float("inf")}),
+    ],
+)
+def test_hyperparameters_out_of_range_are_refused(name, own):
+    with pytest.raises(ValueError, match=next(iter(own))):
+        make_algorithm(name, {"learning_rate": 1.0}, own=own)
+
+
+def test_rounds_of_the_tester_need_rounds():
+    with pytest.raises(ValueError, match="max_rounds"):
+        TrainConfig(tester_rounds="first")
+    assert TrainConfig(tester_rounds="first", max_rounds=2).tester_rounds == "first"
+
+
+@pytest.mark.parametrize("preset", ["qwen2.5-coder-7b", "qwen2.5-coder-1.5b"])
+def test_a_preset_made_short_divides_its_batches(preset, capsys):
+    assert main(["train", "--preset", preset, "--quick", "--dry-run"]) == 0
+    assert "max_steps = 4" in capsys.readouterr().out
+
+
+def test_help_names_all_rewards(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    shown = "".join(capsys.readouterr().out.split())
+    assert all(f'"{name}"' in shown.replace("│", "") for name in REWARDS)

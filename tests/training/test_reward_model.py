@@ -1,0 +1,109 @@
+"""A reward model in the place of verdicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from codea1_env.sandbox import Sandbox
+from codea1_env.training import PlayerError, TrainConfig, train
+from codea1_env.training.reward_model import JudgedProgram, NgramRidge
+
+SMALL = {
+    "max_problems": 2,
+    "problems_per_step": 2,
+    "num_generations": 4,
+    "num_suites": 2,
+    "num_tests": 2,
+    "max_steps": 4,
+    "save_steps": 1,
+    "eval_steps": 1,
+    "eval_samples": 1,
+    "workers": 1,
+    "reward_model_after": 2,
+}
+HOME = sys.modules[__name__].__file__
+
+
+class StandInForALanguageModel:
+    """Takes the place of a language model's scorer: half a point for a short program, and no verdict needed."""
+
+    def __init__(self, judged: list[JudgedProgram]) -> None:
+        self.judged = judged
+
+    def score(self, problem: str, program: str) -> float:
+        assert problem
+        return 0.5 if len(program) < 100 else 0.25
+
+
+class OutOfRange(StandInForALanguageModel):
+    def score(self, problem: str, program: str) -> float:
+        return 1.5
+
+
+class Raising(StandInForALanguageModel):
+    def score(self, problem: str, program: str) -> float:
+        raise KeyError("weights")
+
+
+def logs(folder: Path) -> dict[str, bytes]:
+    names = ("metrics.jsonl", "episodes.jsonl", "verdicts.jsonl")
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def rewards(folder: Path) -> list[tuple[int, float, str]]:
+    rows = map(json.loads, (folder / "episodes.jsonl").read_text().splitlines())
+    return [(row["step"], row["reward"], row["code"]) for row in rows]
+
+
+def test_the_first_steps_are_judged_and_the_others_scored(tmp_path: Path, sandbox: Sandbox) -> None:
+    name = f"{HOME}:StandInForALanguageModel"
+    train(TrainConfig(**SMALL, reward_model=name, output_dir=tmp_path / "own"), sandbox=sandbox)
+    train(TrainConfig(**SMALL, output_dir=tmp_path / "plain"), sandbox=sandbox)
+    own, plain = rewards(tmp_path / "own"), rewards(tmp_path / "plain")
+    assert [row for row in own if row[0] <= 2] == [row for row in plain if row[0] <= 2]
+    scored = [(reward, code) for step, reward, code in own if step > 2]
+    assert scored
+    assert all(reward == (0.5 if len(code) < 100 else 0.25) for reward, code in scored)
+    verdicts = map(json.loads, (tmp_path / "own" / "verdicts.jsonl").read_text().splitlines())
+    assert {row["step"] for row in verdicts} == {1, 2}
+    assert not (tmp_path / "plain" / "verdicts.jsonl").exists()
+
+
+@pytest.mark.parametrize("stopped", [1, 3])
+def test_a_resumed_run_fits_the_same_model(stopped: int, tmp_path: Path, sandbox: Sandbox) -> None:
+    settings = {**SMALL, "reward_model": "ngrams"}
+    for name, steps in (("whole", 4), ("parts", stopped)):
+        run = TrainConfig(**{**settings, "max_steps": steps}, output_dir=tmp_path / name)
+        train(run, sandbox=sandbox)
+    train(TrainConfig(**settings, output_dir=tmp_path / "parts"), resume=True, sandbox=sandbox)
+    whole, parts = logs(tmp_path / "whole"), logs(tmp_path / "parts")
+    assert whole["verdicts.jsonl"] == parts["verdicts.jsonl"]
+    assert whole["episodes.jsonl"] == parts["episodes.jsonl"]
+
+
+@pytest.mark.parametrize(("name", "said"), [("OutOfRange", "1.5"), ("Raising", "weights")])
+def test_a_model_that_fails_is_said_in_a_line(
+    name: str, said: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    config = {**SMALL, "reward_model": f"{HOME}:{name}", "reward_model_after": 0}
+    with pytest.raises(PlayerError, match=rf"{name}\.score.*{said}"):
+        train(TrainConfig(**config, output_dir=tmp_path / "run"), sandbox=sandbox)
+
+
+@pytest.mark.parametrize("name", ["nothing", f"{HOME}:Missing", f"{HOME}:logs"])
+def test_a_name_that_is_none_is_refused_before_the_run(name: str) -> None:
+    with pytest.raises(ValueError, match="Expect"):
+        TrainConfig(reward_model=name)
+
+
+def test_scores_follow_what_was_seen() -> None:
+    text = "def f(n): return n {} 1"
+    seen = [JudgedProgram("p", text.format(sign), float(sign == "+")) for sign in "+-*" * 5]
+    model = NgramRidge(seen)
+    good, bad, new = (model.score("p", text.format(sign)) for sign in "+-/")
+    assert good > 0.7 > new > bad
+    assert NgramRidge([]).score("p", "\ud800 anything") == 0.5
