@@ -132,6 +132,42 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 LIMITS = Limits()
 
 
+_TEMPLATE = """
+import numpy as np
+
+def is_floats(x) -> bool:
+    if isinstance(x, float):
+        return True
+    if isinstance(x, (list, tuple)):
+        return all(isinstance(i, float) for i in x)
+    return False
+
+
+def assertion(out, exp, atol):
+    exact_match = out == exp
+
+    if atol == 0 and is_floats(exp):
+        atol = 1e-6
+    if not exact_match and atol != 0:
+        assert np.allclose(out, exp, rtol=1e-07, atol=atol)
+    else:
+        assert exact_match
+
+
+def check(candidate):
+    inputs = INPUTS
+    results = RESULTS
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(candidate(*inp), exp, ATOL)
+"""
+"""The tests of HumanEval+ have this form."""
+
+
+def template(inputs: str, results: str, atol: str = "0") -> str:
+    """A test of HumanEval+."""
+    return _TEMPLATE.replace("INPUTS", inputs).replace("RESULTS", results).replace("ATOL", atol)
+
+
 def judged(
     problem: Problem, code: str, sandbox: Sandbox, limits: Limits = LIMITS
 ) -> list[TestResult]:

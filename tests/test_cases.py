@@ -10,7 +10,7 @@ import pickle
 from typing import Any
 
 import pytest
-from problem_rows import LAYOUTS, OWN, judged
+from problem_rows import LAYOUTS, OWN, judged, template
 
 from codea1_env.compare import check_outputs
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
@@ -297,33 +297,6 @@ def test_values_too_large_to_be_sent_are_compared_by_a_digest(sandbox: Sandbox) 
 
 
 # Layouts
-
-TEMPLATE = """
-def is_floats(x) -> bool:
-    return isinstance(x, float)
-
-
-def assertion(out, exp, atol):
-    exact_match = out == exp
-
-    if atol == 0 and is_floats(exp):
-        atol = 1e-6
-    if not exact_match and atol != 0:
-        assert np.allclose(out, exp, rtol=1e-07, atol=atol)
-    else:
-        assert exact_match
-
-
-def check(candidate):
-    inputs = INPUTS
-    results = RESULTS
-    for i, (inp, exp) in enumerate(zip(inputs, results)):
-        assertion(candidate(*inp), exp, ATOL)
-"""
-
-
-def template(inputs: str, results: str, atol: str = "0") -> str:
-    return TEMPLATE.replace("INPUTS", inputs).replace("RESULTS", results).replace("ATOL", atol)
 
 
 def test_the_template_of_evalplus() -> None:

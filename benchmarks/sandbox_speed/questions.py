@@ -49,21 +49,19 @@ def measure(
             yield SpeedFigure("questions", "verdicts", None, note="no problem gives enough calls")
             return
         fresh = partial(_fresh, threads)
-        games = {"game": _Game(lambda: Referee(sandbox, _RULES))}
+        game = _Game(sandbox)
         ways: dict[str, Callable[[Sequence[Question]], Verdicts]] = {
             "python": partial(fresh, PYTHON),
-            **{name: game.judge for name, game in games.items()},
+            "game": game.judge,
             "python -I -S": partial(fresh, SLIM_PYTHON),
         }
         _warm_up(sandbox)
         _meet(made, sandbox)
-        for game in games.values():
-            # Under a name of its own: nothing of what follows is remembered.
-            game.judge([replace(made[0], problem=replace(made[0].problem, task_id="0"))])
-            game.cpu.clear()
+        # Under a name of its own: nothing of what follows is remembered.
+        game.judge([replace(made[0], problem=replace(made[0].problem, task_id="0"))])
+        game.cpu.clear()
         found = _in_turn(ways, made[1:] or made, config.batch, progress)
-    cpu = {name: game.cpu for name, game in games.items()}
-    yield from _figures(*found, cpu, made[1:] or made, workers, config.batch)
+    yield from _figures(*found, game.cpu, made[1:] or made, workers, config.batch)
 
 
 def _in_turn(
@@ -96,7 +94,7 @@ def _in_turn(
 def _figures(
     rates: dict[str, list[float]],
     differ: dict[str, int],
-    cpu: dict[str, list[float]],
+    cpu: list[float],
     made: Sequence[Question],
     workers: int,
     batch: int,
@@ -110,21 +108,19 @@ def _figures(
         "questions", "asserts, different in a question", 100 * sum(len({*tests}) for tests in of_each) / total, "%",
         note=f"{len(made)} questions, {batch} at a time, {total} verdicts, {workers} processes at a time",
     )  # fmt: skip
-    for game, spent in cpu.items():
-        rate = median(rates[game])
-        same = f"{differ[game]} verdicts DIFFER" if differ[game] else "same verdicts"
+    same = f"{differ['game']} verdicts DIFFER" if differ["game"] else "same verdicts"
+    notes = {
+        "python": f"{same}; as many processes at a time as workers",
+        "python -I -S": "the quickest way to start a new process",
+    }
+    for python, note in notes.items():
         yield SpeedFigure(
-            "questions", f"{game}, tests never seen / python", rate, "verdicts/s", median(rates["python"]),
-            at_least=TIMES, note=f"{same}; as many processes at a time as workers",
+            "questions", f"game, tests never seen / {python}", median(rates["game"]), "verdicts/s",
+            median(rates[python]), at_least=TIMES if python == "python" else None, note=note,
         )  # fmt: skip
-        slim = "python -I -S"
-        yield SpeedFigure(
-            "questions", f"{game}, tests never seen / {slim}", rate, "verdicts/s", median(rates[slim]),
-            note="the quickest way to start a new process",
-        )  # fmt: skip
-        yield SpeedFigure(
-            "questions", f"{game}, CPU of the main process for a test", 1e6 * median(spent), "us", at_most=MAIN_CPU,
-        )  # fmt: skip
+    yield SpeedFigure(
+        "questions", "game, CPU of the main process for a test", 1e6 * median(cpu), "us", at_most=MAIN_CPU,
+    )  # fmt: skip
 
 
 def _fresh(
@@ -165,11 +161,11 @@ class _Game:
     """All that training asks for: answers are read, tests ruled on, programs run, both players paid.
 
     Args:
-        referee: Makes what judges a batch.
+        sandbox: Where programs run. Each batch has a referee of its own.
     """
 
-    def __init__(self, referee: Callable[[], Referee]) -> None:
-        self._referee = referee
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
         self.cpu: list[float] = []
         """Seconds of CPU time of this process for each test of a batch."""
 
@@ -184,7 +180,7 @@ class _Game:
         programs = [Program(program) for question in batch for program in question.programs]
         problems = [question.problem for question in batch for _ in question.programs]
         begin = time.process_time()
-        judged = self._referee().judge_answers(problems, programs, answers, {})
+        judged = Referee(self._sandbox, _RULES).judge_answers(problems, programs, answers, {})
         spent = time.process_time() - begin
         letters = [
             "".join(_letter(test) for suite in verdict.suites for test in suite.tests)

@@ -12,13 +12,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from codea1_env.evaluation.statistics import Estimate, check_bootstrap, estimate_of
+from codea1_env.evaluation.statistics import Estimate, estimate_of
 
 Floats = NDArray[np.float64]
 
 _PRIOR = 0.5
 """Wins that every player is given against every opponent: who never lost would have no finite rating."""
 _ITERATIONS = 500
+_REPETITIONS = 300
 _SCALE = 400 / math.log(10)
 
 
@@ -57,32 +58,23 @@ def rating_intervals(
     coder_wins: ArrayLike,
     games: ArrayLike,
     rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    repetitions: int = 300,
 ) -> tuple[list[Estimate], list[Estimate]]:
-    """Ratings with intervals from problems drawn with replacement.
+    """Ratings with 95% intervals from problems drawn with replacement.
 
     Args:
         coder_wins: Games won, of shape (problems, coders, testers).
         games: Games played, of the same shape.
         rng: Draws the problems.
-        confidence: Coverage of the intervals, between 0 and 1.
-        repetitions: Bootstrap samples.
 
     Returns:
         Estimates for the coders and for the testers.
-
-    Raises:
-        ValueError: A number is out of its range.
     """
-    check_bootstrap(confidence, repetitions)
     wins, played = np.asarray(coder_wins, dtype=float), np.asarray(games, dtype=float)
-    drawn = rng.integers(len(wins), size=(repetitions, len(wins)))
+    drawn = rng.integers(len(wins), size=(_REPETITIONS, len(wins)))
     values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))
     samples = bradley_terry(wins[drawn].sum(axis=1), played[drawn].sum(axis=1))
     coders, testers = (
-        [estimate_of(one, each, confidence) for one, each in zip(value, sample.T, strict=True)]
+        [estimate_of(one, each) for one, each in zip(value, sample.T, strict=True)]
         for value, sample in zip(values, samples, strict=True)
     )
     return coders, testers

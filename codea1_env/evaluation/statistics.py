@@ -73,64 +73,36 @@ def bootstrap(
     scores: ArrayLike,
     statistic: Callable[[Floats], Floats],
     rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    repetitions: int = REPETITIONS,
 ) -> Estimate:
-    """Return a statistic of scores with its bootstrap interval: each column is drawn with replacement on its own.
+    """Return a statistic of scores with its 95% bootstrap interval: each column is drawn with replacement on its own.
 
     Args:
         scores: Shape (problems, figures).
         statistic: Maps tables of shape (n, problems, figures) to n values.
         rng: Draws the bootstrap samples.
-        confidence: Coverage of the interval, between 0 and 1.
-        repetitions: Bootstrap samples.
 
     Raises:
-        ValueError: The scores have another shape, or are not all finite, or a number is out of its range.
+        ValueError: The scores have another shape, or are not all finite.
 
     Example:
         >>> def mean(tables): return tables.mean(axis=(1, 2))
         >>> print(bootstrap([[0.0, 1.0]], mean, np.random.default_rng(0)))
         0.500 [0.500, 0.500]
     """
-    check_bootstrap(confidence, repetitions)
     table = _checked("scores", scores)
     value = statistic(table[None])[0]
-    return estimate_of(value, statistic(_resampled(table, rng, repetitions)), confidence)
+    return estimate_of(value, statistic(_resampled(table, rng, REPETITIONS)))
 
 
-def estimate_of(value: float, samples: Floats, confidence: float = 0.95) -> Estimate:
-    """Return a value with the interval of its bootstrap samples.
+def estimate_of(value: float, samples: Floats) -> Estimate:
+    """Return a value with the 95% interval of its bootstrap samples.
 
     Example:
-        >>> print(estimate_of(0.5, np.linspace(0, 1, 5), confidence=0.5))
-        0.500 [0.250, 0.750]
+        >>> print(estimate_of(0.5, np.linspace(0, 1, 41)))
+        0.500 [0.025, 0.975]
     """
-    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(samples, [0.025, 0.975])
     return Estimate(float(value), float(low), float(high))
-
-
-def check_bootstrap(confidence: float, repetitions: int) -> None:
-    """Refuse what gives no bootstrap interval.
-
-    Raises:
-        ValueError: A number is out of its range.
-
-    Example:
-        >>> check_bootstrap(95, 2000)
-        Traceback (most recent call last):
-            ...
-        ValueError: Expect confidence to be between 0 and 1, actually: 95. For 95% it is 0.95.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(
-            f"Expect confidence to be between 0 and 1, actually: {confidence!r}. For 95% it is 0.95."
-        )
-    if repetitions < 1:
-        raise ValueError(
-            f"Expect repetitions to be at least 1, actually: {repetitions!r}. {REPETITIONS} are usual."
-        )
 
 
 _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from problem_rows import LAYOUTS, judged
+from problem_rows import LAYOUTS, judged, template
 
 from codea1_env.cli.app import run
 from codea1_env.evaluation.program_verdicts import has_base
@@ -50,37 +50,6 @@ def test_which_layouts_tell_base_tests_from_others():
     assert base == {"mbpp+ hub"}
 
 
-PUBLISHED = """
-import numpy as np
-
-def is_floats(x) -> bool:
-    if isinstance(x, float):
-        return True
-    if isinstance(x, (list, tuple)):
-        return all(isinstance(i, float) for i in x)
-    return False
-
-
-def assertion(out, exp, atol):
-    exact_match = out == exp
-
-    if atol == 0 and is_floats(exp):
-        atol = 1e-6
-    if not exact_match and atol != 0:
-        assert np.allclose(out, exp, rtol=1e-07, atol=atol)
-    else:
-        assert exact_match
-
-
-def check(candidate):
-    inputs = [[2], [0]]
-    results = [(2.0, 2.0), ()]
-    for i, (inp, exp) in enumerate(zip(inputs, results)):
-        assertion(candidate(*inp), exp, 0)
-"""
-"""The tests of HumanEval+ have this form."""
-
-
 @pytest.mark.parametrize(
     ("expression", "passes"),
     [
@@ -94,7 +63,7 @@ def check(candidate):
     ],
 )
 def test_floats_are_compared_as_evalplus_does(expression, passes, sandbox):
-    row = LAYOUTS["humaneval+ hub"] | {"test": PUBLISHED}
+    row = LAYOUTS["humaneval+ hub"] | {"test": template("[[2], [0]]", "[(2.0, 2.0), ()]")}
     problem = to_problem(Row(row, "here"))
     code = f"def double(x):\n    return {expression}\n"
     results = judged(problem, code, sandbox)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -93,12 +92,6 @@ def test_cheap_bounds_time() -> None:
     started = time.thread_time()
     codec.decode(data, meter=codec.Meter(codec.CHEAP))
     assert time.thread_time() - started < 1.0
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as sandbox:
-        yield sandbox
 
 
 LARGE = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,12 +11,6 @@ from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox
 from codea1_env.sandbox.results import RUN_LIMIT
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as sandbox:
-        yield sandbox
 
 
 def outcomes(sandbox: Sandbox, code: str, tests: list[str], limits: Limits) -> list[Outcome]:

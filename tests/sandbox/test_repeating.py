@@ -121,40 +121,29 @@ def the_machine_is(monkeypatch: pytest.MonkeyPatch, slowness: float) -> None:
 
 
 @ways
-def test_on_a_slow_machine_it_gets_the_time_that_it_needs(
-    sandbox: Sandbox, way: Way, runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    the_machine_is(monkeypatch, 3.0)
-    assert way(sandbox, NEEDS) is PASS
-    assert runs.alone == [False, True]
-
-
-@ways
-def test_what_never_ends_is_run_twice_and_no_more(
-    sandbox: Sandbox, way: Way, runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    the_machine_is(monkeypatch, 2.0)
-    assert way(sandbox, ENDLESS) is TIMEOUT
-    assert runs.alone == [False, True]
-
-
-@ways
-@pytest.mark.parametrize("slowness", [1.0, clocks.ENOUGH])
-def test_at_its_best_pace_nothing_is_repeated(
-    sandbox: Sandbox, way: Way, slowness: float, runs: Runs, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("slowness", "seconds", "outcome", "alone"),
+    [
+        pytest.param(3.0, NEEDS, PASS, [False, True], id="it gets the time that it needs"),
+        pytest.param(2.0, ENDLESS, TIMEOUT, [False, True], id="without end: twice and no more"),
+        pytest.param(1.0, ENDLESS, TIMEOUT, [False], id="at its best pace: not repeated"),
+        pytest.param(clocks.ENOUGH, ENDLESS, TIMEOUT, [False], id="near its best pace"),
+        pytest.param(3.0, LITTLE, PASS, [False], id="within its time: not repeated"),
+    ],
+)
+def test_what_is_run_again_on_a_slow_machine(
+    sandbox: Sandbox,
+    way: Way,
+    slowness: float,
+    seconds: float,
+    outcome: Outcome,
+    alone: list[bool],
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     the_machine_is(monkeypatch, slowness)
-    assert way(sandbox, ENDLESS) is TIMEOUT
-    assert runs.alone == [False]
-
-
-@ways
-def test_what_stays_within_its_time_is_not_repeated(
-    sandbox: Sandbox, way: Way, runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    the_machine_is(monkeypatch, 3.0)
-    assert way(sandbox, LITTLE) is PASS
-    assert runs.alone == [False]
+    assert way(sandbox, seconds) is outcome
+    assert runs.alone == alone
 
 
 def test_what_sleeps_is_not_repeated(

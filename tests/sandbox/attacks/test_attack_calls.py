@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from channel_writer import WRITER
 
 import codea1_env
 from codea1_env.sandbox import Limits, Outcome
@@ -17,23 +18,6 @@ from codea1_env.sandbox import Limits, Outcome
 LEVELS = ("process", "kernel", "namespaces")
 
 # Finds the pipe that carries the replies, and writes to it what the process itself would write.
-_RAW = """
-import os, struct, sys, threading, time
-encode = sys.modules["inside.codec.encoding"].encode
-def frame(payload):
-    return struct.pack("<I", len(payload)) + payload
-def ok(value):
-    return frame(encode(("ok", value)))
-def of_main(name):
-    frame = sys._getframe()
-    while name not in frame.f_locals:
-        frame = frame.f_back
-    return frame.f_locals[name]
-pipe = of_main("reply_pipe")
-def write(data):
-    while data:
-        data = data[os.write(pipe, data):]
-"""
 QUICK = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20, memory=256 << 20)
 PATIENT = replace(
     QUICK, call_wall_time=10.0, call_cpu_time=10.0
@@ -44,7 +28,7 @@ FAILED = set(Outcome) - {Outcome.PASS, Outcome.INFRA_ERROR}
 
 def raw(statement: str, rest: str = "") -> str:
     """A program that does something in its first call, and returns what it is given in all others."""
-    return f"{_RAW}\n{rest}\ndef f(x):\n    if x == 0:\n        {statement}\n    return x"
+    return f"{WRITER}\n{rest}\ndef f(x):\n    if x == 0:\n        {statement}\n    return x"
 
 
 CHANNEL = {
@@ -152,7 +136,7 @@ def test_a_forger_spoils_itself_alone(arena):
 
 def test_replies_before_they_are_asked_for(arena):
     """Answers to all calls from the program's first line: they are answers, to whatever was asked."""
-    code = f"{_RAW}\nwrite(frame(encode(('ok',))) + ok(5) * 3)\nos._exit(0)\ndef f(x): return 5"
+    code = f"{WRITER}\nwrite(frame(encode(('ok',))) + ok(5) * 3)\nos._exit(0)\ndef f(x): return 5"
     assert arena.replies(code, 1, 2, 3) == [5, 5, 5]
 
 

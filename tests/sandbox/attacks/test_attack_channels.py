@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from channel_writer import WRITER
 
 from codea1_env.sandbox import Limits, Outcome
 
@@ -16,38 +17,19 @@ def test_text() -> str:
     return "assert f(1) == 2"
 
 
-_RAW = """
-import os, struct, sys, time
-codec = sys.modules["inside.codec"]
-def frame(payload):
-    return struct.pack("<I", len(payload)) + payload
-def ok(value):
-    return frame(codec.encode(("ok", value)))
-def of_main(name):
-    frame = sys._getframe()
-    while name not in frame.f_locals:
-        frame = frame.f_back
-    return frame.f_locals[name]
-pipe = of_main("reply_pipe")
-def write(data):
-    while data:
-        data = data[os.write(pipe, data):]
-"""
-
-
 def raw(statement: str) -> str:
     """A program that writes to its result channel in the call."""
-    return f"{_RAW}\ndef f(x):\n    {statement}\n    return 5"
+    return f"{WRITER}\ndef f(x):\n    {statement}\n    return 5"
 
 
 VALUE_MODE = {
     "the right shape, a wrong value": (raw("write(ok(5)); os._exit(0)"), Outcome.FAIL),
-    "a verdict": (raw("write(frame(codec.encode(('pass', '')))); os._exit(0)"), Outcome.FORBIDDEN),
-    "a bare value": (raw("write(frame(codec.encode(2))); os._exit(0)"), Outcome.FORBIDDEN),
-    "no value": (raw("write(frame(codec.encode(('ok',)))); os._exit(0)"), Outcome.FORBIDDEN),
-    "two values": (raw("write(frame(codec.encode(('ok', 2, 2)))); os._exit(0)"), Outcome.FORBIDDEN),
+    "a verdict": (raw("write(frame(encode(('pass', '')))); os._exit(0)"), Outcome.FORBIDDEN),
+    "a bare value": (raw("write(frame(encode(2))); os._exit(0)"), Outcome.FORBIDDEN),
+    "no value": (raw("write(frame(encode(('ok',)))); os._exit(0)"), Outcome.FORBIDDEN),
+    "two values": (raw("write(frame(encode(('ok', 2, 2)))); os._exit(0)"), Outcome.FORBIDDEN),
     "an unknown outcome": (
-        raw("write(frame(codec.encode(('infra_error', 'x')))); os._exit(0)"),
+        raw("write(frame(encode(('infra_error', 'x')))); os._exit(0)"),
         Outcome.FORBIDDEN,
     ),
     "an extra frame": (raw("write(ok(2) + ok(2))"), Outcome.FORBIDDEN),
@@ -81,9 +63,7 @@ def test_forged_frames_in_value_mode(arena):
 
 def test_replies_written_before_they_are_asked_for(arena):
     """Answers to all calls at once, from the program's first line: they are answers, and wrong."""
-    code = (
-        f"{_RAW}\nwrite(frame(codec.encode(('ok',))) + ok(5) * 3)\nos._exit(0)\ndef f(x): return 5"
-    )
+    code = f"{WRITER}\nwrite(frame(encode(('ok',))) + ok(5) * 3)\nos._exit(0)\ndef f(x): return 5"
     tests = [f"assert f({x}) == {x + 1}" for x in range(3)]
     results = arena.sandbox.run_tests(code, tests, entry_point="f")
     assert [result.outcome for result in results] == [Outcome.FAIL] * 3
