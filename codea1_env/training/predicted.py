@@ -12,7 +12,7 @@ from codea1_env.rollout import RolloutEpisode, Rollouts
 from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import explained
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.reward_model import JudgedProgram, RewardModel, find_reward_model
+from codea1_env.training.reward_model import PaidProgram, RewardModel, find_reward_model
 from codea1_env.training.run_folder import VERDICTS, RunFolder
 
 
@@ -56,7 +56,7 @@ class PredictedRewards:
     def _model(self) -> RewardModel:
         make = find_reward_model(self._name or "")
         rows = read_rows(self._folder.path / VERDICTS)
-        judged = [JudgedProgram(row["problem"], row["program"], row["reward"]) for row in rows]
+        judged = [PaidProgram(row["problem"], row["program"], row["reward"]) for row in rows]
         with explained(make, "__init__", RewardError):
             return make(judged)  # type: ignore[no-any-return]  # checked when it was found
 

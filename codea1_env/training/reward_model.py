@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from codea1_env.support.plugins import find
 
 
-class JudgedProgram(NamedTuple):
+class PaidProgram(NamedTuple):
     """What a reward model is fitted on."""
 
     problem: str
@@ -54,12 +54,12 @@ class NgramRidge:
 
     Example:
         >>> good, bad = ("def f(n): return n + 1", "def f(n): return n - 1")
-        >>> model = NgramRidge([JudgedProgram("add", good, 1.0), JudgedProgram("add", bad, 0.0)] * 9)
+        >>> model = NgramRidge([PaidProgram("add", good, 1.0), PaidProgram("add", bad, 0.0)] * 9)
         >>> model.score("add", good) > 0.8, model.score("add", bad) < 0.2
         (True, True)
     """
 
-    def __init__(self, judged: Sequence[JudgedProgram]) -> None:
+    def __init__(self, judged: Sequence[PaidProgram]) -> None:
         rewards = np.array([each.reward for each in judged])
         self._mean = float(rewards.mean()) if judged else 0.5
         self._weights = np.zeros(_WIDTH)
@@ -90,7 +90,7 @@ def _ngrams(tokens: Sequence[str]) -> Iterator[str]:
         yield from map(" ".join, zip(*parts, strict=False))
 
 
-REWARD_MODELS: dict[str, Callable[[Sequence[JudgedProgram]], RewardModel]] = {"ngrams": NgramRidge}
+REWARD_MODELS: dict[str, Callable[[Sequence[PaidProgram]], RewardModel]] = {"ngrams": NgramRidge}
 """Name -> class."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.training import PlayerError, TrainConfig, train
-from codea1_env.training.reward_model import JudgedProgram, NgramRidge
+from codea1_env.training.reward_model import PaidProgram, NgramRidge
 
 SMALL = {
     "max_problems": 2,
@@ -31,7 +31,7 @@ HOME = sys.modules[__name__].__file__
 class StandInForALanguageModel:
     """Takes the place of a language model's scorer: half a point for a short program, and no verdict needed."""
 
-    def __init__(self, judged: list[JudgedProgram]) -> None:
+    def __init__(self, judged: list[PaidProgram]) -> None:
         self.judged = judged
 
     def score(self, problem: str, program: str) -> float:
@@ -102,7 +102,7 @@ def test_a_name_that_is_none_is_refused_before_the_run(name: str) -> None:
 
 def test_scores_follow_what_was_seen() -> None:
     text = "def f(n): return n {} 1"
-    seen = [JudgedProgram("p", text.format(sign), float(sign == "+")) for sign in "+-*" * 5]
+    seen = [PaidProgram("p", text.format(sign), float(sign == "+")) for sign in "+-*" * 5]
     model = NgramRidge(seen)
     good, bad, new = (model.score("p", text.format(sign)) for sign in "+-/")
     assert good > 0.7 > new > bad

@@ -32,7 +32,7 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Sandbox
 from codea1_env.training import TrainConfig
-from codea1_env.training.reward_model import JudgedProgram, NgramRidge
+from codea1_env.training.reward_model import PaidProgram, NgramRidge
 
 TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "iid", "oracle", "other-programs"]  # fmt: skip
 SOLVED = 0.9
@@ -156,7 +156,7 @@ class _Run:
         self.right: dict[str, Floats] = {}
         self._look(self.problems)
         self.curve: list[Row] = []
-        self.judged: list[JudgedProgram] = []
+        self.judged: list[PaidProgram] = []
         self.kept: dict[str, list[tuple[Floats, Floats | None]]] = {n: [] for n in self.worlds}
 
     def play(self) -> Row:
@@ -341,7 +341,7 @@ class _Run:
             return experience
         if step < _JUDGED_STEPS:
             self.judged += [
-                JudgedProgram(item.observation["problem"], item.action, item.reward)
+                PaidProgram(item.observation["problem"], item.action, item.reward)
                 for item in experience
                 if item.reward is not None
             ]
