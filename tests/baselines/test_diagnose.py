@@ -26,7 +26,8 @@ from codea1_env.baselines.diagnose.experiments import (
     row_changes,
     with_rows,
 )
-from codea1_env.baselines.diagnose.playing import PlayConfig, play
+from codea1_env.baselines.diagnose.play_config import PlayConfig
+from codea1_env.baselines.diagnose.playing import play
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.running import (
     RowRun,

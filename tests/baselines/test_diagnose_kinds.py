@@ -11,7 +11,8 @@ import pytest
 from codea1_env.agents import FixedAgent
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, ROWS
 from codea1_env.baselines.diagnose.kinds import KindsConfig, fault_sets, measure_kinds
-from codea1_env.baselines.diagnose.playing import PlayConfig, play
+from codea1_env.baselines.diagnose.play_config import PlayConfig
+from codea1_env.baselines.diagnose.playing import play
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of, program_with
 from codea1_env.referee import Referee, Round
 

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.training import PlayerError, TrainConfig, train
-from codea1_env.training.reward_model import PaidProgram, NgramRidge
+from codea1_env.training.reward_model import NgramRidge, PaidProgram
 
 SMALL = {
     "max_problems": 2,

@@ -2,110 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from codea1_env.agents import Pool, Setting, TabularAgent, as_learner, make_algorithm, own_player
-from codea1_env.agents.linear import LinearAgent
-from codea1_env.baselines.diagnose.books import BookName, PassingBook, make_book, stale_share
+from codea1_env.agents import TabularAgent
+from codea1_env.baselines.diagnose.books import PassingBook, make_book, stale_share
+from codea1_env.baselines.diagnose.cast import Cast
 from codea1_env.baselines.diagnose.kinds import KindsConfig, measure_kinds
+from codea1_env.baselines.diagnose.lessons import Lessons
 from codea1_env.baselines.diagnose.past import WithPast
+from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
-from codea1_env.baselines.diagnose.testers import (
-    FixedCells,
-    GoldenCells,
-    OracleTester,
-    OtherProgramsTester,
-    RandomTester,
-)
 from codea1_env.baselines.payoffs import Floats, cross_play, decomposition, gains
-from codea1_env.mistake_book import MistakeBook
-from codea1_env.problem_sets.cells import CellsConfig, cells, changed, pools_of
+from codea1_env.problem_sets.cells import cells, changed, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import Experience, RolloutConfig, Rollouts, rollout
+from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Sandbox
-from codea1_env.training import TrainConfig
-from codea1_env.training.reward_model import PaidProgram, NgramRidge
 
-TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "iid", "oracle", "other-programs"]  # fmt: skip
 SOLVED = 0.9
-_JUDGED_STEPS = TrainConfig().reward_model_after
-
-
-@dataclass(frozen=True)
-class PlayConfig:
-    """What a run of an experiment is made of."""
-
-    world: CellsConfig = field(default_factory=CellsConfig)
-    steps: int = 60
-    num_generations: int = 8
-    num_suites: int = 4
-    num_tests: int = 2
-    tester: TesterName = "tabular"
-    learns: bool = True
-    """Whether a tabular tester learns."""
-    carried: float = 0.1
-    """Share of what a tabular tester learns against a program that goes to all programs of the problem. The fault sets here
-    have nothing in common; on real problems mutants do, and there the default of `TabularAgent` is larger."""
-    black_box: bool = False
-    use_book: bool = True
-    suite_selection: Literal["max-variance", "all"] = "max-variance"
-    algorithm: str = "grpo"
-    """Of both players."""
-    player: str = ""
-    """Class of one's own, which plays both roles instead of tables; "" for none."""
-    algorithm_args: Mapping[str, Any] = field(default_factory=dict)
-    rewards: str = "code-a1"
-    alpha: float = 0.5
-    coder_rate: float = 2.0
-    tester_rate: float = 16.0
-    hidden: int = 0
-    """Fault sets that the golden tester never sees."""
-    judged: float = 1.0
-    """Share of steps that the reference judges; in the others the coder's first program does."""
-    handicap: float = 0.0
-    """How much smaller the logits of right programs are at the start."""
-    noise: Literal["none", "independent", "pair", "program"] = "none"
-    """What the errors of verdicts depend on: nothing, program and call, or the program alone. See `Noise`."""
-    wrong: float = 0.0
-    """Rate of wrong verdicts of both kinds together: 1 less Youden's J."""
-    wrong_are: Literal["both", "passes", "failures"] = "both"
-    """Verdicts that are wrong: half of them passes that should be failures, all, or none."""
-    past: Literal["none", "coder", "tester", "both"] = "none"
-    """Who answers half of the questions as it was earlier, see `WithPast`."""
-    shuffled: bool = False
-    """The rewards of the suites against a program are shuffled among them: a control."""
-    lesson: Literal["paid", "negated", "random", "scored"] = "paid"
-    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls.
-    "scored": after the first steps the coder learns from what a reward model predicts."""
-    shared: float | None = None
-    """Share of the features that problems share, of players that are linear; None for tables."""
-    phase: int = 0
-    """Steps after which a tester that learns has the tests of the other half of the fault sets; 0 for all tests always."""
-    changes: bool = False
-    """Whether the reference of every third problem changes in the middle."""
-    book: BookName = "mistakes"
-    """What is replayed, see `make_book`."""
-    overlap: Fraction | None = None
-    """Share of kinds of faults that training and the programs of `measure_kinds` have in common; None: none are measured."""
-    kinds: Literal["overlap", "random-half"] = "overlap"
-    """Which kinds these programs have, see `KindsConfig`."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.overlap is not None:
-            dataclasses.replace(self.world, families=2 * self.world.families)  # there are as many
-        if self.num_tests > self.world.C:
-            raise ValueError(
-                f"Expect suites of at most the {self.world.C} tests of a pool, actually: {self.num_tests}"
-            )
+Row = dict[str, float | None]
 
 
 def play(config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None = None) -> Row:
@@ -131,9 +50,6 @@ def curve(
     return run.curve
 
 
-Row = dict[str, float | None]
-
-
 class _Run:
     def __init__(
         self, config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None
@@ -145,18 +61,17 @@ class _Run:
         self.referee = RememberingReferee(sandbox, RefereeConfig(rewards), _noise(config))
         if memory is not None:
             self.referee._worlds = memory._worlds
-        self.coder: Any = self._own("coder") or self._coder(self.problems, 0)
-        self.testers = self._testers()
+        cast = Cast(config, self.problems, self.worlds, self.referee)
+        self.coder = cast.coder()
+        self.testers = cast.testers()
         self.tester = self.testers[0]
-        if config.past in ("coder", "both"):
-            self.coder = WithPast(self.coder, self._rng(4))
         self.book = make_book(config.book)
         self.rng = np.random.default_rng([config.seed, 9])
+        self.lessons = Lessons(config, self.rng)
         self.breaks: dict[str, Floats] = {}
         self.right: dict[str, Floats] = {}
         self._look(self.problems)
         self.curve: list[Row] = []
-        self.judged: list[PaidProgram] = []
         self.kept: dict[str, list[tuple[Floats, Floats | None]]] = {n: [] for n in self.worlds}
 
     def play(self) -> Row:
@@ -180,47 +95,14 @@ class _Run:
             )
             if isinstance(self.book, PassingBook):
                 self.book.fill(episode.verdict for episode in played.episodes)
-            self.coder.learn(self._scored(step, self._lesson(played.coder_experience())))
+            self.coder.learn(self.lessons.for_coder(step, played))
             if config.learns:
-                self.tester.learn(self._lesson(self._for_tester(played)))
+                self.tester.learn(self.lessons.for_tester(played))
             self._measure(played)
             if step % max(1, config.steps // 12) == 0:
                 self._keep()
         self._keep()
         return self._summary()
-
-    # Players
-
-    def _rng(self, stream: int) -> np.random.Generator:
-        return np.random.default_rng([self.config.seed, stream])
-
-    def _algorithm(self, rate: float) -> Any:
-        own = dict(self.config.algorithm_args)
-        return make_algorithm(self.config.algorithm, {"learning_rate": rate}, "tabular", own)
-
-    def _own(self, role: Literal["coder", "tester"]) -> Any:
-        config = self.config
-        if not config.player:
-            return None
-        coder = role == "coder"
-        pools = {name: own.programs if coder else own.tests for name, own in self.worlds.items()}
-        setting = Setting(
-            role,
-            config.num_tests,
-            config.coder_rate if coder else config.tester_rate,
-            2 * config.seed + (not coder),
-            self.sandbox,
-            lambda: [Pool(each, pools[each.task_id]) for each in self.problems],
-        )
-        player: Any = as_learner(own_player(config.player, setting))
-        if not isinstance(player, TabularAgent) and coder and config.handicap:
-            raise ValueError(
-                f"Expect a TabularAgent where right programs begin as less likely, actually: {config.player}"
-            )
-        if coder and isinstance(player, TabularAgent):
-            for name in self.worlds:
-                player.policy.logits[name][: config.world.right] -= config.handicap
-        return player
 
     def _chances(self, name: str, played: Rollouts | None) -> Floats:
         """Return the probability of each program; of a player without tables how often it was submitted in this step."""
@@ -234,127 +116,6 @@ class _Run:
         counts = [submitted.count(code) for code in programs]
         return np.array(counts, dtype=np.float64) / max(1, len(submitted))
 
-    def _coder(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
-        pools = [Pool(each, pools_of(each).programs) for each in problems]
-        coder = self._player(pools, self.config.coder_rate, stream, 1)
-        for each in problems:
-            coder.policy.logits[each.task_id][: self.config.world.right] -= self.config.handicap
-        return coder
-
-    def _player(self, pools: Sequence[Pool], rate: float, stream: int, draws: int) -> TabularAgent:
-        algorithm, rng = self._algorithm(rate), self._rng(stream)
-        if self.config.shared is not None:
-            return LinearAgent(pools, algorithm, rng, draws, self.config.shared)
-        return TabularAgent(pools, algorithm, rng, draws, self.config.carried)
-
-    def _table(
-        self, problems: Sequence[Problem], stream: int, half: int | None = None
-    ) -> TabularAgent:
-        """Return a tester that learns; with a half one whose tests are on the cells of this half of the fault sets."""
-        pools = []
-        for each in problems:
-            found = pools_of(each)
-            own: Sequence[int] = range(len(found.tests))
-            if half is not None:
-                own = sorted(frozenset().union(*found.families[half::2]))
-            pools.append(Pool(each, tuple(found.tests[cell] for cell in own)))
-        return self._player(pools, self.config.tester_rate, stream, self.config.num_tests)
-
-    def _testers(self) -> list[Any]:
-        """Return who attacks, phase by phase in turn."""
-        config = self.config
-        if config.phase and config.tester == "tabular" and not config.player:
-            made: list[Any] = [self._table(self.problems, 6 + half, half) for half in (0, 1)]
-        else:
-            made = [self._tester()]
-        if config.past not in ("tester", "both"):
-            return made
-        return [
-            WithPast(each, self._rng(5)) if isinstance(each, TabularAgent) else each
-            for each in made
-        ]
-
-    def _tester(self) -> Any:
-        config, rng = self.config, self._rng(1)
-        few = config.world.families - config.num_tests
-        made: dict[str, Any] = {
-            "tabular": lambda: self._own("tester") or self._table(self.problems, 1),
-            "random": lambda: RandomTester(self.worlds, config.num_tests, config.num_suites, rng),
-            "fixed": lambda: FixedCells(self.worlds, config.num_tests, rng),
-            "iid": lambda: GoldenCells(self.worlds, few, rng, fresh=True),
-            "golden": lambda: GoldenCells(self.worlds, config.hidden, rng),
-            "golden-fresh": lambda: GoldenCells(self.worlds, config.hidden, rng, fresh=True),
-            "oracle": lambda: OracleTester(self.worlds, config.num_tests, rng),
-            "other-programs": self._other_programs,
-        }
-        return made[config.tester]()
-
-    def _other_programs(self) -> OtherProgramsTester:
-        """Return a tester that learns in a world of the same kind from another seed, against a coder that learns there."""
-        config = self.config
-        world = dataclasses.replace(config.world, seed=config.world.seed + 100_003)
-        problems = cells(world)
-        coder, tester = self._coder(problems, 2), self._table(problems, 3)
-        referee = RememberingReferee(self.sandbox, self.referee.config)
-        book = MistakeBook()
-        numbers = RolloutConfig(config.num_generations, config.num_suites, config.use_book)
-
-        def train() -> None:
-            played = rollout(problems, coder, tester, referee, book, numbers)
-            coder.learn(played.coder_experience())
-            tester.learn(played.tester_experience(config.suite_selection))
-
-        other = {each.task_id: pools_of(each) for each in problems}
-        return OtherProgramsTester(self.worlds, other, problems, tester, train)
-
-    def _for_tester(self, played: Rollouts) -> list[Any]:
-        experience = played.tester_experience(self.config.suite_selection)
-        if not self.config.shuffled:
-            return experience
-        groups: dict[str, list[int]] = {}
-        for number, item in enumerate(experience):
-            groups.setdefault(item.group, []).append(number)
-        mixed = list(experience)
-        for members in groups.values():
-            for number, other in zip(members, self.rng.permutation(members), strict=True):
-                mixed[number] = dataclasses.replace(
-                    experience[number], reward=experience[int(other)].reward
-                )
-        return mixed
-
-    def _lesson(self, experience: list[Any]) -> list[Any]:
-        if self.config.lesson in ("paid", "scored"):
-            return experience
-        draws = self.rng.random(len(experience)).tolist()
-        return [
-            item
-            if item.reward is None
-            else dataclasses.replace(
-                item, reward=-item.reward if self.config.lesson == "negated" else draw
-            )
-            for item, draw in zip(experience, draws, strict=True)
-        ]
-
-    def _scored(self, step: int, experience: list[Experience]) -> list[Experience]:
-        """Return what a reward model predicts that programs earn, once it has seen the verdicts of the first steps."""
-        if self.config.lesson != "scored":
-            return experience
-        if step < _JUDGED_STEPS:
-            self.judged += [
-                PaidProgram(item.observation["problem"], item.action, item.reward)
-                for item in experience
-                if item.reward is not None
-            ]
-            return experience
-        if step == _JUDGED_STEPS:
-            self.scorer = NgramRidge(self.judged)
-        return [
-            dataclasses.replace(
-                item, reward=self.scorer.score(item.observation["problem"], item.action)
-            )
-            for item in experience
-        ]
-
     # What is true
 
     def _look(self, problems: Sequence[Problem]) -> None:
@@ -366,7 +127,7 @@ class _Run:
 
     def _change(self) -> None:
         """Make a wrong program of every third problem the right one."""
-        rng = self._rng(8)
+        rng = np.random.default_rng([self.config.seed, 8])
         for number in range(0, len(self.problems), 3):
             program = self.config.world.right + int(rng.integers(self.config.world.families))
             self.problems[number] = changed(self.problems[number], program)
@@ -464,7 +225,7 @@ class _Run:
             KindsConfig(config.overlap, config.kinds),
             num_suites=config.num_suites,
             black_box=config.black_box,
-            rng=self._rng(6),
+            rng=np.random.default_rng([config.seed, 6]),
         )
         return {**found}
 

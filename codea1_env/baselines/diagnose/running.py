@@ -18,7 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from codea1_env.baselines.diagnose.experiments import Experiment, row_changes
-from codea1_env.baselines.diagnose.playing import PlayConfig, play
+from codea1_env.baselines.diagnose.play_config import PlayConfig
+from codea1_env.baselines.diagnose.playing import play
 from codea1_env.baselines.diagnose.remembering import RememberingReferee
 from codea1_env.sandbox import Sandbox, SandboxError
 from codea1_env.support.logs import read_rows, write_whole

@@ -1,0 +1,83 @@
+"""What a run of an experiment is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+from codea1_env.baselines.diagnose.books import BookName
+from codea1_env.problem_sets.cells import CellsConfig
+
+TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "iid", "oracle", "other-programs"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlayConfig:
+    """What a run of an experiment is made of."""
+
+    world: CellsConfig = field(default_factory=CellsConfig)
+    steps: int = 60
+    num_generations: int = 8
+    num_suites: int = 4
+    num_tests: int = 2
+    tester: TesterName = "tabular"
+    learns: bool = True
+    """Whether a tabular tester learns."""
+    carried: float = 0.1
+    """Share of what a tabular tester learns against a program that goes to all programs of the problem. The fault sets here
+    have nothing in common; on real problems mutants do, and there the default of `TabularAgent` is larger."""
+    black_box: bool = False
+    use_book: bool = True
+    suite_selection: Literal["max-variance", "all"] = "max-variance"
+    algorithm: str = "grpo"
+    """Of both players."""
+    player: str = ""
+    """Class of one's own, which plays both roles instead of tables; "" for none."""
+    algorithm_args: Mapping[str, Any] = field(default_factory=dict)
+    rewards: str = "code-a1"
+    alpha: float = 0.5
+    coder_rate: float = 2.0
+    tester_rate: float = 16.0
+    hidden: int = 0
+    """Fault sets that the golden tester never sees."""
+    judged: float = 1.0
+    """Share of steps that the reference judges; in the others the coder's first program does."""
+    handicap: float = 0.0
+    """How much smaller the logits of right programs are at the start."""
+    noise: Literal["none", "independent", "pair", "program"] = "none"
+    """What the errors of verdicts depend on: nothing, program and call, or the program alone. See `Noise`."""
+    wrong: float = 0.0
+    """Rate of wrong verdicts of both kinds together: 1 less Youden's J."""
+    wrong_are: Literal["both", "passes", "failures"] = "both"
+    """Verdicts that are wrong: half of them passes that should be failures, all, or none."""
+    past: Literal["none", "coder", "tester", "both"] = "none"
+    """Who answers half of the questions as it was earlier, see `WithPast`."""
+    shuffled: bool = False
+    """The rewards of the suites against a program are shuffled among them: a control."""
+    lesson: Literal["paid", "negated", "random", "scored"] = "paid"
+    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls.
+    "scored": after the first steps the coder learns from what a reward model predicts."""
+    shared: float | None = None
+    """Share of the features that problems share, of players that are linear; None for tables."""
+    phase: int = 0
+    """Steps after which a tester that learns has the tests of the other half of the fault sets; 0 for all tests always."""
+    changes: bool = False
+    """Whether the reference of every third problem changes in the middle."""
+    book: BookName = "mistakes"
+    """What is replayed, see `make_book`."""
+    overlap: Fraction | None = None
+    """Share of kinds of faults that training and the programs of `measure_kinds` have in common; None: none are measured."""
+    kinds: Literal["overlap", "random-half"] = "overlap"
+    """Which kinds these programs have, see `KindsConfig`."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.overlap is not None:
+            dataclasses.replace(self.world, families=2 * self.world.families)  # there are as many
+        if self.num_tests > self.world.C:
+            raise ValueError(
+                f"Expect suites of at most the {self.world.C} tests of a pool, actually: {self.num_tests}"
+            )
