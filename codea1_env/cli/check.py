@@ -119,14 +119,16 @@ def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
             for module in modules_in(place):
                 yield module.name, _try(command, module, None, name)
         return
-    only = {Path(place).resolve(): name for place, name in named if name}
+    only: dict[Path, list[str]] = {}
+    for place, name in named:
+        only.setdefault(Path(place).resolve(), []).append(name)
     changes = changes_since(command.against, {Path(place): name for place, name in named})
     yield "", Checked(skipped=changes.skipped)
     if changes.modules:
         with changes.earlier_tree() as tree:
             for module, file in changes.modules.items():
-                name = only.get(module.path.resolve(), "")
-                yield module.name, _try(command, module, tree / file, name)
+                for name in only.get(module.path.resolve(), [""]):
+                    yield module.name, _try(command, module, tree / file, name)
 
 
 def _try(command: CheckCommand, module: Module, earlier: Path | None, only: str) -> Checked:

@@ -225,8 +225,11 @@ def test_a_name_is_looked_up_also_where_nothing_has_changed(repository, capsys):
     repository(BEFORE, {})
     assert run(["check", "src/shop/prices.py::mrge", "--against", "HEAD"]) == 2
     assert "Did you mean merge" in capsys.readouterr().err
-    assert run(["check", "src/shop/prices.py::merge", "--against", "HEAD"]) == 0
+    names = [f"src/shop/prices.py::{name}" for name in ("merge", "same")]
+    assert run(["check", names[0], "--against", "HEAD"]) == 0
     assert "1 has not changed" in capsys.readouterr().out
+    assert run(["check", *names, "--against", "HEAD"]) == 0
+    assert "2 have not changed" in capsys.readouterr().out
 
 
 def test_the_repository_is_that_of_the_path(repository, tmp_path, monkeypatch, capsys):
