@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.judging.verdicts import GAME_LIMITS
 from codea1_env.mistake_book import STALE_AFTER
-from codea1_env.reward_models import find_reward_model
 from codea1_env.rewards import find_reward
 from codea1_env.support.plugins import name_of
 from codea1_env.training.config_checks import check_combinations, check_types, check_values
+from codea1_env.training.reward_model import find_reward_model
 from codea1_env.training.settings import moved_names
 
 TrackerName = Literal["trackio", "tensorboard", "wandb"]
@@ -150,9 +150,9 @@ class TrainConfig:
     """Weight of validity in the tester's reward; the rest is adversarial."""
     reward_model: str | None = None
     """What pays the coder instead of verdicts: "ngrams" for a small regression on the text of programs, module:NAME or
-    FILE.py:NAME for a model of your own (`codea1_env.reward_models`). None for verdicts."""
+    FILE.py:NAME for a model of your own (`codea1_env.training.reward_model`). None for verdicts."""
     reward_model_after: int = 4
-    """Steps that are judged as usual, and that the reward model is fitted on."""
+    """Steps that are judged as usual, and that the reward model is fitted on. A run of no more steps never asks it."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
     """What becomes of a test that predicts a wrong value: it attacks with the right one, or not at all.
     It counts as invalid either way."""

@@ -7,12 +7,12 @@ import numbers
 from dataclasses import replace
 from functools import cached_property
 
-from codea1_env.reward_models import JudgedProgram, RewardModel, find_reward_model
 from codea1_env.rewards import RewardError
 from codea1_env.rollout import RolloutEpisode, Rollouts
 from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import explained
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.reward_model import JudgedProgram, RewardModel, find_reward_model
 from codea1_env.training.run_folder import VERDICTS, RunFolder
 
 

@@ -106,6 +106,16 @@ def test_every_row_can_be_played_and_repeated(row, sandbox):
     assert 0 <= first["solved"] <= first["correctness"] <= 1
 
 
+def test_a_reward_model_pays_the_coder_after_the_first_steps(sandbox):
+    curves = [
+        play(dataclasses.replace(SMALL, steps=steps, lesson=lesson), sandbox)
+        for steps in (4, 8)
+        for lesson in ("paid", "scored")
+    ]
+    assert curves[0] == curves[1]
+    assert curves[2] != curves[3]
+
+
 def test_suites_larger_than_the_pool_are_an_error_before_anything_runs():
     with pytest.raises(ValueError, match="suites of at most the 16 tests of a pool, actually: 17"):
         dataclasses.replace(SMALL, num_tests=17)

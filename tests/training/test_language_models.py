@@ -505,3 +505,54 @@ def test_programs_are_repaired_in_a_second_round(
     run(tmp_path / "run", sandbox, model, max_rounds=2)
     rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
     assert all("reward/coder/round_2" in row and "coder/loss" in row for row in rows)
+
+
+OF_ONES_OWN = """
+class Moving:
+    mean = 0.0
+
+    def advantages(self, rewards):
+        self.mean = 0.5 * self.mean + 0.5 * float(rewards.mean())
+        return rewards - self.mean
+
+    def state_dict(self):
+        return {"mean": self.mean}
+
+    def load_state_dict(self, state):
+        self.mean = state["mean"]
+
+
+class StandInForALanguageModel:
+    def __init__(self, judged):
+        self.seen = len(judged)
+
+    def score(self, problem, program):
+        return 1 / (1 + len(program) + self.seen)
+"""
+
+
+def test_a_reward_model_and_what_an_algorithm_remembers_are_resumed(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OF_ONES_OWN)
+    changes = {
+        "coder.algorithm": f"{own}:Moving",
+        "reward_model": f"{own}:StandInForALanguageModel",
+        "reward_model_after": 1,
+        "tester.player": "golden",
+        "eval_steps": 1,
+        "save_steps": 1,
+    }
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run(whole, sandbox, model, max_steps=3, **changes)
+    run(parts, sandbox, model, max_steps=2, **changes)
+    run(parts, sandbox, model, max_steps=3, resume=True, **changes)
+    assert contents(parts) == contents(whole)
+    saved = json.loads((whole / "checkpoints" / "step_3" / "coder" / "trainer.json").read_text())
+    assert saved["algorithm"]["mean"] > 0
+    scored = [row for row in read_rows(whole / EPISODES) if row["step"] > 1]
+    verdicts = len(list(read_rows(whole / "verdicts.jsonl")))
+    assert [row["reward"] for row in scored] == [
+        1 / (1 + len(r["code"]) + verdicts) for r in scored
+    ]

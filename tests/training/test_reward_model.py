@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.reward_models import JudgedProgram, NgramRidge
 from codea1_env.sandbox import Sandbox
 from codea1_env.training import PlayerError, TrainConfig, train
+from codea1_env.training.reward_model import JudgedProgram, NgramRidge
 
 SMALL = {
     "max_problems": 2,

@@ -28,11 +28,14 @@ from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import RolloutConfig, Rollouts, rollout
+from codea1_env.rollout import Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Sandbox
+from codea1_env.training import TrainConfig
+from codea1_env.training.reward_model import JudgedProgram, NgramRidge
 
 TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "iid", "oracle", "other-programs"]  # fmt: skip
 SOLVED = 0.9
+_JUDGED_STEPS = TrainConfig().reward_model_after
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,9 @@ class PlayConfig:
     """Who answers half of the questions as it was earlier, see `WithPast`."""
     shuffled: bool = False
     """The rewards of the suites against a program are shuffled among them: a control."""
-    lesson: Literal["paid", "negated", "random"] = "paid"
-    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls."""
+    lesson: Literal["paid", "negated", "random", "scored"] = "paid"
+    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls.
+    "scored": after the first steps the coder learns from what a reward model predicts."""
     overlap: Fraction | None = None
     """Share of kinds of faults that training and the programs of `measure_kinds` have in common; None: none are measured."""
     kinds: Literal["overlap", "random-half"] = "overlap"
@@ -146,6 +150,7 @@ class _Run:
             for name, pools in self.worlds.items()
         }
         self.curve: list[Row] = []
+        self.judged: list[JudgedProgram] = []
         self.kept: dict[str, list[tuple[Floats, Floats | None]]] = {n: [] for n in self.worlds}
 
     def play(self) -> Row:
@@ -163,7 +168,7 @@ class _Run:
             played = rollout(
                 self.problems, self.coder, self.tester, self.referee, self.book, numbers
             )
-            self.coder.learn(self._lesson(played.coder_experience()))
+            self.coder.learn(self._scored(step, self._lesson(played.coder_experience())))
             if config.learns:
                 self.tester.learn(self._lesson(self._for_tester(played)))
             self._measure(played)
@@ -280,7 +285,7 @@ class _Run:
         return mixed
 
     def _lesson(self, experience: list[Any]) -> list[Any]:
-        if self.config.lesson == "paid":
+        if self.config.lesson in ("paid", "scored"):
             return experience
         draws = self.rng.random(len(experience)).tolist()
         return [
@@ -290,6 +295,26 @@ class _Run:
                 item, reward=-item.reward if self.config.lesson == "negated" else draw
             )
             for item, draw in zip(experience, draws, strict=True)
+        ]
+
+    def _scored(self, step: int, experience: list[Experience]) -> list[Experience]:
+        """Return what a reward model predicts that programs earn, once it has seen the verdicts of the first steps."""
+        if self.config.lesson != "scored":
+            return experience
+        if step < _JUDGED_STEPS:
+            self.judged += [
+                JudgedProgram(item.observation["problem"], item.action, item.reward)
+                for item in experience
+                if item.reward is not None
+            ]
+            return experience
+        if step == _JUDGED_STEPS:
+            self.scorer = NgramRidge(self.judged)
+        return [
+            dataclasses.replace(
+                item, reward=self.scorer.score(item.observation["problem"], item.action)
+            )
+            for item in experience
         ]
 
     # Measures

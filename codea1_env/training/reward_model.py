@@ -102,6 +102,10 @@ def find_reward_model(name: str) -> Any:
     """
     if name in REWARD_MODELS:
         return REWARD_MODELS[name]
+    if ":" not in name:
+        raise ValueError(
+            f"Expect reward_model to be {', '.join(REWARD_MODELS)}, module:NAME or FILE.py:NAME, actually: {name!r}"
+        )
     found = find(name, "reward model")
     if not (isinstance(found, type) and callable(getattr(found, "score", None))):
         raise ValueError(
