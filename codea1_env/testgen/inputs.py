@@ -65,10 +65,11 @@ class Inputs:
 
     def _guesses(self, parameter: Parameter) -> Sequence[Kind]:
         """Return kinds for a parameter without a type hint, by its examples, default, and what the code uses."""
+        places = [each.name for each in self._target.parameters if each.way == "place"]
         given = [
             value
             for trial in self._target.examples
-            for name, value in _given(trial, self._target.parameters)
+            for name, value in (*zip(places, trial.arguments, strict=False), *trial.keywords.items())
             if name == parameter.name
         ]
         used = self._target.uses - _COMMON
@@ -191,11 +192,6 @@ class Inputs:
                 if contents
             ]
         return _SIMPLE[name](self._target) if name in _SIMPLE else []
-
-
-def _given(trial: Trial, parameters: Sequence[Parameter]) -> list[tuple[str, Any]]:
-    places = [each.name for each in parameters if each.way == "place"]
-    return [*zip(places, trial.arguments, strict=False), *trial.keywords.items()]
 
 
 def _kind_of(value: Any) -> Kind:
