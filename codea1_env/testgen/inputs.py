@@ -66,12 +66,11 @@ class Inputs:
     def _guesses(self, parameter: Parameter) -> Sequence[Kind]:
         """Return kinds for a parameter without a type hint, by its examples, default, and what the code uses."""
         places = [each.name for each in self._target.parameters if each.way == "place"]
-        given = [
-            value
+        called = [
+            {**dict(zip(places, trial.arguments, strict=False)), **trial.keywords}
             for trial in self._target.examples
-            for name, value in (*zip(places, trial.arguments, strict=False), *trial.keywords.items())
-            if name == parameter.name
         ]
+        given = [each[parameter.name] for each in called if parameter.name in each]
         used = self._target.uses - _COMMON
         known = [_kind_of(each) for each in [*given, *parameter.default] if each is not None]
         scores = [len(used.intersection(dir(_TYPES[kind[0]]))) for kind in ANYTHING]
