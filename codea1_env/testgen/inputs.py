@@ -65,12 +65,12 @@ class Inputs:
 
     def _guesses(self, parameter: Parameter) -> Sequence[Kind]:
         """Return kinds for a parameter without a type hint, by its examples, default, and what the code uses."""
-        given = [
-            value
+        places = [each.name for each in self._target.parameters if each.way == "place"]
+        called = [
+            {**dict(zip(places, trial.arguments, strict=False)), **trial.keywords}
             for trial in self._target.examples
-            for name, value in _given(trial, self._target.parameters)
-            if name == parameter.name
         ]
+        given = [each[parameter.name] for each in called if parameter.name in each]
         used = self._target.uses - _COMMON
         known = [_kind_of(each) for each in [*given, *parameter.default] if each is not None]
         scores = [len(used.intersection(dir(_TYPES[kind[0]]))) for kind in ANYTHING]
@@ -191,11 +191,6 @@ class Inputs:
                 if contents
             ]
         return _SIMPLE[name](self._target) if name in _SIMPLE else []
-
-
-def _given(trial: Trial, parameters: Sequence[Parameter]) -> list[tuple[str, Any]]:
-    places = [each.name for each in parameters if each.way == "place"]
-    return [*zip(places, trial.arguments, strict=False), *trial.keywords.items()]
 
 
 def _kind_of(value: Any) -> Kind:

@@ -19,8 +19,6 @@ from codea1_env.testgen.texts import (
     step_text,
 )
 
-_ALIKE = 2
-"""As many are written as a table."""
 _MAX_NAME = 24
 
 
@@ -137,9 +135,8 @@ def laid_out(tests: Sequence[ObservedTest], shape: Shape) -> list[str]:
     for number, test in enumerate(tests):
         tables.setdefault(_likeness(test, shape) or (str(number),), []).append(test)
     parts = [
-        _table(key, some, shape) if len(some) >= _ALIKE else _single(test, shape)
+        _table(key, some, shape) if len(some) > 1 else _single(some[0], shape)
         for key, some in tables.items()
-        for test in (some[:1] if len(some) >= _ALIKE else some)
     ]
     parts.sort(
         key=lambda part: ("pytest.raises(" in part[1], "parametrize" not in part[1], len(part[1]))

@@ -42,18 +42,10 @@ class Seen:
 
     outcome: Outcome
     """PASS if there is an answer, also if the program raised."""
-    message: str
     found: Mapping[str, Any]
     """What `driver.observe` returned; empty without an answer."""
     limit: Limit | None = None
     """As in `CallResult`."""
-
-    @property
-    def last(self) -> tuple[str, Any]:
-        """The result of the last step, or of the call."""
-        results = self.found.get("results") or [("value", None)]
-        form, content = results[-1]
-        return form, content
 
     @property
     def printed(self) -> bytes:
@@ -213,10 +205,10 @@ def _seen(result: CallResult) -> Seen:
     if result.outcome is Outcome.INFRA_ERROR:
         raise InfraError(result.message)
     if result.outcome is not Outcome.PASS:
-        return Seen(result.outcome, result.message, {}, result.limit)
+        return Seen(result.outcome, {}, result.limit)
     if not _is_answer(result.value):
-        return Seen(Outcome.FORBIDDEN, "the program has changed how it is called", {})
-    return Seen(Outcome.PASS, "", result.value)
+        return Seen(Outcome.FORBIDDEN, {})  # the program has changed how it is called
+    return Seen(Outcome.PASS, result.value)
 
 
 def _is_answer(value: Any) -> bool:

@@ -238,7 +238,6 @@ class _Search:
         self.inputs = Inputs(self.target, self.seed)
         self.mutants = _mutants_of(self.target, self.sandbox)
         self.kills: dict[str, frozenset[int]] = {}
-        self.cut = False
 
     def run(self) -> WrittenSuite:
         for trials in candidates(self.looker, self.inputs):
@@ -246,18 +245,17 @@ class _Search:
         for _ in range(_ROUNDS):
             before = len(self._left())
             if before and not self.clock.is_over(_LOOKING):
-                self._try(self.inputs.varied(self._worth_varying()))
+                best = sorted(self.kills, key=lambda name: -len(self.kills[name]))[:40]
+                self._try(self.inputs.varied(self.looker.seen[name][0] for name in best))
                 if len(self._left()) == before:
                     break
         for asked in range(2 if self.ask is not None else 0):
             left = [self.mutants[number] for number in self._left()]
             if self.ask is not None and left:
                 trials = self.ask(left if asked else [])
-                self.looker.clock = self.clock = Clock(
-                    self.clock.seconds
-                )  # an agent's time is not counted
+                # An agent's time is not counted.
+                self.looker.clock = self.clock = Clock(self.clock.seconds)
                 self._try(trials)
-        self.cut = self.clock.is_over(_LOOKING) and bool(self._left())
         return self._suite()
 
     def _try(self, trials: Sequence[Trial]) -> None:
@@ -308,18 +306,13 @@ class _Search:
         body = body_of(ObservedTest(trial, seen.found), self.target.shape)
         return "assert " in body or "pytest.raises(" in body
 
-    def _worth_varying(self) -> list[Trial]:
-        best = sorted(self.kills, key=lambda name: -len(self.kills[name]))[:40]
-        return [self.looker.seen[name][0] for name in best]
-
     def _left(self) -> list[int]:
         killed = frozenset[int]().union(*self.kills.values())
         return [number for number in range(len(self.mutants)) if number not in killed]
 
     def _suite(self) -> WrittenSuite:
-        suite = WrittenSuite(
-            self.target, mutants=self.mutants, passing=len(self.kills), cut=self.cut
-        )
+        cut = self.clock.is_over(_LOOKING) and bool(self._left())
+        suite = WrittenSuite(self.target, mutants=self.mutants, passing=len(self.kills), cut=cut)
         suite.endless = self.looker.endless()
         chosen = self._chosen()
         if any("pytest.raises(" not in self._text(name) for name in chosen):
