@@ -445,11 +445,25 @@ def saved_state(algorithm: Any) -> Any:
     with explained(type(algorithm), "state_dict", StateError):
         state = algorithm.state_dict()
     try:
-        return json.loads(json.dumps(state, default=_as_list))
+        text = json.dumps(state, default=_as_list)
+        _check_keys(state)
     except (TypeError, ValueError) as error:
         raise StateError(
             f"Expect {name}.state_dict to return numbers, texts, lists, arrays and mappings with keys of text, actually: {error}"
         ) from error
+    return json.loads(text)
+
+
+def _check_keys(value: Any) -> None:
+    """Refuse keys that JSON turns into texts: an algorithm would not find them again."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"a key of type {type(key).__name__}")
+            _check_keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_keys(inner)
 
 
 def _as_list(value: Any) -> Any:

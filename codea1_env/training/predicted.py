@@ -61,6 +61,8 @@ class PredictedRewards:
             return make(judged)  # type: ignore[no-any-return]  # checked when it was found
 
     def _scored(self, episode: RolloutEpisode) -> RolloutEpisode:
+        if episode.program.problem is not None:  # no program, which nobody needs to run to see
+            return replace(episode, verdict=replace(episode.verdict, code_reward=0.0))
         model = self._model
         with explained(type(model), "score", RewardError):
             score = model.score(episode.problem.prompt, episode.program.code)

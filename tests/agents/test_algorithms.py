@@ -333,6 +333,8 @@ def test_the_state_of_an_algorithm_is_saved_with_its_player(tmp_path):
     ("state", "loads", "message"),
     [
         ({"a": {1, 2}}, True, "Remembers.state_dict to return numbers.* actually: a value of type set"),
+        ({1: 0.5, "1": 0.25}, True, "Remembers.state_dict .* actually: a key of type int"),
+        ({"a": [{None: 0.5}]}, True, "Remembers.state_dict .* actually: a key of type NoneType"),
         ({}, False, "Remembers to have load_state_dict beside state_dict"),
     ],
 )  # fmt: skip

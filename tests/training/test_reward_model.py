@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
 from codea1_env.training import PlayerError, TrainConfig, train
 from codea1_env.training.reward_model import NgramRidge, PaidProgram
 
@@ -98,6 +100,27 @@ def test_a_model_that_fails_is_said_in_a_line(
 def test_a_name_that_is_none_is_refused_before_the_run(name: str) -> None:
     with pytest.raises(ValueError, match="Expect"):
         TrainConfig(reward_model=name)
+
+
+@pytest.mark.parametrize(("answer", "reward"), [("", 0), ("```python\n```", 0), ("prose", 0.5)])
+def test_an_answer_without_a_program_earns_nothing(
+    answer: str, reward: float, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    class Says:
+        def act(self, observations: Sequence[Observation]) -> list[str]:
+            return [answer] * len(observations)
+
+    name = f"{HOME}:StandInForALanguageModel"
+    changes = {"max_steps": 1, "reward_model": name, "reward_model_after": 0}
+    config = TrainConfig(**{**SMALL, **changes}, output_dir=tmp_path / "run")
+    train(config, coder=Says(), sandbox=sandbox)
+    assert {row[1] for row in rewards(tmp_path / "run")} == {reward}
+
+
+def test_ngrams_do_not_see_syntax() -> None:
+    good, bad = "def f(n): return n + 1", "def f(n): return n - 1"
+    model = NgramRidge([PaidProgram("p", good, 1.0), PaidProgram("p", bad, 0.0)] * 9)
+    assert model.score("p", good.replace(":", "")) > 0.8
 
 
 def test_scores_follow_what_was_seen() -> None:
