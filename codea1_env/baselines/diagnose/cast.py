@@ -20,6 +20,7 @@ from codea1_env.baselines.diagnose.testers import (
     OtherProgramsTester,
     RandomTester,
     Worlds,
+    cells_of_half,
 )
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import cells, pools_of
@@ -105,10 +106,9 @@ class Cast:
         pools = []
         for each in problems:
             found = pools_of(each)
-            own: Sequence[int] = range(len(found.tests))
-            if half is not None:
-                own = sorted(frozenset().union(*found.families[half::2]))
-            pools.append(Pool(each, tuple(found.tests[cell] for cell in own)))
+            pools.append(
+                Pool(each, tuple(found.tests[cell] for cell in cells_of_half(found, half)))
+            )
         return self._player(pools, self.config.tester_rate, stream, self.config.num_tests)
 
     def testers(self) -> list[Any]:
@@ -116,6 +116,11 @@ class Cast:
         config = self.config
         if config.phase and config.tester == "tabular" and not config.player:
             made: list[Any] = [self._table(self.problems, 6 + half, half) for half in (0, 1)]
+        elif config.phase and config.tester == "random":
+            made = [
+                RandomTester(self.worlds, config.num_tests, config.num_suites, self.rng(6), half)
+                for half in (0, 1)
+            ]
         else:
             made = [self._tester()]
         if config.past not in ("tester", "both"):

@@ -53,6 +53,8 @@ ROWS: Mapping[str, Changes] = {
     "half-book": {"book": "half"},
     "uniform-replay": {"book": "uniform"},
     "passing-book": {"book": "passing"},
+    "random-no-book": {"tester": "random", "use_book": False},
+    "random-passing-book": {"tester": "random", "book": "passing"},
     "noise-false-passes": {"noise": "program", "wrong_are": "passes"},
     "noise-false-failures": {"noise": "program", "wrong_are": "failures"},
 }
@@ -189,10 +191,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "share of the features that problems share",
             "solved/phases",
             {f"{shared:g}": {"shared": shared} for shared in (0.0, 0.25, 0.5, 0.75, 1.0)},
-            ("code-a1", "half-book", "uniform-replay", "passing-book", "no-book"),
+            ("code-a1", "half-book", "uniform-replay", "passing-book", "no-book", "random-tests", "random-passing-book", "random-no-book"),
             "no-book",
             {"world.C": 32, "world.faults": Fraction(1, 8), "world.problems": 6, "num_suites": 2, "steps": 60, "phase": 10, "changes": True},
             ("0", "0.5", "1"),
+            slow_rows=("half-book", "uniform-replay", "random-tests", "random-passing-book", "random-no-book"),
         ),
         Experiment(
             "kinds",

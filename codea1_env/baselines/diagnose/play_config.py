@@ -63,7 +63,8 @@ class PlayConfig:
     shared: float | None = None
     """Share of the features that problems share, of players that are linear; None for tables."""
     phase: int = 0
-    """Steps after which a tester that learns has the tests of the other half of the fault sets; 0 for all tests always."""
+    """Steps after which a tester that learns, or draws at random, has the tests of the other half of the fault sets; 0 for all
+    tests always."""
     changes: bool = False
     """Whether the reference of every third problem changes in the middle."""
     book: BookName = "mistakes"

@@ -21,6 +21,13 @@ def _suite(pools: Pools, cells: Sequence[int]) -> str:
     return TEST_SEPARATOR.join(pools.tests[cell] for cell in cells)
 
 
+def cells_of_half(pools: Pools, half: int | None) -> Sequence[int]:
+    """Return the cells of every other fault set, from the first or the second on; all cells without a half."""
+    if half is None:
+        return range(len(pools.tests))
+    return sorted(frozenset().union(*pools.families[half::2]))
+
+
 class RandomTester(FixedAgent):
     """Draws tests anew each time, and none twice among the suites against one program.
 
@@ -29,19 +36,26 @@ class RandomTester(FixedAgent):
         num_tests: Tests of a suite.
         num_suites: Suites against a program.
         rng: The tester's own random generator.
+        half: Which half of the fault sets tests are on, 0 or 1; None for any cell.
     """
 
     def __init__(
-        self, worlds: Worlds, num_tests: int, num_suites: int, rng: np.random.Generator
+        self,
+        worlds: Worlds,
+        num_tests: int,
+        num_suites: int,
+        rng: np.random.Generator,
+        half: int | None = None,
     ) -> None:
         self._worlds, self._tests, self._suites, self._rng = worlds, num_tests, num_suites, rng
+        self._half = half
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer as many observations in a row as there are suites against a program, all different."""
         answers = []
         for start in range(0, len(observations), self._suites):
             pools = self._worlds[observations[start]["task_id"]]
-            order = self._rng.permutation(len(pools.tests)).tolist()
+            order = self._rng.permutation(cells_of_half(pools, self._half)).tolist()
             for number in range(self._suites):
                 first = number * self._tests % (len(order) - self._tests + 1)
                 answers.append(_suite(pools, order[first : first + self._tests]))
