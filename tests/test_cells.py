@@ -72,6 +72,8 @@ def test_a_world_follows_from_its_name():
         ("faults=1/0", "faults to be a number"),
         ("families=0", "families from 1 to 1024, actually: 0. Without a fault set all programs are right"),
         ("families=1,right=0", "a pool of at least 2 programs, actually 1"),
+        ("C=16,C=32", "C once"),
+        ("disjoint=2", "disjoint to be 0 or 1"),
         ("faults=1/2,families=3", "3 disjoint fault sets of 128 cells to fit into C=256"),
         ("holes=9", "holes from 1 to 8"),
     ],

@@ -117,15 +117,18 @@ class CellsConfig:
                 raise ProblemsError(
                     NAME, f"Expect NAME=VALUE, actually the name {name!r:.60}. {hint}"
                 )
+            if name in given:
+                raise ProblemsError(NAME, f"Expect {name} once, actually twice.")
             try:
                 number = Fraction(value)
                 given[name] = kinds[name](number)
                 if given[name] != number:
                     raise ValueError
             except (ValueError, ZeroDivisionError, OverflowError):
+                form = "0 or 1" if kinds[name] is bool else "a number such as 8 or 1/64"
                 raise ProblemsError(
                     NAME,
-                    f"Expect {name} to be a number such as 8 or 1/64, actually: {value!r:.60}.",
+                    f"Expect {name} to be {form}, actually: {value!r:.60}.",
                 ) from None
         return cls(**given)  # type: ignore[arg-type]  # of the types that the fields have
 

@@ -30,6 +30,7 @@ from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.playing import play
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.running import (
+    RESULTS,
     RowRun,
     WorldJob,
     check,
@@ -37,6 +38,7 @@ from codea1_env.baselines.diagnose.running import (
     run_job,
     wanted,
 )
+from codea1_env.baselines.diagnose.score_file import unfinished
 from codea1_env.baselines.diagnose.scores import came, score_rows, section
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
@@ -46,6 +48,7 @@ from codea1_env.baselines.diagnose.testers import (
 )
 from codea1_env.cli.app import run as main
 from codea1_env.cli.bench_diagnose import _Shown
+from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
 from codea1_env.referee import Referee, RefereeConfig
@@ -430,3 +433,18 @@ def test_a_row_is_shown_after_its_first_seed(capsys):
     assert "seed 1 of 3" in lines[0]
     assert lines[1] == ""
     assert "0.500" in lines[2]
+
+
+def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path):
+    run = RowRun("cycling", "0", "code-a1", 0, 1, 0.5, {"solved": 0.5})
+    good = json.dumps(dataclasses.asdict(run)) + "\n"
+    path = tmp_path / RESULTS
+    path.write_text(good + '{"exp')  # cut off at the end, as by a kill
+    assert list(done_runs(tmp_path)) == [run.key]
+    for damaged in ("garbage\n", '{"garbage": 1}\n'):
+        path.write_text(good + damaged + good)
+        with pytest.raises(FolderError, match="line 2"):
+            done_runs(tmp_path)
+        with pytest.raises(FolderError, match="line 2"):
+            unfinished(tmp_path)
+        assert path.read_text() == good + damaged + good

@@ -21,8 +21,9 @@ from codea1_env.baselines.diagnose.experiments import Experiment, row_changes
 from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.playing import play
 from codea1_env.baselines.diagnose.remembering import RememberingReferee
+from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.sandbox import Sandbox, SandboxError
-from codea1_env.support.logs import read_rows, write_whole
+from codea1_env.support.logs import every_line, write_whole
 
 RESULTS = "results.jsonl"
 
@@ -77,8 +78,23 @@ def wanted(
 
 
 def done_runs(folder: Path) -> dict[tuple[str, str, str, int, int], RowRun]:
-    """Return the runs of a results folder that did not fail, by their keys."""
-    found = (RowRun(**row) for row in read_rows(folder / RESULTS))
+    """Return the runs of a results folder that did not fail, by their keys.
+
+    Raises:
+        FolderError: A line is no run. One at the end that was cut off when its process was killed is left out.
+    """
+    rows = [row for row, _ in every_line(folder / RESULTS)]
+    if rows and rows[-1] is None:
+        rows.pop()
+    found = []
+    for number, row in enumerate(rows, 1):
+        try:
+            found.append(RowRun(**(row or {})))
+        except TypeError as error:
+            raise FolderError(
+                f"{folder / RESULTS}: Expect a run in each line, actually not in line {number}. Take that line out: its run "
+                "is made again."
+            ) from error
     return {run.key: run for run in found if not run.error}
 
 
@@ -186,7 +202,7 @@ def run_job(job: WorldJob, folder: Path) -> list[RowRun]:
                 measures = _finite(play(config, sandbox, memory))
             except SandboxError:
                 raise  # the machine's fault, not the row's
-            except Exception as raised:
+            except (Exception, SystemExit) as raised:  # a player of one's own may say anything
                 error = " ".join(f"{type(raised).__name__}: {raised}".split())
             seconds = time.perf_counter() - started
             name = (job.experiment.name, job.setting, row, job.seed, checksum(config))

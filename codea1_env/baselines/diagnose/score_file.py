@@ -14,9 +14,9 @@ from codea1_env.baselines.diagnose.experiments import (
     Experiment,
     expectations,
 )
-from codea1_env.baselines.diagnose.running import RowRun, done_runs
+from codea1_env.baselines.diagnose.running import RESULTS, RowRun, done_runs
 from codea1_env.baselines.diagnose.scores import RowScore, came, score_rows
-from codea1_env.support.logs import write_whole
+from codea1_env.support.logs import read_rows, write_whole
 
 SCORES = "scores.json"
 VERSION = 1
@@ -49,11 +49,15 @@ def content_of(
 
 
 def unfinished(folder: Path) -> dict[str, Any] | None:
-    """Return what scores.json would say of the runs that an interrupted diagnosis has; None if it has none."""
-    try:
-        runs = list(done_runs(folder).values())
-    except TypeError:  # lines of something else
-        return None
+    """Return what scores.json would say of the runs that an interrupted diagnosis has; None if it has none.
+
+    Raises:
+        FolderError: A line of its results is damaged.
+    """
+    first = next(read_rows(folder / RESULTS), None)
+    if first is None or not {each.name for each in dataclasses.fields(RowRun)} <= first.keys():
+        return None  # results of something else
+    runs = list(done_runs(folder).values())
     there = [
         EXPERIMENTS[name] for name in EXPERIMENTS if any(run.experiment == name for run in runs)
     ]
