@@ -22,7 +22,7 @@ from codea1_env.baselines.diagnose.experiments import (
     find_experiments,
     with_rows,
 )
-from codea1_env.baselines.diagnose.running import RowRun, check, run_all
+from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_all
 from codea1_env.baselines.diagnose.score_file import write_scores
 from codea1_env.baselines.diagnose.scores import section
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
@@ -76,7 +76,9 @@ def run(arguments: Sequence[str]) -> int:
         ]
         check(experiments, command.quick)
     folder = command.output_dir or Path("runs") / time.strftime("diagnose-%Y%m%d-%H%M%S")
-    folder.mkdir(parents=True, exist_ok=True)
+    with user_input():  # a damaged file is nothing to go on with
+        folder.mkdir(parents=True, exist_ok=True)
+        done_runs(folder)
     console = Console(stderr=command.json)
     shown = _Shown(console, experiments, range(command.first_seed, command.first_seed + seeds))
     before = signal.signal(signal.SIGTERM, _interrupt)
