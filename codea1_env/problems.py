@@ -123,6 +123,8 @@ def read_problems(
 
     Unlike `load_problems` it goes on after an error, and it does not look for duplicates.
     """
+    if split is not None and not isinstance(split, str):
+        raise TypeError(f"Expect split to be a str or None, actually: {type(split)}")
     own = _own_source(source)
     if own is not None:
         yield from own

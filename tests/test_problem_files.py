@@ -155,6 +155,8 @@ def test_split_selects(tmp_path: Path) -> None:
     assert [problem.task_id for problem in load_problems(path, "eval")] == ["other"]
     with pytest.raises(ProblemsError, match="one of eval, train, actually: 'test'"):
         load_problems(path, "test")
+    with pytest.raises(TypeError, match="Expect split to be a str or None"):
+        load_problems(path, 3)  # type: ignore[arg-type]
 
 
 def test_split_of_a_set_without_splits(tmp_path: Path) -> None:
@@ -168,6 +170,8 @@ def test_unknown_source_names_the_nearest() -> None:
         load_problems("startr")
     with pytest.raises(ProblemsError, match=r"Did you mean humaneval\+"):
         load_problems("HumanEvalPlus")
+    with pytest.raises(TypeError, match="Expect source to be a str"):
+        load_problems(3)  # type: ignore[arg-type]
 
 
 def test_hub_set_without_the_library_names_the_extra() -> None:

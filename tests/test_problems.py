@@ -69,6 +69,7 @@ def test_changing_the_given_lists_does_not_change_the_problem() -> None:
             r"tests\[1\] to be a str, actually: <class 'int'>",
         ),
         ("test_module", 3, TypeError, "test_module to be a str"),
+        ("cases", [(1, 2)], TypeError, "cases to be a list or tuple of Case"),
         ("compare", "alike", ValueError, "compare to be one of equal, exact, set, not-none, lines"),
         ("atol", -1.0, ValueError, "atol to be a number from 0"),
         ("atol", float("nan"), ValueError, "atol to be a number from 0"),
@@ -101,6 +102,9 @@ def test_inputs_and_outputs() -> None:
     assert hash(problem) != hash(Problem(**{**values, "stdin_tests": [StdinTest("1", "3")]}))
     with pytest.raises(ValueError, match="either stdin_tests or tests that call the program"):
         Problem(**{**OWN, "stdin_tests": [StdinTest("1", "2")]})
+    for wrong in ({"stdin": "1", "stdout": "2"}, ["1", "2"], "12", [{"stdin": "1", "stdout": "2"}]):
+        with pytest.raises(TypeError, match="to be a list or tuple of StdinTest"):
+            Problem(**{**values, "stdin_tests": wrong})
     with pytest.raises(TypeError, match="stdin to be a str"):
         StdinTest(1, "2")  # type: ignore[arg-type]
     row = {**values, "stdin_tests": [{"stdin": "1", "stdout": "2"}]}

@@ -388,6 +388,8 @@ def test_wrong_use_is_explained():
         Round(INC, RIGHT, ["assert inc(1) == 2"])
     with pytest.raises(TypeError, match="history to hold lists of tests"):
         Round(INC, RIGHT, [], "assert inc(1) == 2")
+    with pytest.raises(TypeError, match="code to be a str or Program"):
+        Round(INC, None, [])  # type: ignore[arg-type]
 
 
 def test_what_the_paper_has_is_said_by_one_switch():

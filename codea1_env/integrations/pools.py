@@ -67,11 +67,13 @@ class PoolView:
             for pool in programs
         }
         self._most_programs = max(map(len, self.programs.values()), default=0)
-        largest = max(map(len, self.pools.values()))
+        self._draws, self._largest = draws, max(map(len, self.pools.values()))
         self.size = len(self.pools) + self._most_programs + 1
         self.observation_space = spaces.Box(0.0, np.inf, (self.size,), np.float32)
         self.action_space: spaces.Space[Any] = (
-            spaces.Discrete(largest) if draws == 1 else spaces.MultiDiscrete([largest] * draws)
+            spaces.Discrete(self._largest)
+            if draws == 1
+            else spaces.MultiDiscrete([self._largest] * draws)
         )
 
     def vector(self, observation: Observation) -> Vector:
@@ -94,10 +96,12 @@ class PoolView:
         Raises:
             ValueError: The action is not in the space.
         """
-        if not self.action_space.contains(action):
+        drawn = np.ravel(action)  # of one draw a policy may give a number or a row of one
+        fits = drawn.dtype.kind in "iu" and drawn.size == self._draws
+        if not fits or drawn.min() < 0 or drawn.max() >= self._largest:
             raise ValueError(f"Expect an action in {self.action_space}, actually: {action!r:.100}")
         items = self.pools[self._problems[observation].task_id]
-        return TEST_SEPARATOR.join(items[int(i) % len(items)] for i in np.atleast_1d(action))
+        return TEST_SEPARATOR.join(items[int(i) % len(items)] for i in drawn)
 
 
 class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):

@@ -33,6 +33,10 @@ class Round:
     history: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.code, (str, Program)):
+            raise TypeError(
+                f"Expect Round.code to be a str or Program, actually: {type(self.code)}"
+            )
         for name, lists in (("suites", [self.suites, *self.suites]), ("history", [self.history])):
             if any(isinstance(item, str) for item in lists):
                 raise TypeError(

@@ -63,6 +63,7 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
 
     Raises:
         AnalysisError: The text cannot be parsed.
+        ValueError: `limit` is not a positive number.
 
     Example:
         >>> from codea1_env.sandbox import default_sandbox
@@ -72,4 +73,6 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
         ROR a < b -> a <= b
         ROR a < b -> a >= b
     """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise ValueError(f"Expect limit to be a positive int or None, actually: {limit!r}")
     return [Mutant(*row) for row in sandbox.analyse(mutants, source, limit)]

@@ -250,6 +250,12 @@ class Problem:
             )
 
     def _take_statements(self) -> None:
+        if not isinstance(self.cases, (list, tuple)) or not all(
+            isinstance(case, Case) for case in self.cases
+        ):
+            raise TypeError(
+                f"Expect Problem.cases to be a list or tuple of Case, actually: {self.cases!r:.100}"
+            )
         object.__setattr__(self, "cases", tuple(self.cases))
         if not isinstance(self.tests, GoldenStatements):
             if not isinstance(self.tests, (list, tuple)):
@@ -316,6 +322,13 @@ class Problem:
             _check_text(f"metadata[{key!r:.50}]", value)
 
     def _check_tests(self) -> None:
+        if not isinstance(self.stdin_tests, (list, tuple)) or not all(
+            isinstance(test, StdinTest) for test in self.stdin_tests
+        ):
+            raise TypeError(
+                "Expect Problem.stdin_tests to be a list or tuple of StdinTest, actually: "
+                f"{self.stdin_tests!r:.100}"
+            )
         object.__setattr__(self, "stdin_tests", tuple(self.stdin_tests))
         if self.stdin_tests and (self.cases or self.test_module):
             raise ValueError(

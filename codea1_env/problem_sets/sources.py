@@ -91,6 +91,8 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         OSError: The file cannot be opened.
         ImportError: A library that the source needs is not installed.
     """
+    if not isinstance(source, str):
+        raise TypeError(f"Expect source to be a str, actually: {type(source)}")
     if source == "starter":
         return _starter_rows()
     if source in HUB_SOURCES:

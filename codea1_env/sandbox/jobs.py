@@ -119,6 +119,10 @@ class Job:
     capture_output: bool = False
 
     def __post_init__(self) -> None:
+        check_text("Job.code", self.code)
+        if self.entry_point is not None:
+            check_text("Job.entry_point", self.entry_point, "a str or None")
+        check_limits("Job.limits", self.limits)
         if not isinstance(self.tests, str):
             object.__setattr__(self, "tests", tuple(self.tests))  # a generator gives its items once
         if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
@@ -150,9 +154,29 @@ class WorkerKind(NamedTuple):
     testing: str = ""
 
 
+def check_text(name: str, value: object, wanted: str = "a str") -> None:
+    """Refuse what is no text.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"Expect {name} to be {wanted}, actually: {type(value)}")
+
+
 def _exact(text: str) -> str:
     """Return a text of a derived class, such as numpy's, as a plain one."""
     return text if type(text) is str else str.__str__(text)
+
+
+def check_limits(name: str, limits: object) -> None:
+    """Refuse what are no limits.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(f"Expect {name} to be Limits or None, actually: {type(limits)}")
 
 
 def check_seed(name: str, seed: object) -> None:

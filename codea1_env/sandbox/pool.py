@@ -13,7 +13,7 @@ from .analysis import Analyst
 from .calls import Answers, Calls, answer_calls, encoded_arguments
 from .cases import Case, EncodedCases, encoded_cases, expected_frame
 from .compare import FLOAT_ATOL, Comparison, Rule
-from .jobs import Job, Limits, WorkerKind
+from .jobs import Job, Limits, WorkerKind, check_limits
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
@@ -89,6 +89,7 @@ class Sandbox:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
+        check_limits("limits", limits)
         self.limits = limits if limits is not None else Limits()
         self._packages = packages_of(packages, preload)
         self._asked_level = check_level(level)
@@ -374,6 +375,7 @@ class Sandbox:
 
         Raises:
             LevelUnavailableError: `scratch` is asked for at another level than "namespaces".
+            TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """

@@ -13,7 +13,7 @@ from .calls import Answers, Calls, answer_calls, encoded_data
 from .cases import EncodedCases, judge_cases
 from .compare import Comparison, read_returned
 from .inside import codec
-from .jobs import Job, Limits, WorkerKind, check_seed
+from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
 from .planner import Planner
 from .results import (
@@ -37,6 +37,13 @@ Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
 """Positional and keyword arguments of each call."""
 
 T = TypeVar("T")
+
+
+def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
+    check_text("code", code)
+    check_text("name", name)
+    check_limits("limits", limits)
+    check_seed("hash_seed", hash_seed)
 
 
 def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
@@ -98,6 +105,8 @@ class Tasks:
 
     def tests(self, job: Job) -> SandboxTask[JobResult]:
         """Judge the tests of a job."""
+        if not isinstance(job, Job):
+            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         kind = self._kind(job.hash_seed, job.code, *job.tests)
 
         def attempt(run: TaskRunner, limits: Limits) -> JobResult:
@@ -112,7 +121,7 @@ class Tasks:
         self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
     ) -> SandboxTask[list[CallResult]]:
         """Make calls whose values are wanted."""
-        check_seed("hash_seed", hash_seed)
+        _check_call(code, name, limits, hash_seed)
         numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
         try:
             data = [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
@@ -143,7 +152,7 @@ class Tasks:
         hash_seed: int,
     ) -> SandboxTask[Answers]:
         """Make calls whose replies are wanted as bytes."""
-        check_seed("hash_seed", hash_seed)
+        _check_call(code, name, limits, hash_seed)
 
         kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
 
@@ -170,7 +179,7 @@ class Tasks:
         stop: bool,
     ) -> SandboxTask[JobResult]:
         """Judge cases."""
-        check_seed("hash_seed", hash_seed)
+        _check_call(code, name, limits, hash_seed)
 
         kind = self._calling(hash_seed, code)
 
@@ -192,6 +201,11 @@ class Tasks:
         self, code: str, stdin: str, limits: Limits | None, scratch: bool
     ) -> SandboxTask[ScriptResult]:
         """Run a script."""
+        for name, text in (("code", code), ("stdin", stdin)):
+            if not isinstance(text, str):
+                raise TypeError(
+                    f'Expect {name} to be a str, actually: {type(text)}. Decode bytes; "" is no input.'
+                )
         data = stdin.encode("utf-8", "surrogatepass")
         if len(data) > MAX_INPUT:
             raise ValueError(
@@ -224,7 +238,8 @@ class Tasks:
         coverage: bool,
     ) -> SandboxTask[TestModuleResult]:
         """Run a test file."""
-        check_seed("hash_seed", hash_seed)
+        _check_call(code, module, limits, hash_seed)
+        check_text("test_file", test_file)
         if not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
         by_pytest = has_pytest()

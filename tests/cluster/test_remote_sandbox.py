@@ -119,8 +119,12 @@ def test_a_forked_copy_is_refused(remote: RemoteSandbox) -> None:
 
 
 def test_wrong_use_is_said_at_once(remote: RemoteSandbox) -> None:
+    with pytest.raises(TypeError, match="Expect a Job"):
+        remote.submit("def f(): pass")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="plain data"):
         remote.submit_calls("def f(a): pass", "f", [((object(),), {})])
+    with pytest.raises(TypeError, match="stdin"):
+        remote.run_script("", b"")  # type: ignore[arg-type]
 
 
 def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSandbox) -> None:

@@ -114,6 +114,14 @@ def test_a_program_that_is_too_large_is_its_own_mistake(sandbox):
     assert (result.outcome, result.message) == (Outcome.SYNTAX_ERROR, "the program is too large")
 
 
+@pytest.mark.parametrize("stdin", [None, b"x", 3])
+def test_input_that_is_no_text_is_the_callers_mistake(sandbox, stdin):
+    with pytest.raises(TypeError, match="Expect stdin to be a str, actually: <class '"):
+        sandbox.run_script("print(1)", stdin)
+    with pytest.raises(TypeError, match="Expect code to be a str, actually: <class '"):
+        sandbox.submit_script(stdin)
+
+
 def test_large_input_arrives_whole_or_not_at_all(sandbox):
     count = "import sys\nprint(len(sys.stdin.read()))"
     assert sandbox.run_script(count, "x" * 3_000_000).stdout == "3000000\n"
