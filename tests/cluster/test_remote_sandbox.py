@@ -264,7 +264,7 @@ def test_what_starts_while_it_is_closed_is_ended(cluster: Any) -> None:
     there: list[Any] = []
     made = Dispatcher(ray, start, leave_out=False)
     there += made.nodes
-    joined = join(cluster)
+    made._helpers.submit(made._add, there[0])  # as for a node that joins
     assert asked.wait(60)
     closing = threading.Thread(target=made.close)
     closing.start()
@@ -275,8 +275,6 @@ def test_what_starts_while_it_is_closed_is_ended(cluster: Any) -> None:
     while ray_processes(cluster, "Late") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not ray_processes(cluster, "Late")
-    cluster.remove_node(joined, allow_graceful=False)
-    until_there_are(2)
 
 
 def test_nodes_that_do_not_fit_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
