@@ -156,6 +156,11 @@ class SoftmaxPolicy:
         logits = self.logits[key]
         return np.exp(logits - _log_sum_exp(logits))
 
+    def answers(self, question: str, shown: Sequence[str]) -> Floats:
+        """Probabilities of the items, a row for each text that may be shown beside the question."""
+        keys = [self.table(question, text) for text in shown]
+        return np.array([self.probabilities(key) for key in keys])
+
     def entropy(self, key: str) -> float:
         """Entropy of the first draw, in nats."""
         chances = self.probabilities(key)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+GAME_FIGURES = ("exploitability", "exploitability/average", "cyclic_share")
+"""What `game_figures` returns; less is better."""
 
 
 class Gains(NamedTuple):
@@ -94,3 +96,23 @@ def decomposition(broken: Floats) -> Decomposition:
     total = float((wins**2).sum())
     share = float((cyclic**2).sum()) / total if total > 1e-18 else 0.0
     return Decomposition(ratings, cyclic, share)
+
+
+def game_figures(breaks: Floats, coders: Floats, testers: Floats) -> dict[str, float]:
+    """Return the figures of a game that checkpoints played, the last of them last.
+
+    Args:
+        breaks: As in `gains`.
+        coders: One row of probabilities for each checkpoint.
+        testers: As in `cross_play`.
+
+    Returns:
+        `GAME_FIGURES`: NashConv of the last players, and of the average of all; and the cyclic share of their cross-play.
+    """
+    average = gains(breaks, coders.mean(axis=0), testers.mean(axis=0))
+    values = (
+        gains(breaks, coders[-1], testers[-1]).nash_conv,
+        average.nash_conv,
+        decomposition(cross_play(breaks, coders, testers)).cyclic_share,
+    )
+    return dict(zip(GAME_FIGURES, values, strict=True))

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from codea1_env.agents import Pool, TabularAgent
-from codea1_env.baselines.payoffs import Floats, cross_play, decomposition, gains
+from codea1_env.baselines.payoffs import Floats, game_figures
 from codea1_env.referee import Referee, Round
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import write_whole
@@ -56,23 +56,21 @@ def measure_game(run: Path, known: Path) -> Game:
             coder.load(path / "coder")
             tester.load(path / "tester")
             for name in names:
-                answers = _answers(tester, pools[name][0], hidden=saved.config.black_box)
+                programs = pools[name][0].items
+                shown = [""] * len(programs) if saved.config.black_box else programs
+                answers = tester.policy.answers(name, shown)
                 strategies[name].append((coder.policy.probabilities(name), answers))
         breaks = {name: _payoffs(*pools[name], sandbox, known) for name in names}
-    return {name: _figures(breaks[name], strategies[name]) for name in names}
+    return {
+        name: game_figures(breaks[name], *map(np.array, zip(*strategies[name], strict=True)))
+        for name in names
+    }
 
 
 def only_last_checkpoint(run: Path) -> None:
     """Delete the checkpoints that were kept to measure the game."""
     for path in checkpoints(run)[:-1]:
         shutil.rmtree(path)
-
-
-def _answers(tester: TabularAgent, programs: Pool, *, hidden: bool) -> Floats:
-    """Return for each program the probability of each test."""
-    name, policy = programs.problem.task_id, tester.policy
-    keys = [policy.table(name, "" if hidden else code) for code in programs.items]
-    return np.array([policy.probabilities(key) for key in keys])
 
 
 def _payoffs(programs: Pool, tests: Pool, sandbox: Sandbox, known: Path) -> Floats:
@@ -93,13 +91,3 @@ def _payoffs(programs: Pool, tests: Pool, sandbox: Sandbox, known: Path) -> Floa
     known.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(rows) + "\n")
     return np.array(rows, dtype=np.float64)
-
-
-def _figures(breaks: Floats, strategies: list[tuple[Floats, Floats]]) -> dict[str, float]:
-    coders, testers = (np.array(each) for each in zip(*strategies, strict=True))
-    average = gains(breaks, coders.mean(axis=0), testers.mean(axis=0))
-    return {
-        "exploitability": gains(breaks, coders[-1], testers[-1]).nash_conv,
-        "exploitability/average": average.nash_conv,
-        "cyclic_share": decomposition(cross_play(breaks, coders, testers)).cyclic_share,
-    }

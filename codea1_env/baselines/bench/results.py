@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates, processes_of
+from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
@@ -41,8 +42,6 @@ _MEASURES = (
 )  # fmt: skip
 UNSEEN_PREFIX = "unseen/"
 """Begins the measures of problems that are not trained on."""
-OF_GAME = ("exploitability", "exploitability/average", "cyclic_share")
-"""Measures of the exact game of runs of tables; less is better."""
 RESULTS = "results.jsonl"
 SWEEP = "sweep.jsonl"
 _BENCHMARK = FolderKind(
@@ -322,7 +321,9 @@ def read_game(path: Path) -> Scores:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {task: {name: float(row[name]) for name in OF_GAME} for task, row in content.items()}
+        return {
+            task: {name: float(row[name]) for name in GAME_FIGURES} for task, row in content.items()
+        }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedRunError(f"Expect {path} to hold figures by problem: {error!r}.") from error
 

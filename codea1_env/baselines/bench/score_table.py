@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.baselines.bench.results import OF_GAME, UNSEEN_PREFIX, Result, Scores
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
+from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 Floats = NDArray[np.float64]
@@ -74,7 +75,7 @@ class Table:
             _value(scores, task, measure) is not None
             for result in self.results
             for scores in (
-                [result.end] if measure in (*OF_END, *OF_GAME) else [result.start, result.end]
+                [result.end] if measure in (*OF_END, *GAME_FIGURES) else [result.start, result.end]
             )
             # A run that has no score at all for a measure has no say in which problems count.
             if any(_value(scores, each, measure) is not None for each in scores)
@@ -94,7 +95,7 @@ class Table:
         if len(means) < 2:
             return float(means[0])
         found = mean_over_runs(means)
-        most = 2.0 if measure.startswith(OF_GAME[0]) else 1.0  # the gains of two, or a share
+        most = 2.0 if measure.startswith(GAME_FIGURES[0]) else 1.0  # the gains of two, or a share
         return Estimate(found.value, max(0.0, found.low), min(most, found.high))
 
     def difference(self, entry: str, other: str, measure: str) -> Estimate | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codea1_env.baselines.bench.results import OF_GAME, UNSEEN_PREFIX, Result
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import Table
+from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 GOAL = 0.8
@@ -101,7 +102,7 @@ def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
 def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
     """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
     rows = [(names[each], game_cells(table, each)) for each in table.entries]
-    if all(cells == ["-"] * len(OF_GAME) for _, cells in rows):
+    if all(cells == ["-"] * len(GAME_FIGURES) for _, cells in rows):
         return []
     return [
         "",
@@ -119,7 +120,7 @@ def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
 
 def game_cells(table: Table, entry: str) -> list[str]:
     """Return the figures of the exact game as texts."""
-    found = [table.estimate(entry, measure) for measure in OF_GAME]
+    found = [table.estimate(entry, measure) for measure in GAME_FIGURES]
     return ["-" if x is None else f"{x:.3f}" if isinstance(x, float) else str(x) for x in found]
 
 

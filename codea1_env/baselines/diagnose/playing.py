@@ -15,7 +15,7 @@ from codea1_env.baselines.diagnose.lessons import Lessons
 from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
-from codea1_env.baselines.payoffs import Floats, cross_play, decomposition, gains
+from codea1_env.baselines.payoffs import Floats, game_figures
 from codea1_env.problem_sets.cells import cells, changed, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
@@ -186,11 +186,9 @@ class _Run:
             or self.config.phase
         ):
             return None
-        policy, rows = self.tester.policy, []
-        for code in self.worlds[name].programs:
-            key = policy.table(name, "" if self.config.black_box else code)
-            rows.append(policy.probabilities(key))
-        return np.array(rows)
+        programs = self.worlds[name].programs
+        shown = [""] * len(programs) if self.config.black_box else programs
+        return self.tester.policy.answers(name, shown)
 
     def _summary(self) -> Row:
         last = max(1, len(self.curve) // 10)
@@ -237,17 +235,9 @@ class _Run:
             answers = [tester for _, tester in kept if tester is not None]
             if len(answers) < len(kept):
                 return {}
-            breaks, testers = self.breaks[name], np.array(answers)
-            last = gains(breaks, coders[-1], testers[-1])
-            average = gains(breaks, coders.mean(axis=0), testers.mean(axis=0))
-            cyclic = decomposition(cross_play(breaks, coders, testers)).cyclic_share
-            for measure, value in (
-                ("exploitability", last.nash_conv),
-                ("exploitability/average", average.nash_conv),
-                ("cyclic_share", cyclic),
-            ):
-                found.setdefault(measure, []).append(value)
-        return {measure: _mean(values) for measure, values in found.items()}
+            for figure, value in game_figures(self.breaks[name], coders, np.array(answers)).items():
+                found.setdefault(figure, []).append(value)
+        return {figure: _mean(values) for figure, values in found.items()}
 
 
 def _noise(config: PlayConfig) -> Noise | None:

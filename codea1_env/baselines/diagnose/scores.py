@@ -9,14 +9,12 @@ import numpy as np
 
 from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
 from codea1_env.baselines.diagnose.running import RowRun
+from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
-_BESIDE = (
-    *("exploitability", "exploitability/average", "cyclic_share"),
-    *("killed/seen", "killed/in", "right/in", "right/out"),
-)
+_BESIDE = (*GAME_FIGURES, "killed/seen", "killed/in", "right/in", "right/out")
 
 
 @dataclass(frozen=True)
