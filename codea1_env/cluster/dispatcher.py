@@ -86,7 +86,11 @@ class Dispatcher:
         self._helpers = ThreadPoolExecutor(8, "cluster-help")
         self._starting: set[str] = set()
         self._begun = False
-        self._begin(nodes(ray))
+        try:
+            self._begin(nodes(ray))
+        except BaseException:
+            self._end_all()  # also what another node is starting just now
+            raise
         self._begun = True  # a node that joins from now on and does not fit is left out
         self._thread = threading.Thread(target=self._work, name="cluster-dispatch", daemon=True)
         self._thread.start()
@@ -139,7 +143,12 @@ class Dispatcher:
                 self._changed.wait(_LOOK)
                 self._check_signs_of_life()
         self._thread.join()
+        self._end_all()
+
+    def _end_all(self) -> None:
+        """End all actors; one that is being started is ended by who starts it."""
         with self._changed:
+            self._closed = True
             homes, self._homes = list(self._homes.values()), {}
         for home in homes:
             self._helpers.submit(end_actor, self._ray, home.actor, gently=True)
