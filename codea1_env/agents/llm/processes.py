@@ -10,6 +10,7 @@ gradients.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -139,11 +140,24 @@ def follow(players: Mapping[str, Any]) -> None:
     while (order := _tell(None)) is not None:
         role, method, argument = order
         getattr(players[role], method)(argument)
+    leave_at_exit()
 
 
 def dismiss() -> None:
     """Tell the other processes that the run is done."""
     _tell(None)
+    leave_at_exit()
+
+
+@lru_cache(maxsize=1)
+def leave_at_exit() -> None:
+    """Leave the group of processes before Python ends: threads of the group that find it ending abort the process.
+
+    Not for a process that fails: to leave may wait for the others, and the launcher waits for this process.
+    """
+    from torch import distributed
+
+    atexit.register(distributed.destroy_process_group)
 
 
 def _tell(order: Any) -> Any:

@@ -15,11 +15,14 @@ from test_trainer_drive import REWARDS, make_drive, make_rows
 from trl import GRPOTrainer
 
 from codea1_env.agents.llm.own_trainer import with_algorithm
+from codea1_env.agents.llm.processes import leave_at_exit, world_size
 
 
 def main() -> None:
     torch.set_num_threads(1)
     found = {loss_type: learn(loss_type) for loss_type in sys.argv[1:]}
+    if world_size() > 1:
+        leave_at_exit()
     if any(found.values()):
         print(f"\n{json.dumps(found)}")
 
