@@ -42,7 +42,7 @@ from codea1_env.oracle import (
 )
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Program, Suite, Test, parse_suites
+from codea1_env.responses import Program, Suite, Test, parse_suites, read_programs
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
@@ -177,6 +177,10 @@ class Referee:
             for program, against in zip(part.programs, suites, strict=True)
         ]
         return list(zip(suites, self.judge(rounds), strict=True))
+
+    def read_programs(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Program]:
+        """Find the programs in coders' answers, one for each."""
+        return read_programs(problems, answers, self.sandbox)
 
     def references_run(self, problems: Sequence[Problem]) -> list[bool]:
         """Whether the reference of each problem runs and defines its entry point.

@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, Protocol, Self
 
 from codea1_env.judging.verdicts import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
-from codea1_env.responses import Program, Suite, read_programs
+from codea1_env.responses import Program, Suite
 from codea1_env.rounds import PlayedRound, enter, situation
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import explained
@@ -330,7 +330,7 @@ class _Table:
             for problem, played in zip(asked, before, strict=True)
         ]
         answers = ask_for_answers(self.coder, "coder", seen)
-        programs = read_programs(asked, list(map(str, answers)), self.referee.sandbox)
+        programs = self.referee.read_programs(asked, list(map(str, answers)))
         self.seconds["coder"] += time.perf_counter() - started
         shown = [
             situation(problem, number, program, played, black_box=self.config.black_box)
@@ -448,7 +448,11 @@ def ask_for_answers(agent: Agent, role: str, observations: Sequence[Observation]
 
 def _spread(episode: RolloutEpisode) -> float:
     rewards = [reward for reward in episode.test_rewards if reward is not None]
-    return statistics.pvariance(rewards) if rewards else 0.0
+    return _variance(tuple(rewards)) if rewards else 0.0
+
+
+# The exact variance takes long, and rewards have few values.
+_variance = lru_cache(maxsize=4096)(statistics.pvariance)
 
 
 _NOTHING_RUNS = "def {}(*args, **kwargs):\n    raise NotImplementedError\n"

@@ -18,7 +18,7 @@ from codea1_env.oracle import Attack, Subject
 from codea1_env.problem_sets.cells import Pools, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig, Round, _joined, _Read
-from codea1_env.responses import Suite, parse_suites
+from codea1_env.responses import Program, Suite, parse_suites
 from codea1_env.sandbox import Outcome, Sandbox, TestResult
 
 
@@ -48,7 +48,7 @@ class Noise:
 class RememberingReferee(Referee):
     """Judges as `Referee` does what is chosen from the pools of worlds of cells, without asking the sandbox again.
 
-    Only verdicts are remembered. Rewards, the Mistake Book and all rules of a round are those of the game.
+    Only verdicts are remembered, and the programs in answers. Rewards, the Mistake Book and all rules of a round are those of the game.
 
     Args:
         sandbox: Where programs run.
@@ -63,6 +63,8 @@ class RememberingReferee(Referee):
         self._noise = noise
         self._judgements: Counter[str] = Counter()
         self._worlds: dict[tuple[str, str], _Memory] = {}
+        self._answers: dict[tuple[str, str], Program] = {}
+        self._mistaken: dict[tuple[str, str, str], ProgramResults] = {}
 
     def memory(self, problem: Problem) -> _Memory:
         """Return all verdicts on a problem, from the sandbox if it is new."""
@@ -70,6 +72,22 @@ class RememberingReferee(Referee):
         if key not in self._worlds:
             self._worlds[key] = _remember(self, problem)
         return self._worlds[key]
+
+    def read_programs(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Program]:
+        """Find the programs in answers, of which most have been seen before."""
+        asked = [(each.task_id, answer) for each, answer in zip(problems, answers, strict=True)]
+        new = {
+            key: each for key, each in zip(asked, problems, strict=True) if key not in self._answers
+        }
+        found = (
+            super().read_programs(list(new.values()), [answer for _, answer in new]) if new else []
+        )
+        self._answers |= dict(zip(new, found, strict=True))
+        return [self._answers[key] for key in asked]
+
+    def judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
+        """Judge one part after another: threads would wait for each other, not for the sandbox."""
+        return [item for part in parts for item in self._judge_part(part)]
 
     def _judge_part(self, part: AttackAnswers) -> list[Judged]:
         memory = self.memory(part.problem)
@@ -83,9 +101,20 @@ class RememberingReferee(Referee):
                 return super()._judge_part(part)
             results = memory.results[program.code]
             if self._noise is not None:
-                results = _noisy(results, self._noise, rng, program.code)
+                results = self._noisy(part.problem, results, rng, program.code)
             judged.append((list(read.suites), self._pay(read, results)))
         return judged
+
+    def _noisy(
+        self, problem: Problem, results: ProgramResults, rng: np.random.Generator, code: str
+    ) -> ProgramResults:
+        assert self._noise is not None
+        if self._noise.kind == "independent":
+            return _noisy(results, self._noise, rng, code)
+        key = (problem.task_id, problem.reference, code)  # these errors are the same each time
+        if key not in self._mistaken:
+            self._mistaken[key] = _noisy(results, self._noise, rng, code)
+        return self._mistaken[key]
 
     def _rng(self, task_id: str) -> np.random.Generator:
         """Return a generator for the errors of one judgement: problems are judged in several threads."""
@@ -136,15 +165,23 @@ def _remember(referee: Referee, problem: Problem) -> _Memory:
     """Ask the sandbox about every program and every test of a problem's pools."""
     pools = pools_of(problem)
     ask = Referee(referee.sandbox, referee.config).judge
-    found = ask([Round(problem, problem.reference, [[test] for test in pools.tests])])[0]
-    # The book holds tests with the reference's value.
-    texts = list(dict.fromkeys((*pools.tests, *(s.tests[0].text for s in found.suites))))
+
+    def round_of(code: str, texts: Sequence[str]) -> Round:
+        return Round(problem, code, [[text] for text in texts])
+
+    found = ask([round_of(problem.reference, pools.tests)])[0].suites
+    # The book holds tests with the reference's value: one for each call, and so enough to say what programs return.
+    held = list(dict.fromkeys(suite.tests[0].text for suite in found))
+    more = [text for text in held if text not in set(pools.tests)]
+    others, *verdicts = ask(
+        [round_of(problem.reference, more), *(round_of(code, held) for code in pools.programs)]
+    )
+    texts = [*pools.tests, *more]
     suites = parse_suites([(text, problem) for text in texts], referee.sandbox)
-    rounds = [Round(problem, code, [[text] for text in texts]) for code in pools.programs]
-    verdicts = ask([Round(problem, problem.reference, rounds[0].suites), *rounds])
-    rulings = {text: s.tests[0] for text, s in zip(texts, verdicts[0].suites, strict=True)}
+    judged = [suite.tests[0] for suite in (*found, *others.suites)]
+    rulings = dict(zip(texts, judged, strict=True))
     results = {}
-    for code, verdict in zip(pools.programs, verdicts[1:], strict=True):
+    for code, verdict in zip(pools.programs, verdicts, strict=True):
         tests = [suite.tests[0] for suite in verdict.suites]
         calls = {t.call: TestResult(t.outcome, t.message) for t in tests if t.outcome is not None}
         results[code] = ProgramResults(verdict.load, calls)
