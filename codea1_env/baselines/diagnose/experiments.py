@@ -249,6 +249,8 @@ def row_changes(name: str) -> Changes:
         raise DiagnoseError(
             f"There is no row {name!r}. {_near(name, [*ROWS, *REWARDS, *ALGORITHMS])}"
         )
+    if "(" in name and not name.endswith(")"):
+        raise DiagnoseError(f"Expect a row as NAME(KEY=VALUE, ...), actually: {name!r}")
     try:
         entry = find_entry(name)
         if entry.kind == "player":
