@@ -123,6 +123,28 @@ def prediction_accuracy(outcome: SuiteOutcome, config: RewardConfig) -> tuple[fl
     return code_reward(outcome), validity if outcome.code_executes else 0.0
 
 
+def difficulty_weighted(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """Pay suites more for breaking programs that are hard to break, as CVeDRL (Shi et al. 2026, arXiv 2601.22803) does.
+
+    The paper tells difficulty by static analysis of a sample. Here it is the share of the Mistake Book's tests that the
+    program passes, and the adversarial part is weighted with (1 + that share) / 2. Without a replay the program counts as hard.
+
+    Example:
+        >>> [difficulty_weighted(SuiteOutcome(True, [1, 1], 0, passed, 2), RewardConfig(num_tests=2))[1] for passed in (0, 2)]
+        [0.75, 1.0]
+    """
+    code, _ = code_a1(outcome, config)
+    if not outcome.code_executes:
+        return code, 0.0 - outcome.nonprintable_ratio
+    hard = outcome.history_passed / outcome.history_total if outcome.history_total else 1.0
+    broken = sum(map(bool, outcome.failed[: config.num_tests])) / config.num_tests
+    valid = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
+    adversarial = broken * (1 + hard) / 2
+    return code, config.alpha * valid + (
+        1 - config.alpha
+    ) * adversarial - outcome.nonprintable_ratio
+
+
 def _share_passed(outcome: SuiteOutcome) -> float | None:
     """Share of the suite's tests that the program passes; None without tests or without a program that runs."""
     if not outcome.failed or not outcome.code_executes:

@@ -194,6 +194,7 @@ REWARDS: dict[str, RewardFunction | str] = {
     "solve-rate": f"{_VARIANTS}:solve_rate",
     "learnability": f"{_VARIANTS}:learnability",
     "prediction-accuracy": f"{_VARIANTS}:prediction_accuracy",
+    "difficulty-weighted": f"{_VARIANTS}:difficulty_weighted",
 }
 """Rewards by name; those of other systems are found in their module."""
 

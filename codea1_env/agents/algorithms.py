@@ -47,6 +47,7 @@ from codea1_env.agents.policy import (
     in_groups,
     rewards_of,
 )
+from codea1_env.agents.ranking import RRTF
 from codea1_env.support.plugins import explained, find_class
 
 Player = Literal["tabular", "llm"]
@@ -341,6 +342,7 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "reinforce++": ReinforcePlusPlus,
     "reinforce": Reinforce,
     "ppo": PPO,
+    "rrtf": RRTF,
 }
 """Name -> class. Add a class here, and `TrainConfig(algorithm=...)` finds it."""
 

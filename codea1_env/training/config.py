@@ -144,7 +144,7 @@ class TrainConfig:
 
     rewards: str = "code-a1"
     """What both players are paid: "code-a1" (the paper's), "execution-first", "mutation-score", "rltf", "utrl", "incremental",
-    "solve-rate", "learnability", "prediction-accuracy", module:NAME, or FILE.py:NAME. In Python also the function itself,
+    "solve-rate", "learnability", "prediction-accuracy", "difficulty-weighted", module:NAME, or FILE.py:NAME. In Python also the function itself,
     by whose name it is kept."""
     alpha: float = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""

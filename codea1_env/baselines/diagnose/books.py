@@ -9,7 +9,7 @@ from codea1_env.judging.verdicts import Verdict
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 
-BookName = Literal["mistakes", "half", "uniform", "passing"]
+BookName = Literal["mistakes", "half", "uniform", "quality", "passing", "separating"]
 
 
 class HalfBook(MistakeBook):
@@ -51,11 +51,27 @@ class PassingBook(MistakeBook):
             super().update(task_id, [text for text in texts if text not in out], gone)
 
 
+class SeparatingBook(MistakeBook):
+    """A book of tests that separate programs, as EvolveCoder keeps them: one that no program of a step passes leaves."""
+
+    def update(
+        self,
+        task_id: str,
+        failed: Iterable[str] = (),
+        passed: Iterable[str] = (),
+        unpassed: Iterable[str] = (),
+    ) -> BookChange:
+        """Enter and remove tests as the book of the game does, and remove those of `unpassed`."""
+        gone = [text for text in unpassed for _ in range(self.frequency(task_id, text))]
+        return super().update(task_id, failed, [*passed, *gone])
+
+
 def make_book(name: BookName) -> MistakeBook:
-    """Return an empty book: the game's, half of it, one that replays any test as likely as another, or the control."""
-    if name == "uniform":
-        return MistakeBook(replay="uniform")
-    return {"mistakes": MistakeBook, "half": HalfBook, "passing": PassingBook}[name]()
+    """Return an empty book: the game's, half of it, one with another way to replay or to forget, or the control."""
+    if name == "uniform" or name == "quality":
+        return MistakeBook(replay=name)
+    books = {"half": HalfBook, "passing": PassingBook, "separating": SeparatingBook}
+    return books.get(name, MistakeBook)()
 
 
 def stale_share(book: MistakeBook, problems: Sequence[Problem]) -> float:
