@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,3 +180,26 @@ def test_a_program_that_the_book_breaks_pays_no_suite_again(history, expected):
 def test_no_reward_pays_tests_of_a_program_that_does_not_run(name):
     assert find_reward(name)(SuiteOutcome(False, [True, True], 0, 0, 0), RewardConfig())[1] == 0
     assert find_reward(name)(SuiteOutcome(True, [], 8, 0, 0), RewardConfig())[0] is None
+
+
+def test_the_example_of_secure_code_prefers_what_a_static_analyser_accepts() -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/secure_coder.py"], capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    without, paid = (
+        [float(number) for number in re.findall(r"(?:eval|json) ([\d.]+)", line)]
+        for line in done.stdout.splitlines()
+    )
+    assert without[0] > 0.2  # tests do not tell the two programs apart
+    assert paid[1] > 0.9
+
+
+def test_a_program_that_is_hard_to_break_pays_more_to_who_breaks_it() -> None:
+    config = RewardConfig(num_tests=2, function="difficulty-weighted")
+    paid = [
+        suite_rewards(SuiteOutcome(True, [True, False], 0, passed, 4), config).test
+        for passed in range(5)
+    ]
+    assert paid == sorted(paid)
+    assert paid[0] < paid[4]

@@ -88,3 +88,11 @@ def test_half_a_book_replays_half_as_many_tests():
     for book in (whole, half):
         book.update("p", failed=["a", "a", "b", "c"])
     assert (whole.tests("p", 2), half.tests("p", 2)) == (["a", "b"], ["a"])
+
+
+def test_a_separating_book_forgets_what_no_program_passes() -> None:
+    book = make_book("separating")
+    book.update("a", ["assert f(1) == 1", "assert f(1) == 1", "assert f(2) == 2"])
+    book.update("a", [], ["assert f(2) == 2"], ["assert f(1) == 1"])
+    assert book.tests("a") == []
+    assert make_book("quality").replay == "quality"
