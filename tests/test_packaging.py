@@ -91,7 +91,7 @@ def test_sdist_can_be_built_and_tested_from(distributions: Path) -> None:
     for name in ("setup.cfg", "pyproject.toml", "LICENSE", "README.md", "Makefile", "conftest.py"):
         assert name in members
     assert {"codea1_env/py.typed", "tests/conftest.py", "tests/test_packaging.py"} <= set(members)
-    assert {"benchmarks/tabular_learning.py", "docs/tutorials/agent.md"} <= set(members)
+    assert {"benchmarks/verdict_noise.py", "docs/tutorials/agent.md"} <= set(members)
     assert not any(name.startswith("docs/_made/") for name in members)
     assert not any(name.split("/")[0] in LINKS for name in members)
     assert not any(member.issym() for member in members.values())

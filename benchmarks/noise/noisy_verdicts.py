@@ -5,8 +5,7 @@ that fail right programs by default (the boundary tester), 0.169 what it measure
 floats are compared exactly (the hostile tester). Only rewards are changed: the Mistake Book remembers what really happened.
 Draws are a stream of the process, so that a run that was resumed is not the same as one that never stopped.
 
-    codea1 bench algorithms --preset benchmarks/noise/tabular.toml --algorithms code-a1 \
-        benchmarks/noise/low.toml benchmarks/noise/high.toml --seeds 3 --sweep 1
+    codea1 bench algorithms --algorithms code-a1 benchmarks/noise/low.toml benchmarks/noise/high.toml --seeds 3 --sweep 1
 """
 
 from __future__ import annotations
