@@ -35,6 +35,7 @@ NAME = "cells"
 """Name of the problem set; `cells:C=64,faults=1/8` says what differs from the defaults."""
 _DIGITS = 10
 _MOST_CELLS = 4096
+_FORMS = {bool: "0 or 1", int: "a whole number", Fraction: "a number such as 1/64"}
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class CellsConfig:
                 if given[name] != number:
                     raise ValueError
             except (ValueError, ZeroDivisionError, OverflowError):
-                form = "0 or 1" if kinds[name] is bool else "a number such as 8 or 1/64"
+                form = _FORMS[kinds[name]]
                 raise ProblemsError(
                     NAME,
                     f"Expect {name} to be {form}, actually: {value!r:.60}.",

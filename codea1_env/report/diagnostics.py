@@ -21,7 +21,7 @@ def sheets(found: Diagnosed) -> list[Sheet]:
         [text_cell(each[key]) for key in ("name", "question", "expected", "came", "refuted_by")]
         for each in found.experiments
     ]
-    headings = ["experiment", "question", "expected before the runs", "came", "refuted by"]
+    headings = ["experiment", "question", "expected before the runs", "came", "refuted if"]
     return [
         Sheet(f"{found.name}: expected and come", "", headings, said),
         *(_rows(found, each) for each in found.experiments),

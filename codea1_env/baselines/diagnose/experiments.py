@@ -250,7 +250,7 @@ def row_changes(name: str) -> Changes:
     short = name.partition("(")[0]
     if short not in ALGORITHMS and ":" not in short:
         raise DiagnoseError(
-            f"There is no row {name!r}. {_near(name, [*ROWS, *REWARDS, *ALGORITHMS])}"
+            f"There is no row {name!r}. {_near(name, {**ROWS, **REWARDS, **ALGORITHMS})}"
         )
     if "(" in name and not name.endswith(")"):
         raise DiagnoseError(f"Expect a row as NAME(KEY=VALUE, ...), actually: {name!r}")

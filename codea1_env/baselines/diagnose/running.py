@@ -26,6 +26,8 @@ from codea1_env.sandbox import Sandbox, SandboxError
 from codea1_env.support.logs import every_line, write_whole
 
 RESULTS = "results.jsonl"
+_LOOK = 0.5
+"""Seconds between two looks at what was written."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def run_all(
     kept = (json.dumps(dataclasses.asdict(run)) + "\n" for run in known.values())
     write_whole(folder / RESULTS, "".join(kept))
     jobs = list(_jobs(experiments, keys, known))
+    written = _Written(folder / RESULTS)
     left, started, made = sum(len(job.rows) for job in jobs), time.perf_counter(), 0
     if jobs:
         context = multiprocessing.get_context("spawn")
@@ -140,18 +143,33 @@ def run_all(
             running = {pool.submit(run_job, job, folder) for job in jobs}
             try:
                 while running:
-                    ended, running = wait(running, return_when=FIRST_COMPLETED)
+                    ended, running = wait(running, _LOOK, FIRST_COMPLETED)
                     for future in ended:
-                        for run in future.result():
-                            known[run.key] = run
-                            left, made = left - 1, made + 1
-                            spent = time.perf_counter() - started
-                            tell(run, left, spent / made * left)
+                        future.result()  # raises what ended a world
+                    for run in written.more():
+                        known[run.key] = run
+                        left, made = left - 1, made + 1
+                        spent = time.perf_counter() - started
+                        tell(run, left, spent / made * left)
             except BaseException:
                 ours.close()  # worlds that are being played are not waited for
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return [known[key] for key in keys]
+
+
+class _Written:
+    """Reads the runs that are added to a file from now on, each as soon as its line is whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._place = path, path.stat().st_size
+
+    def more(self) -> list[RowRun]:
+        with self._path.open("rb") as file:
+            file.seek(self._place)
+            whole, _, _ = file.read().rpartition(b"\n")
+        self._place += len(whole) + bool(whole)
+        return [RowRun(**json.loads(line)) for line in whole.splitlines()]
 
 
 def _begin_worker(parent: Connection) -> None:

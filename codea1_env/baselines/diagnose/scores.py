@@ -120,7 +120,7 @@ def _said(experiment: Experiment, first: RowScore, expectation: Expectation | No
     return [
         "",
         f"- Expected: {expectation.expected}",
-        f"- Refuted by: {expectation.refuted_by}",
+        f"- Refuted if: {expectation.refuted_by}",
         f"- {came(experiment, first, expectation)}",
     ]
 
