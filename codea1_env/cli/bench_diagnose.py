@@ -127,7 +127,7 @@ class _Shown:
         self._measures = {each.name: each.measure for each in experiments}
         self._runs: dict[tuple[str, str, str], list[RowRun]] = {}
 
-    def tell(self, run: RowRun, left: int, seconds: float) -> None:
+    def tell(self, run: RowRun, left: int, seconds: float | None) -> None:
         """Take note of a run."""
         runs = self._runs.setdefault((run.experiment, run.setting, run.row), [])
         runs.append(run)
@@ -139,7 +139,8 @@ class _Shown:
         values = [v for each in runs if (v := each.measures.get(measure)) is not None]
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
         of = "" if len(runs) == len(self.seeds) else f"seed 1 of {len(self.seeds)}; "
-        rest = f"{left} runs left, about {seconds / 60:.1f} min" if left else "the last run"
+        about = "" if seconds is None else f", about {seconds / 60:.1f} min"
+        rest = f"{left} runs left{about}" if left else "the last run"
         self._print(
             f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {of}{rest}"
         )
