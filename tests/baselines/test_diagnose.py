@@ -347,7 +347,9 @@ def test_a_signal_to_all_processes_ends_soon_and_loses_no_finished_run(tmp_path,
     text, _ = process.communicate(timeout=60)
     assert time.monotonic() - began < 10
     assert process.returncode == 130
-    assert text.strip() == "To go on, say the same with --output-dir out"
+    *told, last = text.strip().splitlines()  # runs that were told of before
+    assert last == "To go on, say the same with --output-dir out"
+    assert all("runs left" in line for line in told)
     assert done_runs(tmp_path / "out"), "a run of a world that is still being played is kept"
 
 
