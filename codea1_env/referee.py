@@ -81,10 +81,6 @@ class _Read(NamedTuple):
 class Referee:
     r"""Judges rounds of the game. Rounds of different problems do not depend on each other.
 
-    Args:
-        sandbox: Where references and programs run.
-        config: How rounds are judged.
-
     Example:
         >>> from codea1_env.problems import Problem
         >>> from codea1_env.sandbox import Sandbox
@@ -186,14 +182,7 @@ class Referee:
         return self._oracle.loads([Subject.of(problem) for problem in problems])
 
     def corrected(self, suites: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[str]]:
-        """Return tests as they attack: with the reference's value where they predict another one.
-
-        Args:
-            suites: Problems whose reference runs, each with tests.
-
-        Returns:
-            The texts of each suite, in order; a text that is not one valid test stays as it is.
-        """
+        """Return tests as they attack: with the reference's value where they predict another one."""
         rounds = [Round(problem, "", [[text] for text in texts]) for problem, texts in suites]
         read, _ = self._ruled(rounds)
         return [

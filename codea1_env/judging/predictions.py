@@ -20,19 +20,7 @@ def judge_prediction(
     tolerance: float,
     sandbox: Sandbox,
 ) -> TestResult:
-    """Judge a prediction.
-
-    Args:
-        test: It predicts something.
-        subject: What it is about.
-        reply: What the reference's process sent.
-        right: The value in it.
-        tolerance: Of floats in the game, relative and absolute.
-        sandbox: Where a checker runs.
-
-    Returns:
-        PASS if it is right; UNJUDGED if the checker could not be asked.
-    """
+    """Judge a prediction."""
     frame = RETURNED + test.predicted
     predicted = read_reply(frame)  # within a budget
     if not isinstance(predicted, Returned):

@@ -40,13 +40,7 @@ class _ProgramMemory(NamedTuple):
 
 
 class ProgramRuns:
-    """Makes the calls of suites on programs.
-
-    Args:
-        sandbox: Where programs run.
-        limits: What a call may use.
-        tolerance: Relative and absolute, where a float is expected; 0 for exact.
-    """
+    """Makes the calls of suites on programs."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, tolerance: float) -> None:
         self._sandbox = sandbox
@@ -60,13 +54,7 @@ class ProgramRuns:
         truths: Mapping[Subject, Mapping[str, Truth]],
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
-        """Run each program once, on the calls of all suites.
-
-        Args:
-            suites: Of each program, the tests that attack it.
-            truths: What the reference says of the calls.
-            count: Is told what was done.
-        """
+        """Run each program once, on the calls of all suites."""
         kept = self._usable(suites)
         loads = {attack: each.load for attack, each in kept.items()}
         known = {attack: dict(kept[attack].calls) if attack in kept else {} for attack in suites}

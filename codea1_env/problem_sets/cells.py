@@ -206,10 +206,6 @@ def pools_of(problem: Problem) -> Pools:
 def changed(problem: Problem, program: int) -> Problem:
     """Return a problem of the same name and pools in which a wrong program is the right one: the reference changes on its faults.
 
-    Args:
-        problem: A problem that `cells` made.
-        program: Number of the program in the pool.
-
     Example:
         >>> before = load_cells("cells:C=8,faults=1/4,families=2,problems=1")[0]
         >>> after = changed(before, 2)

@@ -150,12 +150,7 @@ def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case
 
 
 def read_test(test: str, entry: str) -> dict[str, Any]:
-    """Return what a test text gives a problem: cases, or the text as a test module.
-
-    Args:
-        test: A text that defines `check(candidate)`, or asserts in a loop at its end.
-        entry: The function.
-    """
+    """Return what a test text gives a problem: cases, or the text as a test module."""
     found = read_template(test)
     if found is not None:
         return found._asdict()
@@ -178,13 +173,7 @@ def fields_of(golden: Golden, module: str = "") -> dict[str, Any]:
 
 
 def module_of_check(test: str, entry: str, calls: bool) -> str:
-    """Return a test text as a test module for pytest.
-
-    Args:
-        test: The text.
-        entry: The function.
-        calls: Whether the text defines `check(candidate)`, which is to be called; otherwise it asserts at once.
-    """
+    """Return a test text as a test module for pytest."""
     if not calls:
         return (
             f"import solution\n\n\ndef test_program():\n    exec({test!r}, dict(vars(solution)))\n"

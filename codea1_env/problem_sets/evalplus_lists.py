@@ -156,10 +156,6 @@ _OF = {int(number): changes for numbers, changes in _CHANGES for number in numbe
 def deserialized(task_id: str, inputs: Sequence[Any]) -> list[list[Any]]:
     """Return inputs with the types that MBPP+ means.
 
-    Args:
-        task_id: Such as "Mbpp/2".
-        inputs: Lists of arguments, from JSON.
-
     Raises:
         ValueError: An input does not have the shape that its problem's inputs have.
 

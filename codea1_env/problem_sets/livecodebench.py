@@ -193,9 +193,6 @@ _STRING = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"}
 def unpack_text(packed: str) -> str:
     """Return the text.
 
-    Args:
-        packed: base64 of zlib of a pickle of one str.
-
     Raises:
         ValueError: It is something else, or larger than `MAX_TEXT`.
     """

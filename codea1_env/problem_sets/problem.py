@@ -83,10 +83,6 @@ class GoldenStatements(Sequence[str]):
 
     Cases that no statement says are left out: those of an unknown value, and those that are compared by a rule of
     their own.
-
-    Args:
-        entry_point: What is called.
-        cases: The cases.
     """
 
     def __init__(self, entry_point: str, cases: tuple[Case, ...]) -> None:

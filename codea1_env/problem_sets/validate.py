@@ -380,16 +380,7 @@ _SECONDS = 2.0
 def submit_to_mutants(
     problem: Problem, reference: JobResult, sandbox: Sandbox
 ) -> Callable[[], str]:
-    """Start to run the tests of a problem on mutants of its reference.
-
-    Args:
-        problem: Its reference passes all tests.
-        reference: What came of that.
-        sandbox: Where it runs.
-
-    Returns:
-        What waits for them, and says what is wrong with the tests; empty text if more than half of the mutants fail.
-    """
+    """Start to run the tests of a problem on mutants of its reference."""
     seconds = seconds_of(reference)
     if problem.stdin_tests or problem.test_module or seconds > _SECONDS:
         return str

@@ -187,16 +187,7 @@ def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
 
 
 class _Part:
-    """Calls in one process, until one stops it.
-
-    Args:
-        calls: What is called.
-        limits: Those of a run are for what is left of it.
-        judge: See `answer_calls`.
-        first: The number of the first call, for the judge.
-        held: Bytes of the replies that are held already.
-        stop: See `answer_calls`.
-    """
+    """Calls in one process, until one stops it."""
 
     def __init__(
         self,

@@ -31,14 +31,7 @@ _USERS = 200_000_000
 
 
 def locate(packages: Iterable[str]) -> dict[str, str]:
-    """Where packages, and those that they need, are installed; what is not installed is left out.
-
-    Args:
-        packages: Top-level names, as programs import them.
-
-    Returns:
-        Name -> the folder that holds the package.
-    """
+    """Where packages, and those that they need, are installed; what is not installed is left out."""
     found: dict[str, str] = {}
     left = list(packages)
     while left:

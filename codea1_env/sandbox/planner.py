@@ -103,12 +103,7 @@ class Planner:
         self._bytes = 0
 
     def plans(self, tests: Sequence[str], entry_point: str | None = None) -> list[Plan]:
-        """One plan per test, in order.
-
-        Args:
-            tests: Test texts.
-            entry_point: See `Job.entry_point`.
-        """
+        """One plan per test, in order."""
         # The entry point matters to a plan only where Python has that name.
         name = entry_point if entry_point in _PYTHON_NAMES else None
         found: dict[str, Plan] = {}
@@ -244,14 +239,6 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
 
 def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestResult:
     """Judge an assertion.
-
-    Args:
-        nodes: The expression tree of a value plan.
-        values: What the plan's calls returned, in order.
-        cpu_time: What they took, for the result.
-
-    Returns:
-        PASS, FAIL, or ERROR where Python would raise.
 
     Raises:
         NotHereError: It would cost too much here.

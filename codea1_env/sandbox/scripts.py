@@ -12,14 +12,7 @@ from .workers import Slots
 
 
 def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
-    """Run a program once that reads standard input and prints, as in APPS and LiveCodeBench.
-
-    Args:
-        slots: Where the process comes from.
-        code: Program text.
-        stdin: What it reads.
-        limits: The limits of one call are for the whole program.
-    """
+    """Run a program once that reads standard input and prints, as in APPS and LiveCodeBench."""
     try:
         job = codec.encode({"code": code, "stdin": stdin, **bounds_of(limits)})
     except codec.SizeError:

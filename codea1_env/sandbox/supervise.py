@@ -40,10 +40,6 @@ def is_readable(descriptor: int, timeout: float = 0.0) -> bool:
 class Supervised:
     """One child and the pipes to it. It is asked for at once, and waited for by `start`.
 
-    Args:
-        worker: The worker that forks it.
-        role: b"c" or b"v". What one for calls (v) prints goes nowhere.
-
     Attributes:
         streams: Where its standard output and its standard error come out.
         ready: Whether foreign code has begun: what happened before is no fault of it.
@@ -82,13 +78,7 @@ class Supervised:
                 os.close(descriptor)
 
     def start(self, limits: Limits, *job: bytes, may_send: int) -> None:
-        """Wait for the child and queue its first frames.
-
-        Args:
-            limits: Its limits.
-            job: Frames.
-            may_send: How many frames it may send; one byte more is a flood.
-        """
+        """Wait for the child and queue its first frames. More than it may send, by one byte, is a flood."""
         self.limits = limits
         self.frames_left = may_send
         try:
@@ -176,11 +166,7 @@ class Supervised:
         return True
 
     def keep_output(self, *, is_answer: bool = False) -> None:
-        """Has what the child prints kept for `printed`, as far as it is not too long.
-
-        Args:
-            is_answer: Whether it is an outcome that more was printed to standard output.
-        """
+        """Has what the child prints kept for `printed`, as far as it is not too long."""
         self._printed = {stream: bytearray() for stream in self.streams}
         self._output_is_answer = is_answer
 
@@ -222,9 +208,6 @@ class Supervised:
 
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
         """Whether the process is no longer running although nobody has ended it.
-
-        Args:
-            timeout: Seconds that it has for its end, if a machine that is busy gives it a processor.
 
         Raises:
             WorkerDiedError: The machine is too busy to tell.

@@ -78,13 +78,7 @@ class SandboxTask(NamedTuple, Generic[T]):
 
 
 class Tasks:
-    """Makes the tasks of one sandbox.
-
-    Args:
-        packages: What programs may import beside the standard library.
-        level: How strongly they are confined.
-        planner: Plans tests that are texts.
-    """
+    """Makes the tasks of one sandbox."""
 
     def __init__(
         self,

@@ -313,13 +313,7 @@ def room_for_a_test(limits: Limits) -> Limits:
 
 
 def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult:
-    """Run the tests of a module, each within the limits of a test, all within those of a run.
-
-    Args:
-        slots: Where the processes come from.
-        job: The program and its tests.
-        limits: See `Limits.test_cpu_time`.
-    """
+    """Run the tests of a module, each within the limits of a test, all within those of a run."""
     found = _Found(job.coverage)
     left = room_for_a_test(limits)
     why = too_long(job.code) or too_long(job.test)

@@ -20,11 +20,7 @@ _START_TIMEOUT = 30.0  # of a child, until its program begins
 
 
 class Watch:
-    """Waits for frames of some children together, within common limits.
-
-    Args:
-        children: The children. Their CPU times add up.
-    """
+    """Waits for frames of some children together, within common limits."""
 
     def __init__(self, *children: Supervised) -> None:
         self.children = children
@@ -66,12 +62,7 @@ class Watch:
         return max(spent, 0.0)
 
     def is_idle(self, seconds: float, own_queued: float) -> bool:
-        """Whether the children neither ran nor waited, for a processor or for us, for longer since the watch began.
-
-        Args:
-            seconds: How long.
-            own_queued: `own_queue_time()` when the watch began.
-        """
+        """Whether the children neither ran nor waited, for a processor or for us, for longer since the watch began."""
 
         def idle() -> float:
             queued = sum(map(queue_time_of, self._pids)) + own_queue_time()

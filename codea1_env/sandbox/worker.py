@@ -113,11 +113,6 @@ class WorkerAnswer:
 class Worker:
     """One warmed-up interpreter that forks a fresh child for each run.
 
-    Args:
-        kind: What its jobs need of it. Only at level "namespaces" its children can have folders that they may write to.
-        level: How strongly its children are confined.
-        packages: What programs may import beside the standard library.
-
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.

@@ -29,11 +29,7 @@ R = TypeVar("R")
 
 
 class Slots:
-    """A worker and the child that it has ready.
-
-    Args:
-        worker: Forks the children. Where they have a folder, it is new when none of the children is left.
-    """
+    """A worker and the child that it has ready."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -73,13 +69,7 @@ Attempt = Callable[[TaskRunner, Limits], R]
 
 
 class WorkerPool:
-    """Worker processes on this machine.
-
-    Args:
-        workers: How many tasks run at the same time.
-        level: Chooses the level of confinement, when the first worker starts.
-        packages: What programs may import beside the standard library.
-    """
+    """Worker processes on this machine."""
 
     def __init__(
         self,

@@ -29,11 +29,6 @@ def read(
 ) -> Any:
     """Return the value of an expression that is plain data. Each place in it is an object of its own.
 
-    Args:
-        node: Any expression.
-        names: What names stand for: plain data or `UNKNOWN`. Attributes of names go by "self.items".
-        meter: What may be computed, and how exactly. By default `MAX_ITEMS` for this expression.
-
     Raises:
         NotLiteralError: It is something else, or too large.
 

@@ -72,11 +72,7 @@ VALUES = Budget(
 
 
 class Meter:
-    """What has been spent of a budget, by one message or by several that somebody keeps.
-
-    Args:
-        budget: The bounds.
-    """
+    """What has been spent of a budget, by one message or by several that somebody keeps."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget

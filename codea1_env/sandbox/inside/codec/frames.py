@@ -41,12 +41,7 @@ def write_frame(descriptor: int, payload: bytes) -> None:
 
 
 class FrameReader:
-    """Reads the frames of one pipe, several bytes ahead: one system call for a small frame.
-
-    Args:
-        descriptor: The pipe. Nothing else may read from it.
-        limit: Largest frame in bytes.
-    """
+    """Reads the frames of one pipe, several bytes ahead: one system call for a small frame."""
 
     def __init__(self, descriptor: int, limit: int = MAX_FRAME) -> None:
         self._descriptor = descriptor

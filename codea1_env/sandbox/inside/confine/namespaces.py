@@ -141,10 +141,6 @@ def unmount(folder: str) -> None:
 def isolate_files(folders: Iterable[str], machine: str) -> None:
     """Replace the file system by one that holds only the given folders, read-only, and a scratch folder.
 
-    Args:
-        folders: Absolute paths without symbolic links.
-        machine: The machine's architecture.
-
     Raises:
         OSError: A mount is refused.
     """

@@ -119,9 +119,6 @@ class ProbeDiedError(Exception):
 def run(confinement: Confinement) -> dict[str, str]:
     """Fork a confined child that tries all acts of the level.
 
-    Returns:
-        What was tried -> what happened.
-
     Raises:
         ProbeDiedError: It was killed, which says nothing of the machine.
     """

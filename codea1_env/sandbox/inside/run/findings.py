@@ -31,15 +31,7 @@ def finding_of(
     traceback: str = "",
     text: str = "",
 ) -> HowItEnded:
-    """Return what an exception says of a test.
-
-    Args:
-        error: The exception; None where something else says it.
-        kind: "fail" or "error". An exit, and a lack of memory, are kinds of their own.
-        line: Of the test's text.
-        traceback: For people.
-        text: The message, where it is not the exception's.
-    """
+    """Return what an exception says of a test."""
     name = type(error).__name__ if error is not None else ""
     if error is not None:
         said = describe_error(error)

@@ -22,14 +22,7 @@ def _compiled(text: str, path: str) -> types.CodeType:
 
 
 class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finds and loads modules whose text is known. Packages around a dotted name are empty.
-
-    Args:
-        texts: Name -> text.
-        folder: The folder that their files seem to be in.
-        write: Whether to write them there.
-        compilers: What compiles the modules that Python itself does not.
-    """
+    """Finds and loads modules whose text is known. Packages around a dotted name are empty."""
 
     def __init__(
         self, texts: dict[str, str], folder: str, *, write: bool, compilers: dict[str, Compile]
