@@ -201,12 +201,7 @@ class Oracle:
         wanted: Mapping[Subject, Sequence[Sequence[Test]]],
         problems: Mapping[Subject, Problem] | None = None,
     ) -> dict[Subject, dict[str, Truth]]:
-        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`.
-
-        Raises:
-            BrokenReferenceError: A reference does not run.
-            InfraError: The sandbox failed.
-        """
+        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`."""
         answered = [(subject, self._truths.get(subject)) for subject in wanted]
         new = {subject for subject, each in answered if each is None}
         known = {subject: dict(each.truths) if each else {} for subject, each in answered}

@@ -100,9 +100,6 @@ class CellsConfig:
     def read(cls, text: str) -> CellsConfig:
         """Read `C=256,faults=1/64,...`; what is not named has its default.
 
-        Raises:
-            ProblemsError: It has another form, or names what does not exist.
-
         Example:
             >>> CellsConfig.read("C=64,faults=1/8").size
             8
@@ -181,11 +178,7 @@ def is_cells(source: str) -> bool:
 
 
 def load_cells(source: str) -> list[Problem]:
-    """Make the problems that `cells` or `cells:NAME=VALUE,...` names.
-
-    Raises:
-        ProblemsError: There is no such world.
-    """
+    """Make the problems that `cells` or `cells:NAME=VALUE,...` names."""
     return cells(CellsConfig.read(source.partition(":")[2]))
 
 

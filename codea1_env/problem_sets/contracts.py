@@ -155,13 +155,6 @@ def _fault(result: CallResult) -> str:
 def contract_of(task_id: str, given: object = None) -> str:
     """Return the contract of a problem; "" where none is known.
 
-    Args:
-        task_id: As the readers name it, such as "MBPP/3".
-        given: The row's own contract, as the releases of EvalPlus have it; it goes first.
-
-    Raises:
-        TypeError: What is given is no text.
-
     Example:
         >>> contract_of("HumanEval/55"), contract_of("HumanEval/55", "assert n > 2"), contract_of("mine/1")
         ('assert 0 <= n <= 200', 'assert n > 2', '')

@@ -51,11 +51,7 @@ class NoValueError(ValueError):
 
 
 def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
-    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values.
-
-    Raises:
-        TypeError: A case is not plain data.
-    """
+    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values."""
     known, unknown = problem.encoded, unknown_cases(problem)
     if not unknown:
         return done(known)

@@ -264,11 +264,7 @@ class Problem:
 
     @cached_property
     def encoded(self) -> EncodedCases:
-        """The cases as bytes, made once for many programs; an unknown value is an empty frame.
-
-        Raises:
-            TypeError: A case is not plain data.
-        """
+        """The cases as bytes, made once for many programs; an unknown value is an empty frame."""
         unknown = {number for number, case in enumerate(self.cases) if case.expected is UNKNOWN}
         known = (
             replace(case, expected=None) if case.expected is UNKNOWN else case

@@ -107,21 +107,13 @@ class Statements(Bindings):
         self._depth = 0
 
     def run(self, body: list[ast.stmt], text: str) -> None:
-        """Follow the statements of a text; names keep their values from one text to the next.
-
-        Raises:
-            Enough, NotLiteralError: A bound is reached.
-        """
+        """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
         if not are_skipped(marks_of(body), self._names, self._meter):
             self._body(body, self._names)
 
     def finish(self) -> None:
-        """Follow the functions with parameters that nothing called, when all texts were.
-
-        Raises:
-            Enough, NotLiteralError: A bound is reached.
-        """
+        """Follow the functions with parameters that nothing called, when all texts were."""
         for helper, names in list(self._helpers.values()):
             self._text = helper.text
             self._enter(helper.node, names)

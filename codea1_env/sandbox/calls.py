@@ -72,20 +72,12 @@ class Answers:
 
 
 def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> bytes:
-    """Return the arguments of a call, to be sent. Plain data that has a literal; places share no list.
-
-    Raises:
-        ValueError: They are something else.
-    """
+    """Return the arguments of a call, to be sent. Plain data that has a literal; places share no list."""
     return marshal.dumps((list(args), kwargs), 2)
 
 
 def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any = None) -> bytes:
-    """Return the arguments of a call, to be sent. Plain data of any kind; where numpy is given, also what it makes of numbers.
-
-    Raises:
-        EncodeError: They are something else.
-    """
+    """Return the arguments of a call, to be sent. Plain data of any kind; where numpy is given, also what it makes of numbers."""
     if _is_plain(args) and _is_plain(kwargs):
         try:
             return encoded_arguments(args, kwargs)

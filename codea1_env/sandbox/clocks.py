@@ -156,11 +156,7 @@ class WallLimit:
         return max(0.0, self._next - time.monotonic())
 
     def is_over(self) -> bool:
-        """Whether the time is up.
-
-        Raises:
-            WorkerDiedError: It never was, because of all the waiting.
-        """
+        """Whether the time is up."""
         if time.monotonic() < self._next:
             return False
         could = any(

@@ -167,11 +167,7 @@ class Packages(NamedTuple):
 def packages_of(
     packages: str | Sequence[str] | Mapping[str, str], preload: Sequence[str]
 ) -> Packages:
-    """Return packages that are installed, by their names, or that lie in folders.
-
-    Raises:
-        ValueError: One is not installed.
-    """
+    """Return packages that are installed, by their names, or that lie in folders."""
     if isinstance(packages, Mapping):
         return Packages(dict(packages), (), tuple(preload))
     names = (packages,) if isinstance(packages, str) else tuple(packages)

@@ -207,11 +207,7 @@ class Supervised:
         return bool(self.frames or self._received)
 
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
-        """Whether the process is no longer running although nobody has ended it.
-
-        Raises:
-            WorkerDiedError: The machine is too busy to tell.
-        """
+        """Whether the process is no longer running although nobody has ended it."""
         if not is_readable(self.handle) and timeout:
             wall = WallLimit([self.pid], timeout)
             most = cpu_time_of(self.pid) + min(timeout, self.limits.call_cpu_time)
@@ -284,11 +280,7 @@ class Supervised:
             self._worker.signalled = True
 
     def check_is_not_stopped(self) -> None:
-        """Refuse to call a child slow that somebody has stopped.
-
-        Raises:
-            WorkerDiedError: It is stopped, and cannot have done it itself.
-        """
+        """Refuse to call a child slow that somebody has stopped."""
         if is_stopped(self.pid):
             if self._worker.confines_signals:
                 raise WorkerDiedError("a child was stopped from outside")

@@ -220,11 +220,7 @@ class Worker:
         return ChildProcess(number, pid, answer.handle)
 
     def end(self, process: ChildProcess) -> WorkerAnswer:
-        """Ask for a child to be killed, if it still runs, and reaped; closes its handle.
-
-        Raises:
-            WorkerDiedError: The worker is gone.
-        """
+        """Ask for a child to be killed, if it still runs, and reaped; closes its handle."""
         os.close(process.pidfd)
         self._last_end = self.ask(b"k" + _NUMBER.pack(process.inner_pid), [])
         return self._last_end

@@ -94,9 +94,6 @@ class WorkerPool:
         """Call a function in a thread of its own, and return at once.
 
         It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
-
-        Raises:
-            SandboxError: The sandbox is closed.
         """
         with self._lock:
             self.check_open()
@@ -212,11 +209,7 @@ class WorkerPool:
         return attempt(lambda kind, task: self.run(task, kind, alone=True), limits.times(slowness))
 
     def check_open(self) -> None:
-        """Refuse work after `close`.
-
-        Raises:
-            SandboxError: The sandbox is closed.
-        """
+        """Refuse work after `close`."""
         if self.closed:
             raise SandboxError(
                 "Expect an open sandbox, actually: close() was called; make a new one"

@@ -26,11 +26,7 @@ END = b""
 
 
 def write_frame(descriptor: int, payload: bytes) -> None:
-    """Write one frame.
-
-    Raises:
-        ChannelClosedError: Nobody reads any more.
-    """
+    """Write one frame."""
     data = PREFIX.pack(len(payload)) + payload
     try:
         sent = _write(descriptor, data)
@@ -49,11 +45,7 @@ class FrameReader:
         self._ahead = b""
 
     def frame(self) -> bytes:
-        """Return the next frame.
-
-        Raises:
-            ChannelClosedError: End of file, or a frame longer than the limit was announced.
-        """
+        """Return the next frame."""
         self._fill(PREFIX.size)
         (size,) = PREFIX.unpack_from(self._ahead)
         if size > self._limit:

@@ -62,11 +62,7 @@ def _enter_no_folder() -> None:
 
 
 class Confinement:
-    """The layers of one worker's children.
-
-    Raises:
-        OSError: The kernel does not offer what the level needs.
-    """
+    """The layers of one worker's children."""
 
     def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
@@ -173,11 +169,7 @@ class Confinement:
             privileges.hide()
 
     def clean(self) -> None:
-        """Give the next run an empty folder. However full that of the last one is, it takes no time.
-
-        Raises:
-            OSError: It cannot: the worker must not be used again.
-        """
+        """Give the next run an empty folder. However full that of the last one is, it takes no time."""
         os.chdir("/")
         self._is_prepared = False
         namespaces.unmount(self._folder)

@@ -183,11 +183,7 @@ _WITH_LOCKS: dict[str, list[bytes]] = {
 
 
 def build(*, locks: bool = False) -> bytes:
-    """Assembles the filter, which `Filter` completes with the number of the process.
-
-    Raises:
-        OSError: The machine's system calls are not known here.
-    """
+    """Assembles the filter, which `Filter` completes with the number of the process."""
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
@@ -233,11 +229,7 @@ _getpid = os.getpid  # a test's process sees another number
 
 
 class Filter:
-    """The assembled filter, in memory that the kernel can read: a child has only to complete it.
-
-    Raises:
-        OSError: The machine's system calls are not known here.
-    """
+    """The assembled filter, in memory that the kernel can read: a child has only to complete it."""
 
     def __init__(self, *, locks: bool) -> None:
         assembled = build(locks=locks)
@@ -249,11 +241,7 @@ class Filter:
         self._program = ctypes.pointer(program)
 
     def install(self) -> None:
-        """Put the filter in force for this process, for good.
-
-        Raises:
-            OSError: The kernel refuses, for example because it has no seccomp.
-        """
+        """Put the filter in force for this process, for good."""
         pid = _getpid()
         for place in self._own_pid_at:
             self._words[place] = pid
