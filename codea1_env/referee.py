@@ -16,8 +16,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from codea1_env.compare import MAX_REPLY, Returned
-from codea1_env.judging.predictions import check_predictions, judge_prediction
-from codea1_env.judging.programs import ProgramResults, ProgramRuns
+from codea1_env.judging.programs import (
+    ProgramResults,
+    ProgramRuns,
+    check_predictions,
+    judge_prediction,
+)
 from codea1_env.judging.verdicts import (
     GAME_LIMITS,
     NOT_JUDGED,

@@ -17,7 +17,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
-from .bindings import PURE, Bindings
+from .bindings import PURE, Bindings, said_by
 from .functions import (
     are_skipped,
     arguments_of,
@@ -31,7 +31,6 @@ from .functions import (
     parameters_of,
     rows_of,
 )
-from .methods import said_by
 from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
 
 MAX_DROPPED = 256

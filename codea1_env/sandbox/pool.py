@@ -25,8 +25,7 @@ from .results import (
     ScriptResult,
     TestResult,
 )
-from .scripts import run_script
-from .tasks import Arguments, SandboxTask, Tasks
+from .tasks import Arguments, SandboxTask, Tasks, run_script
 from .test_modules import TestModuleResult
 from .workers import Slots, WorkerPool
 

@@ -15,6 +15,7 @@ from .compare import Comparison, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
+from .outcomes import Stop, bounds_of, load_of, outcome_of
 from .planner import Planner
 from .results import (
     CallResult,
@@ -26,9 +27,10 @@ from .results import (
     TestResult,
     cause_of,
 )
-from .scripts import run_script
+from .supervise import dismissed_on_error
 from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
-from .workers import Attempt, TaskRunner
+from .watch import Watch
+from .workers import Attempt, Slots, TaskRunner
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
@@ -256,3 +258,35 @@ class Tasks:
             attempt, kind, limits, "submit_test_module", asked, given,
             lambda why: TestModuleResult([replace(why, judged="inside")]),
         )  # fmt: skip
+
+
+def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
+    """Run a program once that reads standard input and prints, as in APPS and LiveCodeBench."""
+    try:
+        job = codec.encode({"code": code, "stdin": stdin, **bounds_of(limits)})
+    except codec.SizeError:
+        return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
+    child = slots.take()
+    child.keep_output(is_answer=True)
+    with dismissed_on_error([child]):
+        child.start(limits, job, may_send=1)
+        watch = Watch(child)
+        frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+        stop = frame if isinstance(frame, Stop) else None
+        if stop is None and not watch.closes_cleanly(child):
+            stop = Stop.FLOOD
+        child.read_all_output()
+        if child.stop is Stop.OUTPUT:
+            stop = Stop.OUTPUT
+        spent = watch.lap()
+    ended = child.end()
+    stdout, stderr = child.printed()
+    if stop is not None:
+        if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
+            stop = child.stop or stop
+        why = outcome_of(stop, ended)
+        spent = max(spent, child.used(ended))
+    else:
+        assert not isinstance(frame, Stop)
+        why = load_of(frame)
+    return ScriptResult(why.outcome, stdout, cpu_time=spent, stderr=stderr, **cause_of(why))

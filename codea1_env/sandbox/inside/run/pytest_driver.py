@@ -13,8 +13,7 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.fixtures import FixtureLookupError
 
-from .findings import HowItEnded, finding_of
-from .texts import Send, Texts
+from .texts import HowItEnded, Send, Texts, finding_of
 
 if TYPE_CHECKING:
     from .reached import Reached

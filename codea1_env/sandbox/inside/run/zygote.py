@@ -41,7 +41,6 @@ from ..confine.privileges import (
     PR_SET_PDEATHSIG,
     prctl,
 )
-from ..preimported import COMMON, PARTS, PREIMPORTED, TESTING
 from ..start import no_hooks
 from . import running
 
@@ -58,6 +57,37 @@ _THREADS_OF_ALL = (
     "not limited: the kernel counts them with those of this user's other processes (ulimit -u), so that a program "
     "can take them from others; it needs Linux 5.14 and user namespaces, or root and Python where others may read it"
 )
+
+
+# The modules that a worker imports once, so that no run pays for them.
+
+_PREIMPORTED = (
+    "abc", "array", "bisect", "calendar", "cmath", "collections", "contextlib", "copy", "csv",
+    "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
+    "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "pathlib", "random", "re",
+    "statistics", "string", "sys", "textwrap", "time", "types", "typing", "unittest", "uuid",
+)  # fmt: skip
+
+_COMMON = (
+    "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "os", "re", "string",
+    "sys", "time", "types", "typing",
+)  # fmt: skip
+"""Of these, what nearly every program uses that is only called: each module more makes every fork dearer."""
+
+_PARTS = {"matplotlib": ("matplotlib.pyplot",)}
+"""Parts of a package that its programs use, that take long to import, and that come with it only when asked."""
+
+_PYTEST = (
+    "asyncio", "doctest", "unittest.mock", "_pytest.config", "_pytest.python", "_pytest.terminal", "_pytest.debugging",
+    "_pytest.unittest", "_pytest.capture", "_pytest.skipping", "_pytest.legacypath", "_pytest.tmpdir", "_pytest.monkeypatch",
+    "_pytest.recwarn", "_pytest.assertion", "_pytest.setuponly", "_pytest.setupplan", "_pytest.stepwise", "_pytest.warnings",
+    "_pytest.unraisableexception", "_pytest.threadexception", "_pytest.logging", "_pytest.reports", "_pytest.subtests",
+    "_pytest.cacheprovider", "_pytest.doctest", "_pytest.junitxml", "_pytest.pastebin", "_pytest.faulthandler", ".pytest_driver",
+)  # fmt: skip
+_TESTING: dict[str, tuple[str, ...]] = {
+    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", ".reached"),
+}  # fmt: skip
+"""What workers import that run tests by pytest, and measure coverage, before they are confined."""
 
 
 class AllowedPackages:
@@ -122,12 +152,12 @@ def _folder_to_import_in(settings: Settings) -> Iterator[None]:
 
 
 def _preimport(settings: Settings) -> None:
-    modules = COMMON if settings.calls_only else PREIMPORTED
+    modules = _COMMON if settings.calls_only else _PREIMPORTED
     trusted = settings.trusted if settings.preload else ()
     with no_hooks(), _folder_to_import_in(settings):
         for name in (
             *modules,
-            *(part for each in trusted for part in (each, *PARTS.get(each, ()))),
+            *(part for each in trusted for part in (each, *_PARTS.get(each, ()))),
         ):
             try:
                 importlib.import_module(name)
@@ -377,7 +407,7 @@ def main(arguments: list[str]) -> None:
     finder: Any = AllowedPackages(settings.packages, settings.metadata)
     sys.meta_path.append(finder)
     with no_hooks():
-        for name in TESTING[settings.testing]:
+        for name in _TESTING[settings.testing]:
             importlib.import_module(name, __package__)
     if settings.calls_only:
         of_child: Callable[..., None] = running.main
