@@ -336,10 +336,7 @@ class SqliteBook(MistakeBook):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        max_tests_per_problem: int = 64,
-        **settings: Any,
+        self, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> None:
         super().__init__(max_tests_per_problem, **settings)
         self.path = Path(path)

@@ -36,14 +36,7 @@ from codea1_env.judging.verdicts import (
     Verdict,
     by_problem,
 )
-from codea1_env.oracle import (
-    Attack,
-    BrokenReferenceError,
-    Oracle,
-    Subject,
-    Truth,
-    gather,
-)
+from codea1_env.oracle import Attack, BrokenReferenceError, Oracle, Subject, Truth, gather
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites
@@ -52,15 +45,9 @@ from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
 
 __all__ = [
-    "BrokenReferenceError",
-    "Counters",
-    "Referee",
-    "RefereeConfig",
-    "Round",
-    "SuiteVerdict",
-    "TestVerdict",
+    "BrokenReferenceError", "Counters", "Referee", "RefereeConfig", "Round", "SuiteVerdict", "TestVerdict",
     "Verdict",
-]
+]  # fmt: skip
 
 _SHOWN = 60
 _INFINITE = re.compile(r"\b(?:inf|nan)\b")

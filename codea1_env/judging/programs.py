@@ -23,15 +23,7 @@ from codea1_env.judging.repeats import are_free
 from codea1_env.judging.verdicts import Counters
 from codea1_env.oracle import Attack, Subject, Truth, make_calls
 from codea1_env.responses import Test
-from codea1_env.sandbox import (
-    RETURNED,
-    Answers,
-    Comparison,
-    Limits,
-    Outcome,
-    Sandbox,
-    TestResult,
-)
+from codea1_env.sandbox import RETURNED, Answers, Comparison, Limits, Outcome, Sandbox, TestResult
 from codea1_env.support.texts import LRUCache
 
 _COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
@@ -167,12 +159,7 @@ _RIGHT, _WRONG = TestResult(Outcome.PASS), TestResult(Outcome.FAIL)
 
 
 def judge_prediction(
-    test: Test,
-    subject: Subject,
-    reply: bytes,
-    right: Returned,
-    tolerance: float,
-    sandbox: Sandbox,
+    test: Test, subject: Subject, reply: bytes, right: Returned, tolerance: float, sandbox: Sandbox
 ) -> TestResult:
     """Judge a prediction."""
     frame = RETURNED + test.predicted

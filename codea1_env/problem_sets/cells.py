@@ -124,8 +124,7 @@ class CellsConfig:
             except (ValueError, ZeroDivisionError, OverflowError):
                 form = "0 or 1" if kinds[name] is bool else "a number such as 8 or 1/64"
                 raise ProblemsError(
-                    NAME,
-                    f"Expect {name} to be {form}, actually: {value!r:.60}.",
+                    NAME, f"Expect {name} to be {form}, actually: {value!r:.60}."
                 ) from None
         return cls(**given)  # type: ignore[arg-type]  # of the types that the fields have
 

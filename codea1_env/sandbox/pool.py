@@ -17,14 +17,7 @@ from .jobs import Job, Limits, WorkerKind, check_limits
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
-from .results import (
-    CallResult,
-    InfraError,
-    JobResult,
-    Outcome,
-    ScriptResult,
-    TestResult,
-)
+from .results import CallResult, InfraError, JobResult, Outcome, ScriptResult, TestResult
 from .tasks import Arguments, SandboxTask, Tasks, run_script
 from .test_modules import TestModuleResult
 from .workers import Slots, WorkerPool

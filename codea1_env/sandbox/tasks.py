@@ -83,10 +83,7 @@ class Tasks:
     """Makes the tasks of one sandbox."""
 
     def __init__(
-        self,
-        packages: tuple[str, ...],
-        level: Callable[[], str],
-        planner: Callable[[], Planner],
+        self, packages: tuple[str, ...], level: Callable[[], str], planner: Callable[[], Planner]
     ) -> None:
         self._packages = packages
         self._level = level
@@ -140,12 +137,7 @@ class Tasks:
         )  # fmt: skip
 
     def encoded(
-        self,
-        code: str,
-        name: str,
-        calls: Sequence[bytes],
-        limits: Limits | None,
-        hash_seed: int,
+        self, code: str, name: str, calls: Sequence[bytes], limits: Limits | None, hash_seed: int
     ) -> SandboxTask[Answers]:
         """Make calls whose replies are wanted as bytes."""
         _check_call(code, name, limits, hash_seed)

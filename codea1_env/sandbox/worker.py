@@ -124,12 +124,7 @@ class Worker:
         WorkerDiedError: The process did not start.
     """
 
-    def __init__(
-        self,
-        kind: WorkerKind,
-        level: str,
-        packages: Packages,
-    ) -> None:
+    def __init__(self, kind: WorkerKind, level: str, packages: Packages) -> None:
         self.kind = kind
         self.ran_out = self.signalled = False
         self.has_folder = kind.scratch and level == "namespaces"

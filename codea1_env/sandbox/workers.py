@@ -71,12 +71,7 @@ Attempt = Callable[[TaskRunner, Limits], R]
 class WorkerPool:
     """Worker processes on this machine."""
 
-    def __init__(
-        self,
-        workers: int,
-        level: Callable[[], str],
-        packages: Packages,
-    ) -> None:
+    def __init__(self, workers: int, level: Callable[[], str], packages: Packages) -> None:
         self.workers = workers
         self._level = level
         self._packages = packages

@@ -35,10 +35,10 @@ MODES: dict[str, Callable[[Sandbox], object]] = {
         r.outcome for r in sandbox.run_tests(SLOW, ["for x in [1]:\n    assert f(x) == 2"])
     ],
     "script": lambda sandbox: [
-        sandbox.run_script("import time; time.sleep(0.3); print(1)").outcome,
+        sandbox.run_script("import time; time.sleep(0.3); print(1)").outcome
     ],
     "calls": lambda sandbox: [
-        sandbox.submit_encoded(SLOW, "f", [encoded_arguments([1], {})]).result().load.outcome,
+        sandbox.submit_encoded(SLOW, "f", [encoded_arguments([1], {})]).result().load.outcome
     ],
 }
 

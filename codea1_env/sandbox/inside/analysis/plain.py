@@ -61,11 +61,7 @@ class LiteralMeter:
     __slots__ = ("exact", "left", "loops", "work_left")
 
     def __init__(
-        self,
-        items: int = MAX_ITEMS,
-        exact: bool = False,
-        work: int = MAX_WORK,
-        loops: bool = False,
+        self, items: int = MAX_ITEMS, exact: bool = False, work: int = MAX_WORK, loops: bool = False
     ) -> None:
         self.left = items
         self.work_left = work

@@ -246,10 +246,7 @@ class Zygote:
     """Serves requests until the supervisor closes the control socket."""
 
     def __init__(
-        self,
-        control: socket.socket,
-        confinement: Confinement,
-        main: Callable[..., None],
+        self, control: socket.socket, confinement: Confinement, main: Callable[..., None]
     ) -> None:
         self.control = control
         self.main = main
