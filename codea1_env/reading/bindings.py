@@ -24,7 +24,7 @@ from .predictions import (
     Prediction,
     Tolerance,
     UnreadableError,
-)  # fmt: skip
+)
 
 PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 """Functions of Python that change no argument."""
