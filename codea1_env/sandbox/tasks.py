@@ -111,7 +111,13 @@ class Tasks:
         )  # fmt: skip
 
     def calls(
-        self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
+        self,
+        code: str,
+        name: str,
+        arguments: Arguments,
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
     ) -> SandboxTask[list[CallResult]]:
         """Make calls whose values are wanted."""
         _check_call(code, name, limits, hash_seed)
@@ -137,7 +143,13 @@ class Tasks:
         )  # fmt: skip
 
     def encoded(
-        self, code: str, name: str, calls: Sequence[bytes], limits: Limits | None, hash_seed: int
+        self,
+        code: str,
+        name: str,
+        calls: Sequence[bytes],
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
     ) -> SandboxTask[Answers]:
         """Make calls whose replies are wanted as bytes."""
         _check_call(code, name, limits, hash_seed)
@@ -161,10 +173,11 @@ class Tasks:
         code: str,
         name: str,
         cases: EncodedCases,
-        comparison: Comparison,
-        limits: Limits | None,
-        hash_seed: int,
-        stop: bool,
+        *,
+        comparison: Comparison = Comparison(),  # noqa: B008  frozen
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        stop: bool = False,
     ) -> SandboxTask[JobResult]:
         """Judge cases."""
         _check_call(code, name, limits, hash_seed)
@@ -186,7 +199,7 @@ class Tasks:
         )  # fmt: skip
 
     def script(
-        self, code: str, stdin: str, limits: Limits | None, scratch: bool
+        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> SandboxTask[ScriptResult]:
         """Run a script."""
         for name, text in (("code", code), ("stdin", stdin)):
@@ -220,10 +233,11 @@ class Tasks:
         self,
         code: str,
         test_file: str,
-        module: str,
-        limits: Limits | None,
-        hash_seed: int,
-        coverage: bool,
+        module: str = "solution",
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        coverage: bool = False,
     ) -> SandboxTask[TestModuleResult]:
         """Run a test file."""
         _check_call(code, module, limits, hash_seed)
