@@ -205,15 +205,15 @@ class _Part:
     def run(self, slots: Slots, code: str) -> TestResult:
         """Make the calls; returns how loading ended."""
         child = slots.take()
-        with dismissed_on_error([child]):
+        with dismissed_on_error(child):
             names, arguments, entry_point = self.calls
             bounds = bounds_of(self.limits).values()
             job = marshal.dumps((code, entry_point, names, list(arguments), *bounds), 2)
             child.start(self.limits, job, may_send=1 + len(arguments))
             watch = Watch(child)
             load, why = self._receive(child, watch)
-            self.cpu_time = watch.cpu_time()
-            clean = why is not None or self._failed or watch.closes_cleanly(child)
+            self.cpu_time = child.cpu_time()
+            clean = why is not None or self._failed or watch.closes_cleanly()
         if why is None:
             child.dismiss()  # its end does not matter
             assert load is not None
@@ -238,10 +238,10 @@ class _Part:
         counted = 0.0  # seconds of CPU time up to the last lap, from which on the limit counts
         while not self._failed and (load is None or len(self.replies) < count):
             # Once for all replies, instead of waking up for each.
-            watch.wait_for_close(child, _GATHER)
+            watch.wait_for_close(_GATHER)
             cpu = min(limits.call_cpu_time, limits.run_cpu_time - counted)
             wall = min(limits.call_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
-            frame = watch.frame(child, cpu, wall)
+            frame = watch.frame(cpu, wall)
             if isinstance(frame, Stop):
                 return load, frame
             spent = watch.lap()

@@ -237,7 +237,7 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
     return _FUNCTIONS[kind](*operands)
 
 
-def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestResult:
+def evaluate(nodes: Node, values: Sequence[Any]) -> TestResult:
     """Judge an assertion.
 
     Raises:
@@ -249,15 +249,15 @@ def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestR
     """
     try:
         if _value(nodes, values):
-            return TestResult(Outcome.PASS, cpu_time=cpu_time)
+            return TestResult(Outcome.PASS)
     except NotHereError:
         raise
     # The values are hostile, the code is only Python's own and ours: whatever it raises is the verdict.
     except Exception as error:
         name = type(error).__name__
-        return TestResult(Outcome.ERROR, f"{name}: {message_of(error)}", cpu_time, error=name)
+        return TestResult(Outcome.ERROR, f"{name}: {message_of(error)}", error=name)
     if nodes[0] in _COMPARISONS and nodes[1][0] == "call" and nodes[2][0] == "constant":
         message = f"returned {show(values[nodes[1][1]])}, expected {nodes[0]} {show(nodes[2][1])}"
     else:
         message = "the assertion is false; returned " + ", ".join(map(show, values))
-    return TestResult(Outcome.FAIL, message, cpu_time)
+    return TestResult(Outcome.FAIL, message)

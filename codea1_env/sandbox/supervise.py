@@ -8,7 +8,7 @@ import os
 import select
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .clocks import WallLimit, counted_cpu_time_of, cpu_time_of, is_stopped
@@ -209,7 +209,7 @@ class Supervised:
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
         """Whether the process is no longer running although nobody has ended it."""
         if not is_readable(self.handle) and timeout:
-            wall = WallLimit([self.pid], timeout)
+            wall = WallLimit(self.pid, timeout)
             most = cpu_time_of(self.pid) + min(timeout, self.limits.call_cpu_time)
             while not wall.is_over() and cpu_time_of(self.pid) < most:
                 if is_readable(self.handle, wall.left()):
@@ -288,12 +288,11 @@ class Supervised:
 
 
 @contextlib.contextmanager
-def dismissed_on_error(children: Sequence[Supervised]) -> Iterator[None]:
-    """Free children whatever is raised meanwhile."""
+def dismissed_on_error(child: Supervised) -> Iterator[None]:
+    """Free a child whatever is raised meanwhile."""
     try:
         yield
     except BaseException:
-        for child in children:
-            with contextlib.suppress(WorkerDiedError):
-                child.dismiss()
+        with contextlib.suppress(WorkerDiedError):
+            child.dismiss()
         raise

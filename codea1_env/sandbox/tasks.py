@@ -274,12 +274,12 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
         return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
     child = slots.take()
     child.keep_output(is_answer=True)
-    with dismissed_on_error([child]):
+    with dismissed_on_error(child):
         child.start(limits, job, may_send=1)
         watch = Watch(child)
-        frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+        frame = watch.frame(limits.call_cpu_time, limits.call_wall_time)
         stop = frame if isinstance(frame, Stop) else None
-        if stop is None and not watch.closes_cleanly(child):
+        if stop is None and not watch.closes_cleanly():
             stop = Stop.FLOOD
         child.read_all_output()
         if child.stop is Stop.OUTPUT:

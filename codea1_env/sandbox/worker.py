@@ -20,7 +20,7 @@ from .results import LevelUnavailableError, WorkerDiedError
 
 _START = Path(__file__).parent / "inside" / "start.py"
 _NUMBER = struct.Struct("<i")
-_ENDED = struct.Struct("<idq")
+_ENDED = struct.Struct("<id")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
 _HASH_SEEDS = ("0", "1000003", "2000003", "3000017")
@@ -68,13 +68,11 @@ class Ended:
     Attributes:
         code: Its exit status, or minus the signal that ended it.
         cpu_time: Seconds of CPU time of all its threads.
-        memory: Peak resident memory in bytes.
         reached_backstop: Whether the kernel ended it for its CPU time, before the supervisor had seen it.
     """
 
     code: int
     cpu_time: float
-    memory: int
     reached_backstop: bool = False
 
 
@@ -228,8 +226,8 @@ class Worker:
     def ended(self, answer: WorkerAnswer) -> Ended:
         """How the child that was to be ended had ended."""
         self._wait(answer)
-        status, cpu_time, memory = _ENDED.unpack(answer.data)
-        return Ended(os.waitstatus_to_exitcode(status), cpu_time, memory)
+        status, cpu_time = _ENDED.unpack(answer.data)
+        return Ended(os.waitstatus_to_exitcode(status), cpu_time)
 
     def close(self) -> None:
         """End the worker and everything that it has forked."""

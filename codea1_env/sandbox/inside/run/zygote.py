@@ -8,7 +8,7 @@ Requests (first byte), and the descriptors that come with them:
     c   fork a process for a script, or for a program with its tests: job, reply, output, errors
     v   fork a process for a program whose function is only called: job, reply
     k   kill and reap the process whose number follows, and everything that it left behind
-Answers: the child's number with a pidfd; or wait status, CPU seconds and peak memory.
+Answers: the child's number with a pidfd; or wait status and CPU seconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ..start import no_hooks
 from . import running
 
 _NUMBER = struct.Struct("<i")
-_ENDED = struct.Struct("<idq")
+_ENDED = struct.Struct("<id")
 _ROOM_FOR_FDS = socket.CMSG_SPACE(8 * _NUMBER.size)
 _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
@@ -218,23 +218,17 @@ def _keep_only(one: int, other: int) -> None:
 
 
 def _become_child(descriptors: list[int]) -> list[int]:
-    """Move the run's descriptors to 3, 4, ... and its streams to 1 and 2."""
-    job, reply, output, errors = descriptors
-    ordered = [job, reply]
+    """Move the pipes of job and replies to 3 and 4, and the run's streams to 1 and 2."""
     # First out of the way of the target numbers, then into place.
     free = max(descriptors) + 1
-    high = [
-        os.dup2(number, free + index, False)
-        for index, number in enumerate([output, errors, *ordered])
-    ]
+    moved = [os.dup2(number, free + index, False) for index, number in enumerate(descriptors)]
     null = _own_null()
     os.dup2(null, 0)
     os.close(null)
-    os.dup2(high[0], 1)
-    os.dup2(high[1], 2)
-    for index, number in enumerate(high[2:]):
-        os.dup2(number, _CHILD_FIRST_FD + index, False)
-    return list(range(_CHILD_FIRST_FD, _CHILD_FIRST_FD + len(ordered)))
+    job, reply, output, errors = moved
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    return [os.dup2(job, _CHILD_FIRST_FD, False), os.dup2(reply, _CHILD_FIRST_FD + 1, False)]
 
 
 def _strays() -> list[int]:
@@ -315,8 +309,7 @@ class Zygote:
         self.live.discard(pid)
         if self.leaves_something:
             self.tidy()
-        cpu = usage.ru_utime + usage.ru_stime
-        self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
+        self.control.send(_ENDED.pack(status, usage.ru_utime + usage.ru_stime))
 
     def tidy(self) -> None:
         """End what the run has left behind, and take its folders away. We inherit all its processes."""
