@@ -307,11 +307,7 @@ class parallel_env(GameView, ParallelEnv):  # type: ignore[misc]  # noqa: N801  
 
 
 def known_agent(agent: str) -> str:
-    """Return the name itself.
-
-    Raises:
-        ValueError: There is no agent of this name.
-    """
+    """Return the name itself."""
     if agent not in AGENTS:
         raise ValueError(f"Expect agent to be {CODER!r} or {TESTER!r}, actually: {agent!r}")
     return agent

@@ -83,13 +83,7 @@ def read_reply(frame: bytes) -> Returned | TestResult:
 
 
 def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
-    """Judge what a program answered to a call of the game.
-
-    Args:
-        frame: What its process sent; hostile.
-        expected: What the reference's process sent: it returned a value.
-        comparison: The rule.
-    """
+    """Judge what a program answered to a call of the game."""
     if frame == expected and comparison.rule != "not-none":
         return _PASSED
     small = len(frame) + len(expected) <= _SMALL

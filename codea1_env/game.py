@@ -49,20 +49,7 @@ class Episode:
 class Game:
     """A coder writes a program, a tester writes tests to break it, a referee pays both.
 
-    Args:
-        problems: A source for `load_problems`, or the problems themselves.
-        split: "train" or "eval" to play only these problems; None for all.
-        max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
-        referee: How programs and tests are judged and paid; or a `Referee`, which games that are judged together share.
-        rewards: What both players are paid: a name in `codea1_env.rewards.REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or
-            a function of outcome and config. None for what `referee` says, the paper's.
-        mistake_book: The book to use. It is updated, and cleared by a reset with a seed, in place.
-            None starts an empty one.
-        sandbox: Where programs and tests run; None for the one that the whole process shares.
-
-    Raises:
-        TypeError: An argument has a wrong type.
-        ValueError: There is no problem to play, or an argument is outside its range.
+    The arguments are those of `codea1_env.code_a1_v0.GameView`.
     """
 
     def __init__(
@@ -162,11 +149,7 @@ class Game:
             )
 
     def running(self) -> Episode:
-        """Return the episode, finished or not.
-
-        Raises:
-            ResetNeeded: There was no `reset` yet.
-        """
+        """Return the episode, finished or not."""
         if self.episode is None:
             raise ResetNeeded(
                 "Expect reset() before anything else, actually: no episode was started. Call "
@@ -235,16 +218,7 @@ class Game:
 
 
 def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
-    """Play one turn of several games, whose programs and tests go to the sandbox together.
-
-    Args:
-        games: Games that share a referee. Each may have a book of its own or share one.
-        actions: One text for each.
-
-    Raises:
-        TypeError: An action is not a string. Then no game has changed.
-        ResetNeeded: A game has no episode, or it is over.
-    """
+    """Play one turn of several games, whose programs and tests go to the sandbox together."""
     for game, action in zip(games, actions, strict=True):
         game.check(action)
     actions = list(map(str, actions))  # without the notes of an `Answer`
@@ -331,12 +305,7 @@ def collect_problems(
 
 
 def new_generator(seed: int) -> np.random.Generator:
-    """Return a random generator of its own for one environment.
-
-    Raises:
-        TypeError: The seed is not an integer.
-        ValueError: The seed is negative.
-    """
+    """Return a random generator of its own for one environment."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError(f"Expect seed to be an integer or None, actually: {type(seed)}")
     if seed < 0:
@@ -360,12 +329,7 @@ def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> st
 def check_options(
     options: Mapping[str, Any] | None, problems: Mapping[str, Problem]
 ) -> Mapping[str, Any]:
-    """Return the options of a reset; none as an empty mapping.
-
-    Raises:
-        TypeError: They are not a mapping.
-        ValueError: An option does not exist or has a value that it cannot have.
-    """
+    """Return the options of a reset; none as an empty mapping."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):

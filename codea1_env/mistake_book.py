@@ -90,9 +90,6 @@ class MistakeBook:
         self.replay: Replay = replay
         self._pages: dict[str, Page] = {}
         self._size = 0
-        # The file that holds this book up to the problems in _unsaved; None before the first save.
-        self._saved: book_file.Stamp | None = None
-        self._unsaved: set[str] = set()
 
     def update(
         self,
@@ -114,6 +111,7 @@ class MistakeBook:
             How many tests came and went.
         """
         failures, passes = _counted("failed", failed), _counted("passed", passed)
+        self._begin()
         page = self._read(task_id)
         before = len(page)
         # Passes first, as released: a test that a program passes and another fails in one step stays.
@@ -160,9 +158,7 @@ class MistakeBook:
         One that failed every program of `stale_after` steps in a row stands behind the others, until a program
         passes it.
 
-        Args:
-            task_id: The problem. One that is not in the book has no tests.
-            limit: How many at most; None for all of them.
+        One that is not in the book has no tests. `limit`: how many at most; None for all of them.
         """
         if limit is not None and limit < 0:
             raise ValueError(f"Expect limit to be None, 0 or more, actually: {limit!r}")
@@ -203,8 +199,6 @@ class MistakeBook:
         """Forget everything."""
         self._pages = {}
         self._size = 0
-        self._saved = None
-        self._unsaved = set()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the contents as plain data that `json.dumps` takes: ``{"problems": {task: [[test, frequency, stuck]]}}``.
@@ -238,29 +232,14 @@ class MistakeBook:
                 self._size += len(page)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the book as an SQLite file, in one transaction.
-
-        Saving again to the same file writes only the problems that changed since. Whenever the process
-        dies, the file holds the book of the last `save` that ended.
-        """
-        target = Path(path)
-        if self._saved is not None and self._saved == book_file.stamp(target):
-            book_file.rewrite(target, {task: self._read(task) for task in sorted(self._unsaved)})
-        else:
-            book_file.create(target, self._items())
-        self._saved = book_file.stamp(target)
-        self._unsaved = set()
+        """Save the book as an SQLite file, put in place in one move: whenever the process dies, the file holds a whole book."""
+        book_file.create(Path(path), self._items())
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> Self:
-        """Read a book from the file that `save` wrote.
-
-        Args:
-            path: The file.
-            max_tests_per_problem: As in the class.
-            **settings: The other arguments of the class.
+        """Read a book from the file that `save` wrote, with these arguments of the class.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -271,10 +250,6 @@ class MistakeBook:
             book._pages[task] = book._trimmed(page)
             book._size += len(book._pages[task])
         return book
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A copy must not believe that it knows what is in the file of the original.
-        return {**self.__dict__, "_saved": None, "_unsaved": set()}
 
     def __repr__(self) -> str:
         return (
@@ -290,6 +265,9 @@ class MistakeBook:
 
     # How pages are kept; a book on disk replaces these.
 
+    def _begin(self) -> None:
+        """Get ready for an update."""
+
     def _read(self, task_id: str) -> Page:
         return self._pages.get(task_id, {})
 
@@ -298,8 +276,6 @@ class MistakeBook:
             self._pages[task_id] = page
         else:
             self._pages.pop(task_id, None)
-        if self._saved is not None:
-            self._unsaved.add(task_id)
 
     def _items(self) -> Iterator[tuple[str, Page]]:
         for task in self.problems():
@@ -344,9 +320,7 @@ class SqliteBook(MistakeBook):
     Args:
         path: The file; made if it is not there.
         max_tests_per_problem: As in `MistakeBook`. It holds for pages as they are updated.
-        decay: As in `MistakeBook`.
-        stale_after: As in `MistakeBook`.
-        replay: As in `MistakeBook`.
+        **settings: The other arguments of `MistakeBook`.
 
     Raises:
         ValueError: The file is not a Mistake Book.
@@ -362,14 +336,9 @@ class SqliteBook(MistakeBook):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        max_tests_per_problem: int = 64,
-        decay: Decay = "per-program",
-        stale_after: int | None = STALE_AFTER,
-        replay: Replay = "frequency",
+        self, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> None:
-        super().__init__(max_tests_per_problem, decay, stale_after, replay)
+        super().__init__(max_tests_per_problem, **settings)
         self.path = Path(path)
         if not self.path.exists():
             book_file.create(self.path, [])
@@ -415,21 +384,6 @@ class SqliteBook(MistakeBook):
         self._changed, self._cleared = {}, True
         self._size = 0
 
-    def update(
-        self,
-        task_id: str,
-        failed: Iterable[str] = (),
-        passed: Iterable[str] = (),
-        unpassed: Iterable[str] = (),
-    ) -> BookChange:
-        """Enter what one step found out about one problem; see `MistakeBook.update`.
-
-        Raises:
-            BookFileError: Another process writes the file.
-        """
-        self._begin()
-        return super().update(task_id, failed, passed, unpassed)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a copy to another file, with what is not yet committed."""
         if Path(path).resolve() == self.path.resolve():
@@ -462,10 +416,14 @@ class SqliteBook(MistakeBook):
 
     def __reduce__(self) -> tuple[Callable[..., MistakeBook], tuple[Any, ...]]:
         settings = (self.max_tests_per_problem, self.decay, self.stale_after, self.replay)
-        return _in_memory, (*settings, self.state_dict())
+        return _in_memory, (self.state_dict(), *settings)
 
     def _begin(self) -> None:
-        """Keep other processes from writing the file."""
+        """Keep other processes from writing the file.
+
+        Raises:
+            BookFileError: Another process writes it.
+        """
         if not self._connection.in_transaction:
             with book_file.explained(self.path):
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -484,13 +442,7 @@ class SqliteBook(MistakeBook):
         return book_file.read_pages(self._connection)
 
 
-def _in_memory(
-    max_tests_per_problem: int,
-    decay: Decay,
-    stale_after: int | None,
-    replay: Replay,
-    state: dict[str, Any],
-) -> MistakeBook:
-    book = MistakeBook(max_tests_per_problem, decay, stale_after, replay)
+def _in_memory(state: dict[str, Any], *settings: Any) -> MistakeBook:
+    book = MistakeBook(*settings)
     book.load_state_dict(state)
     return book

@@ -189,12 +189,7 @@ class _Plan(NamedTuple):
 
 
 class Oracle:
-    """Asks references: in one process, or under several hash seeds; see `codea1_env.judging.repeats`.
-
-    Args:
-        sandbox: Where references run.
-        limits: What one call of a reference may use.
-    """
+    """Asks references: in one process, or under several hash seeds; see `codea1_env.judging.repeats`."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
         self._sandbox = sandbox
@@ -206,16 +201,7 @@ class Oracle:
         wanted: Mapping[Subject, Sequence[Sequence[Test]]],
         problems: Mapping[Subject, Problem] | None = None,
     ) -> dict[Subject, dict[str, Truth]]:
-        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`.
-
-        Args:
-            wanted: Of each reference, suites of tests.
-            problems: Where references come from: golden tests may show that one run is enough.
-
-        Raises:
-            BrokenReferenceError: A reference does not run.
-            InfraError: The sandbox failed.
-        """
+        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`."""
         answered = [(subject, self._truths.get(subject)) for subject in wanted]
         new = {subject for subject, each in answered if each is None}
         known = {subject: dict(each.truths) if each else {} for subject, each in answered}
@@ -313,20 +299,8 @@ def make_calls(
     """Make the calls of suites, each program in as few runs as can be.
 
     The calls of a suite are made in the order of their texts, until `MOST_TIMEOUTS` of them have reached a limit. So
-    which calls are made depends neither on the order of tests or suites nor on what is known already.
-
-    Args:
-        sandbox: Where programs run.
-        limits: What a call may use.
-        suites: Programs, each with suites of tests.
-        known: What came of calls, by their text; of some before they are asked for.
-        is_late: Whether what came of a call cost a time limit, or a process.
-        enter: Enters what came of some calls of a program, once for each run, into `known`; whether it can go on.
-        new: Programs that run even if there is nothing to call.
-        seeds: The hash seeds of the processes that a program runs in.
-
-    Returns:
-        Of each program what came of the calls that its suites make, by their text.
+    which calls are made depends neither on the order of tests or suites nor on what is known already. `enter` takes the
+    answers of one run into `known` and says whether the program can go on; those in `new` run even with nothing to call.
     """
     left = dict(suites)
     made: dict[P, dict[str, T]] = {}
@@ -356,13 +330,7 @@ def make_calls(
 def reached(
     suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
 ) -> tuple[dict[str, T], list[Test]]:
-    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order.
-
-    Args:
-        suites: Each of any order.
-        known: What came of calls, by their text.
-        is_late: See `make_calls`.
-    """
+    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order."""
     calls = {test.call_text: test for suite in suites for test in suite}
     if any(map(is_late, known.values())):
         calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
@@ -466,12 +434,7 @@ def _no_truth(end: TestResult) -> Truth:
 
 
 def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, InvalidReason]:
-    """Why something that ended so on the reference is no test, in words and as one of the closed list.
-
-    Args:
-        end: How it ended.
-        otherwise: Words for what ends seldom so.
-    """
+    """Why something that ended so on the reference is no test, in words and as one of the closed list."""
     outside = refused(end)
     if outside is not None:
         return outside

@@ -31,17 +31,9 @@ from codea1_env.problem_sets.sources import HUB_SOURCES, rows
 from codea1_env.support.plugins import find
 
 __all__ = [
-    "SOURCES",
-    "Located",
-    "Metadata",
-    "Problem",
-    "ProblemsError",
-    "StdinTest",
-    "check_playable",
-    "load_problems",
-    "read_problems",
-    "register_source",
-]
+    "SOURCES", "Located", "Metadata", "Problem", "ProblemsError", "StdinTest", "check_playable", "load_problems",
+    "read_problems", "register_source",
+]  # fmt: skip
 
 SOURCES = ("starter", "cells", *HUB_SOURCES)
 """The names that `load_problems` knows, besides files and hub ids."""

@@ -16,8 +16,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from codea1_env.compare import MAX_REPLY, Returned
-from codea1_env.judging.predictions import check_predictions, judge_prediction
-from codea1_env.judging.programs import ProgramResults, ProgramRuns
+from codea1_env.judging.programs import (
+    ProgramResults,
+    ProgramRuns,
+    check_predictions,
+    judge_prediction,
+)
 from codea1_env.judging.verdicts import (
     GAME_LIMITS,
     NOT_JUDGED,
@@ -32,14 +36,7 @@ from codea1_env.judging.verdicts import (
     Verdict,
     by_problem,
 )
-from codea1_env.oracle import (
-    Attack,
-    BrokenReferenceError,
-    Oracle,
-    Subject,
-    Truth,
-    gather,
-)
+from codea1_env.oracle import Attack, BrokenReferenceError, Oracle, Subject, Truth, gather
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites, read_programs
@@ -48,15 +45,9 @@ from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
 
 __all__ = [
-    "BrokenReferenceError",
-    "Counters",
-    "Referee",
-    "RefereeConfig",
-    "Round",
-    "SuiteVerdict",
-    "TestVerdict",
+    "BrokenReferenceError", "Counters", "Referee", "RefereeConfig", "Round", "SuiteVerdict", "TestVerdict",
     "Verdict",
-]
+]  # fmt: skip
 
 _SHOWN = 60
 _INFINITE = re.compile(r"\b(?:inf|nan)\b")
@@ -80,10 +71,6 @@ class _Read(NamedTuple):
 
 class Referee:
     r"""Judges rounds of the game. Rounds of different problems do not depend on each other.
-
-    Args:
-        sandbox: Where references and programs run.
-        config: How rounds are judged.
 
     Example:
         >>> from codea1_env.problems import Problem
@@ -190,14 +177,7 @@ class Referee:
         return self._oracle.loads([Subject.of(problem) for problem in problems])
 
     def corrected(self, suites: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[str]]:
-        """Return tests as they attack: with the reference's value where they predict another one.
-
-        Args:
-            suites: Problems whose reference runs, each with tests.
-
-        Returns:
-            The texts of each suite, in order; a text that is not one valid test stays as it is.
-        """
+        """Return tests as they attack: with the reference's value where they predict another one."""
         rounds = [Round(problem, "", [[text] for text in texts]) for problem, texts in suites]
         read, _ = self._ruled(rounds)
         return [

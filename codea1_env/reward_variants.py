@@ -8,13 +8,7 @@ decided here.
 
 from __future__ import annotations
 
-from codea1_env.rewards import (
-    RewardConfig,
-    SuiteOutcome,
-    code_a1,
-    code_reward,
-    validity_reward,
-)
+from codea1_env.rewards import RewardConfig, SuiteOutcome, code_a1, code_reward, validity_reward
 
 _RUNS, _ALL_PASS, _SOME_FAIL, _NO_PROGRAM = -0.6, 1.0, -0.3, -1.0
 _CLIP = 4

@@ -315,12 +315,7 @@ class _Table:
     def play_round(
         self, asked: Sequence[Problem], last: Sequence[RolloutEpisode]
     ) -> list[RolloutEpisode]:
-        """Play one round of every program.
-
-        Args:
-            asked: The problem of each program.
-            last: The round before, program by program; empty before the first.
-        """
+        """Play one round of every program."""
         started = time.perf_counter()
         number = last[0].round + 1 if last else 0
         none: list[PlayedRound | None] = [None] * len(asked)
@@ -363,14 +358,7 @@ class _Table:
         shown: Sequence[Observation],
         given: list[list[str]],
     ) -> tuple[list[list[str]], list[Judged]]:
-        """Return the answers that attack each program, and what the referee says.
-
-        Args:
-            asked: The problem of each program.
-            programs: The programs.
-            shown: What the tester sees of each.
-            given: Answers that attack each program; empty to ask the tester.
-        """
+        """Return the answers that attack each program, and what the referee says."""
         started = time.perf_counter()
         by_coder = self.config.oracle == "coder"
         judged_by = by_own_program(asked, programs, self.referee) if by_coder else asked
@@ -414,11 +402,6 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
 
 def ask_for_answers(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
     """Let a player answer, and check that it gave one text for each observation, with notes or without.
-
-    Args:
-        agent: The player.
-        role: What it plays, for messages.
-        observations: What it is shown.
 
     Raises:
         AnswerError: It raised, or returned the wrong number of answers, or something else than text.
@@ -464,14 +447,6 @@ def by_own_program(
     """Return the problems with the coder's first program that runs as their reference.
 
     Where none runs, the reference raises at every call, so that no test is valid.
-
-    Args:
-        problems: The problem of each program.
-        programs: All programs of a step.
-        referee: Finds out which programs run.
-
-    Returns:
-        One problem for each program; the programs of a problem share one.
     """
     swapped = [
         dataclasses.replace(problem, reference=program.code)  # which has what the problem gives

@@ -46,15 +46,7 @@ def situation(
     *,
     black_box: bool = False,
 ) -> Observation:
-    """Return what the players see.
-
-    Args:
-        problem: The task.
-        number: Rounds finished so far.
-        program: The program that awaits its tests; None while the coder is to act.
-        before: The latest finished round: the coder repairs its program, and both see what broke it.
-        black_box: Hide all programs from a tester, and what is said about them.
-    """
+    """Return what the players see."""
     turn = 0 if program is None else 1
     if black_box and program is not None:
         return observe(problem, round=number, turn=turn)

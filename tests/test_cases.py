@@ -45,10 +45,7 @@ def test_statements_are_a_view_of_the_cases() -> None:
         Case(("x" * 30_000,), {}, 1),
         Case((float("inf"),), {}, None),
     )
-    texts = (
-        "assert f([1, (2,)], by={'a': 1.5}) == {1, 2}",
-        "assert f(float('inf')) == None",
-    )
+    texts = ("assert f([1, (2,)], by={'a': 1.5}) == {1, 2}", "assert f(float('inf')) == None")
     view = problem.tests
     assert view == texts
     assert texts == view

@@ -299,55 +299,6 @@ def test_copies_are_independent_books_in_memory(make):
     assert book.tests("p") == ["a"]
 
 
-def test_saving_again_writes_only_what_changed(tmp_path):
-    path = tmp_path / "book.sqlite"
-    book = MistakeBook()
-    for n in range(2000):
-        book.update(f"problem {n}", failed=[f"assert f({n}) == {n} # " + "x" * 200])
-    book.save(path)
-    inode = path.stat().st_ino
-    reader = sqlite3.connect(path)
-    untouched = reader.execute("SELECT COUNT(*) FROM tests").fetchone()
-    assert untouched == (2000,)
-    writes: list[str] = []
-    book.update("problem 7", failed=["new"])
-    book.update("problem 8", passed=[book.tests("problem 8")[0]])
-    original = sqlite3.connect
-    try:
-
-        def traced(*args: Any, **kwargs: Any) -> sqlite3.Connection:
-            connection = original(*args, **kwargs)
-            connection.set_trace_callback(writes.append)
-            return connection
-
-        sqlite3.connect = traced  # type: ignore[assignment]
-        book.save(path)
-    finally:
-        sqlite3.connect = original  # type: ignore[assignment]
-    reader.close()
-    assert path.stat().st_ino == inode
-    assert sum(line.startswith("INSERT") for line in writes) == 2  # both tests of problem 7
-    assert sum(line.startswith("BEGIN") for line in writes) == 1
-    assert MistakeBook.load(path).state_dict() == book.state_dict()
-    assert "problem 8" not in MistakeBook.load(path).problems()
-
-
-def test_a_file_that_others_changed_is_written_anew(tmp_path):
-    path = tmp_path / "book.sqlite"
-    book = MistakeBook()
-    book.update("p", failed=["a"])
-    book.save(path)
-    other = MistakeBook()
-    other.update("q", failed=["b"] * 3)
-    other.save(path)
-    book.update("p", failed=["c"])
-    book.save(path)
-    assert MistakeBook.load(path).state_dict() == book.state_dict()
-    path.unlink()
-    book.save(path)
-    assert MistakeBook.load(path).state_dict() == book.state_dict()
-
-
 def test_equal_books_give_equal_files(make, tmp_path):
     first, second = make(), make()
     first.update("p", failed=["a", "b"])

@@ -9,13 +9,7 @@ from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
 
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.referee import (
-    Referee,
-    RefereeConfig,
-    Round,
-    SuiteVerdict,
-    TestVerdict,
-)
+from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict, TestVerdict
 from codea1_env.rewards import SuiteOutcome
 from codea1_env.sandbox import Outcome, Sandbox
 

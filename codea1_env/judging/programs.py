@@ -1,4 +1,4 @@
-"""Runs the programs of players on the calls that attack them, and remembers what came of it.
+"""Runs the programs of players on the calls that attack them, and remembers what came of it; judges predictions.
 
 What a program returned is kept from one batch to the next where its text says that a call depends on nothing but its
 arguments (`codea1_env.reading.steadiness`): not on state, time, chance or identity. Another program may remember earlier
@@ -11,12 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.compare import check_replies, judge_reply, without_addresses
+from codea1_env.compare import (
+    Returned,
+    check_replies,
+    judge_reply,
+    read_reply,
+    same,
+    without_addresses,
+)
 from codea1_env.judging.repeats import are_free
 from codea1_env.judging.verdicts import Counters
 from codea1_env.oracle import Attack, Subject, Truth, make_calls
 from codea1_env.responses import Test
-from codea1_env.sandbox import Answers, Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import RETURNED, Answers, Comparison, Limits, Outcome, Sandbox, TestResult
 from codea1_env.support.texts import LRUCache
 
 _COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
@@ -40,13 +47,7 @@ class _ProgramMemory(NamedTuple):
 
 
 class ProgramRuns:
-    """Makes the calls of suites on programs.
-
-    Args:
-        sandbox: Where programs run.
-        limits: What a call may use.
-        tolerance: Relative and absolute, where a float is expected; 0 for exact.
-    """
+    """Makes the calls of suites on programs."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, tolerance: float) -> None:
         self._sandbox = sandbox
@@ -60,13 +61,7 @@ class ProgramRuns:
         truths: Mapping[Subject, Mapping[str, Truth]],
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
-        """Run each program once, on the calls of all suites.
-
-        Args:
-            suites: Of each program, the tests that attack it.
-            truths: What the reference says of the calls.
-            count: Is told what was done.
-        """
+        """Run each program once, on the calls of all suites."""
         kept = self._usable(suites)
         loads = {attack: each.load for attack, each in kept.items()}
         known = {attack: dict(kept[attack].calls) if attack in kept else {} for attack in suites}
@@ -156,3 +151,40 @@ def _is_late(result: TestResult) -> bool:
     if outcome is Outcome.PASS or outcome is Outcome.FAIL:  # most are
         return False
     return outcome in _COSTLY and result.error != "SystemExit"
+
+
+# Is what a test predicts the reference's value?
+
+_RIGHT, _WRONG = TestResult(Outcome.PASS), TestResult(Outcome.FAIL)
+
+
+def judge_prediction(
+    test: Test, subject: Subject, reply: bytes, right: Returned, tolerance: float, sandbox: Sandbox
+) -> TestResult:
+    """Judge a prediction."""
+    frame = RETURNED + test.predicted
+    predicted = read_reply(frame)  # within a budget
+    if not isinstance(predicted, Returned):
+        return _WRONG
+    if same(predicted.value, right.value, subject.comparison(tolerance)):
+        return _RIGHT
+    if test.absolute or test.relative:
+        stated = Comparison(atol=test.absolute or 0.0, rtol=test.relative or 0.0)
+        # What a test states holds between numbers of which either is a float, as Python has it.
+        if same(predicted.value, right.value, stated) or same(right.value, predicted.value, stated):
+            return _RIGHT
+    if not subject.checker:
+        return _WRONG
+    return check_replies(subject.checker, [(test.call, frame, reply)], sandbox)[0]
+
+
+def check_predictions(
+    subject: Subject, tests: Sequence[Test], truths: Mapping[str, Truth], sandbox: Sandbox
+) -> None:
+    """Ask the checker of a problem about many predictions at once; it remembers what it has said."""
+    questions = [
+        (test.call, RETURNED + test.predicted, truth.reply)
+        for test in tests
+        if (truth := truths.get(test.call_text)) and truth.value not in (b"", test.predicted)
+    ]
+    check_replies(subject.checker, questions, sandbox)

@@ -49,11 +49,6 @@ class SpreadReferee(Referee):
 
     Each problem has a place that it goes to; one that has nothing left to do takes what waits for another. Who judges
     and is lost three times is an InfraError.
-
-    Args:
-        sandbox: Reads what has to be read here.
-        config: How rounds are judged.
-        places: Where answers are judged.
     """
 
     def __init__(
@@ -121,12 +116,7 @@ def _homes(names: Sequence[str], places: int) -> list[int]:
 
 
 class _Work:
-    """Answers that wait for a place.
-
-    Args:
-        parts: The answers.
-        homes: Which place each is for.
-    """
+    """Answers that wait for a place."""
 
     def __init__(self, parts: Sequence[AttackAnswers], homes: Sequence[int]) -> None:
         self.futures: list[Future[Reply]] = [Future() for _ in parts]

@@ -101,9 +101,6 @@ class CellsConfig:
     def read(cls, text: str) -> CellsConfig:
         """Read `C=256,faults=1/64,...`; what is not named has its default.
 
-        Raises:
-            ProblemsError: It has another form, or names what does not exist.
-
         Example:
             >>> CellsConfig.read("C=64,faults=1/8").size
             8
@@ -128,8 +125,7 @@ class CellsConfig:
             except (ValueError, ZeroDivisionError, OverflowError):
                 form = _FORMS[kinds[name]]
                 raise ProblemsError(
-                    NAME,
-                    f"Expect {name} to be {form}, actually: {value!r:.60}.",
+                    NAME, f"Expect {name} to be {form}, actually: {value!r:.60}."
                 ) from None
         return cls(**given)  # type: ignore[arg-type]  # of the types that the fields have
 
@@ -182,11 +178,7 @@ def is_cells(source: str) -> bool:
 
 
 def load_cells(source: str) -> list[Problem]:
-    """Make the problems that `cells` or `cells:NAME=VALUE,...` names.
-
-    Raises:
-        ProblemsError: There is no such world.
-    """
+    """Make the problems that `cells` or `cells:NAME=VALUE,...` names."""
     return cells(CellsConfig.read(source.partition(":")[2]))
 
 
@@ -206,10 +198,6 @@ def pools_of(problem: Problem) -> Pools:
 
 def changed(problem: Problem, program: int) -> Problem:
     """Return a problem of the same name and pools in which a wrong program is the right one: the reference changes on its faults.
-
-    Args:
-        problem: A problem that `cells` made.
-        program: Number of the program in the pool.
 
     Example:
         >>> before = load_cells("cells:C=8,faults=1/4,families=2,problems=1")[0]

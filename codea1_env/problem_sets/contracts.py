@@ -104,14 +104,7 @@ import builtins as {name}
 def contracted(
     code: str, entry_point: str, contract: str, *, answers: bool = True
 ) -> tuple[str, str]:
-    """Return a program that checks the contract before each call, and the name to call in it.
-
-    Args:
-        code: The reference.
-        entry_point: Its function: ``f``, or ``Solution.f`` for a method.
-        contract: Asserts over the parameters of the function; "" where every call is inside.
-        answers: Whether the reference is called behind the contract; otherwise the value is None.
-    """
+    """Return a program that checks the contract before each call, and the name to call in it."""
     if not contract.strip():
         return code, entry_point
     attached = _ATTACHED.format(
@@ -125,11 +118,7 @@ def contracted(
 
 
 def refused(end: TestResult | CallResult) -> tuple[str, InvalidReason] | None:
-    """Why the contract takes no such call, in words and as one of the closed list; None where it did not say so.
-
-    Args:
-        end: What came of a call of a `contracted` program.
-    """
+    """Why the contract takes no such call, in words and as one of the closed list; None where it did not say so."""
     if end.outcome is not Outcome.ERROR or end.error not in (_OUTSIDE, _BROKEN):
         return None
     said = end.message.removeprefix(f"{end.error}: ")
@@ -141,14 +130,7 @@ def refused(end: TestResult | CallResult) -> tuple[str, InvalidReason] | None:
 def contract_fault(
     problem: Problem, calls: Sequence[Call], sandbox: Sandbox, limits: Limits
 ) -> str:
-    """Return what is wrong with the contract of a problem whose reference runs, and what to do; "" if nothing is.
-
-    Args:
-        problem: The problem.
-        calls: Those of its golden tests.
-        sandbox: Where the contract runs, without the reference.
-        limits: For each call.
-    """
+    """Return what is wrong with the contract of a problem whose reference runs, and what to do; "" if nothing is."""
     if not problem.contract.strip():
         return ""
     code, name = contracted(problem.reference, problem.entry_point, problem.contract, answers=False)
@@ -172,13 +154,6 @@ def _fault(result: CallResult) -> str:
 
 def contract_of(task_id: str, given: object = None) -> str:
     """Return the contract of a problem; "" where none is known.
-
-    Args:
-        task_id: As the readers name it, such as "MBPP/3".
-        given: The row's own contract, as the releases of EvalPlus have it; it goes first.
-
-    Raises:
-        TypeError: What is given is no text.
 
     Example:
         >>> contract_of("HumanEval/55"), contract_of("HumanEval/55", "assert n > 2"), contract_of("mine/1")

@@ -67,11 +67,7 @@ class EvalPlusTests(NamedTuple):
 
 
 def read_template(test: str) -> EvalPlusTests | None:
-    """Return the inputs and results of a test text; None if it has none of the known forms.
-
-    Raises:
-        ValueError: It has a known form, and its lists cannot be used.
-    """
+    """Return the inputs and results of a test text; None if it has none of the known forms."""
     lists = {match[2]: match[3] for match in _LIST.finditer(test)}
     frame = _LIST.sub(lambda match: f"{match[1]}{match[2]} = @", test)
     head, loop, behind = frame.rpartition("\n    for i, ")
@@ -128,11 +124,7 @@ so that every program passes; EvalPlus's own evaluator does what is meant."""
 
 
 def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case, ...]:
-    """Return the cases of two lists; without results the reference is asked.
-
-    Raises:
-        ValueError: An input is no list of arguments, or there is not one result for each.
-    """
+    """Return the cases of two lists; without results the reference is asked."""
     for number, given in enumerate(inputs, 1):
         if type(given) not in (list, tuple):
             raise ValueError(
@@ -150,12 +142,7 @@ def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case
 
 
 def read_test(test: str, entry: str) -> dict[str, Any]:
-    """Return what a test text gives a problem: cases, or the text as a test module.
-
-    Args:
-        test: A text that defines `check(candidate)`, or asserts in a loop at its end.
-        entry: The function.
-    """
+    """Return what a test text gives a problem: cases, or the text as a test module."""
     found = read_template(test)
     if found is not None:
         return found._asdict()
@@ -178,13 +165,7 @@ def fields_of(golden: Golden, module: str = "") -> dict[str, Any]:
 
 
 def module_of_check(test: str, entry: str, calls: bool) -> str:
-    """Return a test text as a test module for pytest.
-
-    Args:
-        test: The text.
-        entry: The function.
-        calls: Whether the text defines `check(candidate)`, which is to be called; otherwise it asserts at once.
-    """
+    """Return a test text as a test module for pytest."""
     if not calls:
         return (
             f"import solution\n\n\ndef test_program():\n    exec({test!r}, dict(vars(solution)))\n"
@@ -196,12 +177,7 @@ def module_of_check(test: str, entry: str, calls: bool) -> str:
 
 
 def convert(row: Row) -> Problem:
-    """Return the problem of a row of HumanEval+ or MBPP+, in the files' layout or in that of EvalPlus's releases.
-
-    Raises:
-        TypeError: A field has the wrong type.
-        ValueError: A field has a value that cannot be used.
-    """
+    """Return the problem of a row of HumanEval+ or MBPP+, in the files' layout or in that of EvalPlus's releases."""
     entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
     prompt, source, reference = text_of(row, "prompt"), "humaneval+", ""
     task_id = text_of(row, "task_id").replace("Mbpp/", "MBPP/", 1)  # the releases' name

@@ -29,11 +29,7 @@ _WORD = re.compile(r"True|False|None|,\)|[()]")
 
 
 def read_list(text: str) -> list[Any]:
-    """Return the value of a list of literals.
-
-    Raises:
-        ValueError: The text is something else.
-    """
+    """Return the value of a list of literals."""
     found = _as_json(text)
     if found is not None:
         return found
@@ -155,13 +151,6 @@ _OF = {int(number): changes for numbers, changes in _CHANGES for number in numbe
 
 def deserialized(task_id: str, inputs: Sequence[Any]) -> list[list[Any]]:
     """Return inputs with the types that MBPP+ means.
-
-    Args:
-        task_id: Such as "Mbpp/2".
-        inputs: Lists of arguments, from JSON.
-
-    Raises:
-        ValueError: An input does not have the shape that its problem's inputs have.
 
     Example:
         >>> deserialized("Mbpp/106", [[[1], [2]]]), deserialized("Mbpp/3", [[[1]]])

@@ -51,18 +51,7 @@ class NoValueError(ValueError):
 
 
 def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
-    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values.
-
-    Args:
-        problem: It has cases.
-        sandbox: Where its reference runs.
-
-    Returns:
-        The cases. It raises `NoValueError` if the reference fails on a case of unknown value.
-
-    Raises:
-        TypeError: A case is not plain data.
-    """
+    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values."""
     known, unknown = problem.encoded, unknown_cases(problem)
     if not unknown:
         return done(known)

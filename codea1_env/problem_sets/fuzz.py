@@ -44,13 +44,7 @@ def vary_calls(calls: Sequence[Call], count: int, rng: np.random.Generator) -> l
 
 
 def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> Any:
-    """Return a variation of one value, of the same type.
-
-    Args:
-        value: Plain data.
-        rng: Source of chance.
-        others: Values seen in the same place; their items may be borrowed.
-    """
+    """Return a variation of one value, of the same type."""
     alike = [other for other in others if type(other) is type(value)] or [value]
     if isinstance(value, bool):
         return not value
@@ -79,10 +73,6 @@ def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> An
 
 def in_order(value: Any, leaf: Callable[[Any], str] = repr) -> str:
     """Return the text of a value, as `repr`; but with the items of sets in an order that is the same in every process.
-
-    Args:
-        value: Plain data.
-        leaf: Gives the text of what is no container.
 
     Example:
         >>> in_order([{"b", "a"}, frozenset({2, 1})])

@@ -45,13 +45,7 @@ class Golden(NamedTuple):
 
 
 def read_statements(tests: Sequence[str], entry_point: str, ask: Ask = here) -> Golden:
-    """Read tests that are statements, each on its own.
-
-    Args:
-        tests: The texts.
-        entry_point: `f` or `Solution.f`.
-        ask: Where texts are read.
-    """
+    """Read tests that are statements, each on its own."""
     if not tests:
         return Golden()
     try:
@@ -84,11 +78,6 @@ def read_statements(tests: Sequence[str], entry_point: str, ask: Ask = here) -> 
 
 def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
     r"""Read a test module, which is data as a whole or not at all.
-
-    Args:
-        text: A module for pytest or unittest, or one that asserts when it is run.
-        entry_point: `f` or `Solution.f`.
-        ask: Where texts are read.
 
     Example:
         >>> read_module("from solution import f\ndef test_a():\n    assert f(2) == 4", "f").cases
@@ -155,13 +144,7 @@ _TESTS = re.compile(r"^(?:async )?(?:def|class) +[tT]est|TestCase", re.MULTILINE
 
 
 def module_of_program(program: str, entry_point: str, reasons: Sequence[str]) -> str:
-    r"""Return the test module of a test program of an earlier version, which saw the names of the program.
-
-    Args:
-        program: It asserts when it is run, or defines tests, or `check(candidate)`.
-        entry_point: What `check` is called with, where nobody calls it.
-        reasons: Why it is no data, see `read_module`.
-    """
+    r"""Return the test module of a test program of an earlier version, which saw the names of the program."""
     parts = [_HEAD, program]
     name = entry_point.split(".")[0]
     if _CHECK.search(program) and not _CHECKS.search(program):

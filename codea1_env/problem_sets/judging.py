@@ -159,14 +159,7 @@ _ROOM = 1 << 16
 def run_stdin_tests(
     problem: Problem, code: str, limits: Limits, sandbox: Sandbox
 ) -> list[TestResult]:
-    """Run a program on one input after the other, up to the first on which it is wrong.
-
-    Args:
-        problem: Its inputs, what must be printed, and when that is so.
-        code: Any text, behind the preamble.
-        limits: What each run may use.
-        sandbox: Where it runs.
-    """
+    """Run a program on one input after the other, up to the first on which it is wrong."""
     longest = max(len(test.stdout.encode()) for test in problem.stdin_tests)
     limits = dataclasses.replace(limits, output=max(limits.output, 2 * longest + _ROOM))
     results: list[TestResult] = []

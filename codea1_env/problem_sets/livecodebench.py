@@ -61,12 +61,7 @@ class _Case(NamedTuple):
 
 
 def convert(row: Row) -> Problem:
-    """Return the problem that a row describes.
-
-    Raises:
-        TypeError: A field has the wrong type.
-        ValueError: A field has a value that cannot be used.
-    """
+    """Return the problem that a row describes."""
     packed = text_of(row, "private_test_cases")
     # Of some versions plain JSON, of others packed.
     try:
@@ -191,14 +186,7 @@ _STRING = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"}
 
 
 def unpack_text(packed: str) -> str:
-    """Return the text.
-
-    Args:
-        packed: base64 of zlib of a pickle of one str.
-
-    Raises:
-        ValueError: It is something else, or larger than `MAX_TEXT`.
-    """
+    """Return the text."""
     try:
         data = base64.b64decode(packed, validate=True)
     except (ValueError, binascii.Error) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn, overload
@@ -83,24 +83,17 @@ class GoldenStatements(Sequence[str]):
 
     Cases that no statement says are left out: those of an unknown value, and those that are compared by a rule of
     their own.
-
-    Args:
-        entry_point: What is called.
-        cases: The cases.
     """
 
     def __init__(self, entry_point: str, cases: tuple[Case, ...]) -> None:
         self._entry_point = entry_point
         self._cases = cases
-        self._texts: tuple[str, ...] | None = None
 
-    @property
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """All of them."""
-        if self._texts is None:
-            texts = (statement(self._entry_point, case) for case in self._cases)
-            self._texts = tuple(text for text in texts if text is not None)
-        return self._texts
+        texts = (statement(self._entry_point, case) for case in self._cases)
+        return tuple(text for text in texts if text is not None)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -112,13 +105,8 @@ class GoldenStatements(Sequence[str]):
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.texts)
-
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, GoldenStatements):
-            return self.texts == other.texts
-        return self.texts == other if isinstance(other, tuple) else NotImplemented
+        return self.texts == getattr(other, "texts", other)
 
     def __hash__(self) -> int:
         return hash(self.texts)
@@ -218,45 +206,34 @@ class Problem:
         for name in _TEXTS:
             _check_text(name, getattr(self, name))
         for name in ("task_id", "prompt", "entry_point"):
-            if not getattr(self, name).strip():
-                raise ValueError(f"Expect Problem.{name} not to be empty")
+            _check(bool(getattr(self, name).strip()), f"{name} not to be empty")
         names = self.entry_point.split(".")
-        if len(names) > 2 or not all(map(_is_name, names)):
-            raise ValueError(
-                "Expect Problem.entry_point to be a Python name, or Class.method, actually: "
-                f"{self.entry_point!r:.100}"
-            )
+        is_name = len(names) <= 2 and all(map(_is_name, names))
+        _check(is_name, "entry_point to be a Python name, or Class.method", self.entry_point)
         self._check_rule()
         self._take_statements()
-        self._check_metadata()
-        self._check_tests()
+        if not isinstance(self.metadata, Mapping):
+            raise TypeError(
+                f"Expect Problem.metadata to be a mapping of str to str, actually: {type(self.metadata)}"
+            )
+        for key, value in self.metadata.items():
+            _check_text("a key of metadata", key)
+            _check_text(f"metadata[{key!r:.50}]", value)
         object.__setattr__(self, "metadata", Metadata(self.metadata))
+        self._check_tests()
 
     def _check_rule(self) -> None:
-        if self.compare not in COMPARISONS:
-            raise ValueError(
-                f"Expect Problem.compare to be one of {', '.join(COMPARISONS)}, actually: {self.compare!r:.100}"
-            )
+        known = ", ".join(COMPARISONS)
+        _check(self.compare in COMPARISONS, f"compare to be one of {known}", self.compare)
         for name, value, kinds in (("atol", self.atol, (int, float)), ("base", self.base, (int,))):
             is_number = isinstance(value, kinds) and not isinstance(value, bool)
-            if not (is_number and 0 <= value < _MOST):
-                raise ValueError(
-                    f"Expect Problem.{name} to be a number from 0 to below {_MOST:g}, actually: {value!r:.100}"
-                )
-        if self.checker and not _CHECKER.search(self.checker):
-            raise ValueError(
-                "Expect Problem.checker to define check(args, output, expected), actually: "
-                f"{self.checker!r:.100}"
-            )
+            in_range = is_number and 0 <= value < _MOST
+            _check(in_range, f"{name} to be a number from 0 to below {_MOST:g}", value)
+        defined = not self.checker or _CHECKER.search(self.checker)
+        _check(bool(defined), "checker to define check(args, output, expected)", self.checker)
 
     def _take_statements(self) -> None:
-        if not isinstance(self.cases, (list, tuple)) or not all(
-            isinstance(case, Case) for case in self.cases
-        ):
-            raise TypeError(
-                f"Expect Problem.cases to be a list or tuple of Case, actually: {self.cases!r:.100}"
-            )
-        object.__setattr__(self, "cases", tuple(self.cases))
+        self._take_all("cases", Case)
         if not isinstance(self.tests, GoldenStatements):
             if not isinstance(self.tests, (list, tuple)):
                 raise TypeError(
@@ -269,6 +246,14 @@ class Problem:
         shown = () if self.compare != "equal" or self.checker else self.cases
         object.__setattr__(self, "tests", GoldenStatements(self.entry_point, shown))
 
+    def _take_all(self, name: str, kind: type) -> None:
+        given = getattr(self, name)
+        if not (isinstance(given, (list, tuple)) and all(isinstance(each, kind) for each in given)):
+            raise TypeError(
+                f"Expect Problem.{name} to be a list or tuple of {kind.__name__}, actually: {given!r:.100}"
+            )
+        object.__setattr__(self, name, tuple(given))
+
     def _take(self, golden: Golden) -> None:
         object.__setattr__(self, "cases", golden.cases)
         if self.compare == "equal":
@@ -279,11 +264,7 @@ class Problem:
 
     @cached_property
     def encoded(self) -> EncodedCases:
-        """The cases as bytes, made once for many programs; an unknown value is an empty frame.
-
-        Raises:
-            TypeError: A case is not plain data.
-        """
+        """The cases as bytes, made once for many programs; an unknown value is an empty frame."""
         unknown = {number for number, case in enumerate(self.cases) if case.expected is UNKNOWN}
         known = (
             replace(case, expected=None) if case.expected is UNKNOWN else case
@@ -312,47 +293,27 @@ class Problem:
         """Whether it can be played: a referee asks the reference which tests of the tester are right."""
         return bool(self.reference.strip()) and not self.stdin_tests
 
-    def _check_metadata(self) -> None:
-        if not isinstance(self.metadata, Mapping):
-            raise TypeError(
-                f"Expect Problem.metadata to be a mapping of str to str, actually: {type(self.metadata)}"
-            )
-        for key, value in self.metadata.items():
-            _check_text("a key of metadata", key)
-            _check_text(f"metadata[{key!r:.50}]", value)
-
     def _check_tests(self) -> None:
-        if not isinstance(self.stdin_tests, (list, tuple)) or not all(
-            isinstance(test, StdinTest) for test in self.stdin_tests
-        ):
-            raise TypeError(
-                "Expect Problem.stdin_tests to be a list or tuple of StdinTest, actually: "
-                f"{self.stdin_tests!r:.100}"
-            )
-        object.__setattr__(self, "stdin_tests", tuple(self.stdin_tests))
-        if self.stdin_tests and (self.cases or self.test_module):
+        self._take_all("stdin_tests", StdinTest)
+        called = bool(self.cases or self.test_module)
+        if self.stdin_tests and called:
             raise ValueError(
                 "Expect either stdin_tests or tests that call the program, actually both: a program is run or "
                 "called, not both"
             )
-        if self.stdin_tests and self.compare not in ("equal", "lines"):
-            raise ValueError(
-                f"Expect Problem.compare to be 'lines' where programs print, actually: {self.compare!r}"
-            )
+        prints = self.compare in ("equal", "lines") or not self.stdin_tests
+        _check(prints, "compare to be 'lines' where programs print", self.compare)
         if self.compare == "lines" and not self.stdin_tests:
             raise ValueError("Expect stdin_tests where Problem.compare is 'lines', actually none")
-        if not self.reference.strip() and not self.number_of_tests:
-            raise ValueError(
-                "Expect Problem.reference not to be empty where there are no tests to judge a program by"
-            )
-        if not self.reference.strip() and any(each.expected is UNKNOWN for each in self.cases):
-            raise ValueError(
-                "Expect a reference where cases have no expected value, actually none: it is asked for them"
-            )
-        if self.base > len(self.cases):
-            raise ValueError(
-                f"Expect Problem.base to be at most the number of cases, {len(self.cases)}, actually: {self.base}"
-            )
+        if not self.reference.strip():
+            can_judge = bool(self.number_of_tests)
+            _check(can_judge, "reference not to be empty where there are no tests to judge by")
+            if any(each.expected is UNKNOWN for each in self.cases):
+                raise ValueError(
+                    "Expect a reference where cases have no expected value, actually none: it is asked for them"
+                )
+        count = len(self.cases)
+        _check(self.base <= count, f"base to be at most the number of cases, {count}", self.base)
 
 
 _TEXTS = (
@@ -368,6 +329,12 @@ _MADE = ("encoded", "golden_calls")
 
 def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _check(holds: bool, expected: str, *actual: object) -> None:
+    if not holds:
+        actually = f", actually: {actual[0]!r:.100}" if actual else ""
+        raise ValueError(f"Expect Problem.{expected}{actually}")
 
 
 def _check_text(name: str, value: object) -> None:

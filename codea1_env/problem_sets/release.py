@@ -42,12 +42,7 @@ _PYTEST = re.compile(r"^(?:(?:async )?def test|class Test)", re.MULTILINE)
 
 
 def convert(row: Row) -> Problem:
-    """Return the problem that a row describes.
-
-    Raises:
-        TypeError: A field has the wrong type.
-        ValueError: A field has a value that cannot be used.
-    """
+    """Return the problem that a row describes."""
     info = _info(row)
     entry, task = _named(info, "function_name"), _named(info, "question_id")
     solution, test = unix(text_of(row, "GT_code")), _tests(row)

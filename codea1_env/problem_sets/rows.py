@@ -23,11 +23,7 @@ class Row(NamedTuple):
 
 
 def text_of(row: Row, name: str) -> str:
-    """Return the field of this name.
-
-    Raises:
-        TypeError: It is no text.
-    """
+    """Return the field of this name."""
     value = row.fields.get(name)
     if not isinstance(value, str):
         raise TypeError(f"Expect {name!r} to be text, actually: {show(value)}")
@@ -35,11 +31,7 @@ def text_of(row: Row, name: str) -> str:
 
 
 def texts_of(row: Row, name: str) -> list[str]:
-    """Return the field of this name; an empty list where there is none.
-
-    Raises:
-        TypeError: It is no list of texts.
-    """
+    """Return the field of this name; an empty list where there is none."""
     value = row.fields.get(name)
     value = [] if value is None else value
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):

@@ -1,7 +1,8 @@
 """Rows of public data sets, made into problems.
 
 Every layout is recognised by its fields, so that a file needs no label. Texts from data sets are only
-cut and joined here, never parsed or run: that happens in the sandbox.
+cut and joined here, never parsed or run: that happens in the sandbox. A field that cannot be used raises TypeError or
+ValueError, here and in the modules of single layouts; `to_problem` names file and row.
 """
 
 from __future__ import annotations

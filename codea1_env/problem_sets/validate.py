@@ -15,7 +15,7 @@ import contextlib
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,14 @@ SLOW = Limits().call_cpu_time
 SLOW_PROGRAM = Limits().test_cpu_time
 """The same for all cases of a problem together."""
 _BATCH = 16
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-_Found = tuple[FindingKind, str]
+_MUTANTS = 8
+"""Spread over the reference: enough to find tests that say next to nothing, and no more than a check of a set may cost."""
+_SECONDS = 2.0
+"""CPU time of the reference above which its mutants would take too long."""
 _RUN = re.compile(r"^    run\((.*)\)$", re.MULTILINE)
 """A statement in a test module that was made of statements."""
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+_Found = tuple[FindingKind, str]
 
 
 def validate_problems(
@@ -81,18 +85,19 @@ def validate_problems(
     """
     if limit is not None and limit < 1:
         raise ValueError(f"Expect limit to be a positive int or None, actually: {limit!r}")
-    items = list(itertools.islice(read_problems(source, split), limit))
+    items = dict(enumerate(itertools.islice(read_problems(source, split), limit)))
     if not items:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
-    broken = {n: [_broken(each)] for n, each in enumerate(items) if not isinstance(each, Located)}
-    kept = {
-        number: item
-        for number, item in enumerate(items)
-        if isinstance(item, Located) and split in (None, item.problem.metadata.get("split"))
-    }
-    if not kept and not broken:
+    found: dict[int, list[ProblemFinding]] = defaultdict(list)
+    kept: dict[int, Located] = {}
+    for number, item in items.items():
+        if isinstance(item, ProblemsError):
+            broken = ProblemFinding(FindingKind.BROKEN_ROW, item.where, "", item.expectation)
+            found[number].append(broken)
+        elif split in (None, item.problem.metadata.get("split")):
+            kept[number] = item
+    if not kept and not found:
         load_problems(str(source), split)  # raises the error that names the splits there are
-    found: dict[int, list[ProblemFinding]] = defaultdict(list, broken)
     for number, finding in _duplicates(kept):
         found[number].append(finding)
     tell = progress or (lambda done, of: None)
@@ -110,10 +115,6 @@ def validate_problems(
     return ValidationReport(str(source), len(kept), tests, tuple(ordered))
 
 
-def _broken(error: ProblemsError) -> ProblemFinding:
-    return ProblemFinding(FindingKind.BROKEN_ROW, error.where, "", error.expectation)
-
-
 def _check(
     batch: Mapping[int, Located], limits: Limits, sandbox: Sandbox
 ) -> Iterator[tuple[int, list[ProblemFinding]]]:
@@ -127,26 +128,28 @@ def _check(
     on_mutants: dict[int, Callable[[], str]] = {}
     for number, item in batch.items():
         if number not in runs:
-            message = (
-                "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
-            )
-            found[number] = [(FindingKind.NO_REFERENCE, message)]
+            said = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
+            found[number] = [(FindingKind.NO_REFERENCE, said)]
             continue
         try:
             first, second = (run.result() for run in runs[number])
         except (NoValueError, TypeError) as error:
-            message = f"{error}. Correct the case or the reference."
-            found[number] = [(FindingKind.REFERENCE_FAILS, message)]
+            said = f"{error}. Correct the case or the reference."
+            found[number] = [(FindingKind.REFERENCE_FAILS, said)]
         else:
             found[number] = list(_judge(item.problem, first, second, sandbox, limits))
             if not found[number]:
-                on_mutants[number] = submit_to_mutants(item.problem, first, sandbox)
+                on_mutants[number] = _submit_to_mutants(item.problem, first, sandbox)
         found[number] += [*_refused_by_training(item.problem), *_read_otherwise(item)]
     for number, item in batch.items():
-        message = on_mutants[number]() if number in on_mutants else ""
-        if message:
-            found[number].append((FindingKind.WEAK_TESTS, message))
-        yield number, [_finding(kind, item, said) for kind, said in found[number]]
+        said = on_mutants[number]() if number in on_mutants else ""
+        if said:
+            found[number].append((FindingKind.WEAK_TESTS, said))
+        yield number, [_finding(kind, item, message) for kind, message in found[number]]
+
+
+def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
+    return ProblemFinding(kind, item.where, item.problem.task_id, message)
 
 
 def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Future[JobResult]:
@@ -159,52 +162,7 @@ def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Fu
         return failed
 
 
-def _read_otherwise(item: Located) -> Iterator[_Found]:
-    if item.note:
-        yield (
-            FindingKind.OLD_LAYOUT,
-            f"Expect cases, tests or test_module, actually {item.note}.",
-        )
-    if item.problem.test_module:
-        yield (
-            FindingKind.JUDGED_INSIDE,
-            "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
-            f"the program's process, which can forge their verdict ({_of_module(item.problem.test_module)}).",
-        )
-
-
-def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
-    return ProblemFinding(kind, item.where, item.problem.task_id, message)
-
-
-def _refused_by_training(problem: Problem) -> Iterator[_Found]:
-    """Yield what `codea1 train` says of a problem that has a reference."""
-    if problem.stdin_tests:
-        yield (
-            FindingKind.NOT_PLAYABLE,
-            "Expect a function that can be called, to be played and trained on, actually its programs read standard "
-            "input. Only `codea1 eval code` can use it.",
-        )
-    elif problem.test_module and not problem.cases:
-        yield (
-            FindingKind.NOT_PLAYABLE,
-            "Expect tests that are data, for tabular and golden testers, actually there is none. Language models "
-            "can be trained on it.",
-        )
-
-
-def _no_training_split(source: str, items: Collection[Located]) -> Iterator[ProblemFinding]:
-    """Yield what `codea1 train` says of the set, if nothing is said to it of splits."""
-    splits = sorted({item.problem.metadata.get("split", "") for item in items} - {""})
-    if items and "train" not in splits:
-        actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"
-        yield ProblemFinding(
-            FindingKind.NOT_PLAYABLE,
-            source,
-            "",
-            f"Expect problems of the split 'train', which `codea1 train` takes unless it is told another, actually "
-            f"{actually}. Train with --split {splits[0] if splits else None}, or set metadata.split.",
-        )
+# What needs no run
 
 
 def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFinding]]:
@@ -216,57 +174,104 @@ def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFind
         ):
             where = first.setdefault((kind, text), item.where)
             if where is not item.where:
-                message = f"Expect every {what} once, actually it is also at {where}. {remedy} one of them."
-                yield index, _finding(kind, item, message)
+                said = f"Expect every {what} once, actually it is also at {where}. {remedy} one of them."
+                yield index, _finding(kind, item, said)
+
+
+def _read_otherwise(item: Located) -> Iterator[_Found]:
+    if item.note:
+        said = f"Expect cases, tests or test_module, actually {item.note}."
+        yield FindingKind.OLD_LAYOUT, said
+    if item.problem.test_module:
+        said = (
+            "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
+            f"the program's process, which can forge their verdict ({_of_module(item.problem.test_module)})."
+        )
+        yield FindingKind.JUDGED_INSIDE, said
+
+
+def _refused_by_training(problem: Problem) -> Iterator[_Found]:
+    """Yield what `codea1 train` says of a problem that has a reference."""
+    if problem.stdin_tests:
+        said = (
+            "Expect a function that can be called, to be played and trained on, actually its programs read standard "
+            "input. Only `codea1 eval code` can use it."
+        )
+        yield FindingKind.NOT_PLAYABLE, said
+    elif problem.test_module and not problem.cases:
+        said = (
+            "Expect tests that are data, for tabular and golden testers, actually there is none. Language models "
+            "can be trained on it."
+        )
+        yield FindingKind.NOT_PLAYABLE, said
+
+
+def _no_training_split(source: str, items: Collection[Located]) -> Iterator[ProblemFinding]:
+    """Yield what `codea1 train` says of the set, if nothing is said to it of splits."""
+    splits = sorted({item.problem.metadata.get("split", "") for item in items} - {""})
+    if items and "train" not in splits:
+        actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"
+        said = (
+            f"Expect problems of the split 'train', which `codea1 train` takes unless it is told another, actually "
+            f"{actually}. Train with --split {splits[0] if splits else None}, or set metadata.split."
+        )
+        yield ProblemFinding(FindingKind.NOT_PLAYABLE, source, "", said)
+
+
+# What two runs of the reference show
 
 
 def _judge(
     problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
 ) -> Iterator[_Found]:
-    """Yield what two runs of the reference show."""
     shown = _shown(problem)
     if not shown:
         yield FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none. Add some."
-    loads = first.load.outcome, second.load.outcome
-    if loads != (Outcome.PASS, Outcome.PASS):
-        if loads[0] is not loads[1]:
-            yield (
-                FindingKind.NON_DETERMINISTIC,
-                f"Expect the reference to load alike twice, actually: {_both(loads)}.",
-            )
-            return
+    if first.load.outcome is not second.load.outcome:
+        said = (
+            f"Expect the reference to load alike twice, actually: {_both(first.load, second.load)}."
+        )
+        yield FindingKind.NON_DETERMINISTIC, said
+    elif not first.load.passed:
         yield _load_failure(problem, first.load, sandbox, limits)
-        return
-    differ = False
+    else:
+        goes_on = yield from _of_tests(first, second, shown)
+        if not goes_on:
+            return
+        yield from _slow(first, second, shown)
+        if all(a.outcome is b.outcome for a, b in zip(first.tests, second.tests, strict=False)):
+            yield from _different_values(problem, sandbox, limits)
+
+
+def _of_tests(
+    first: JobResult, second: JobResult, shown: Sequence[str]
+) -> Generator[_Found, None, bool]:
+    """Yield what is wrong with single tests; returns whether more can be asked: not where it may take as long again."""
     # Some tests are not run after one that has failed.
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
         test = _short(shown[min(number, len(shown)) - 1])
         if one.outcome is not two.outcome:
-            differ = True
-            yield (
-                FindingKind.NON_DETERMINISTIC,
-                f"Expect two runs of test {number} to agree, actually: "
-                f"{_both((one.outcome, two.outcome))} ({test}). Make the reference independent of "
-                "random numbers, time and the order of sets.",
-            )
+            said = f"Expect two runs of test {number} to agree, actually: {_both(one, two)} ({test}). {_INDEPENDENT}"
+            yield FindingKind.NON_DETERMINISTIC, said
         elif isinstance(one, CheckerFault):
-            yield (
-                FindingKind.CHECKER_FAILS,
+            said = (
                 f"Expect the checker to answer True or False on what the reference returns in test {number}, actually: "
-                f"{one.message:.200} ({test}). Correct the checker.",
+                f"{one.message:.200} ({test}). Correct the checker."
             )
-            return  # the others would say the same
+            yield FindingKind.CHECKER_FAILS, said
+            return False  # the others would say the same
         elif one.outcome is not Outcome.PASS:
-            yield (
-                FindingKind.REFERENCE_FAILS,
-                f"Expect the reference to pass test {number}, actually: {one.outcome.value}, "
-                f"{one.message:.200} ({test}). Correct the test or the reference.",
+            said = (
+                f"Expect the reference to pass test {number}, actually: {one.outcome.value}, {one.message:.200} ({test}). "
+                "Correct the test or the reference."
             )
-            if one.outcome is Outcome.TIMEOUT:  # what else is asked may take as long again
-                return
-    yield from _slow(first, second, shown)
-    if not differ:
-        yield from _different_values(problem, sandbox, limits)
+            yield FindingKind.REFERENCE_FAILS, said
+            if one.outcome is Outcome.TIMEOUT:
+                return False
+    return True
+
+
+_INDEPENDENT = "Make the reference independent of random numbers, time and the order of sets."
 
 
 def _shown(problem: Problem) -> list[str]:
@@ -285,39 +290,33 @@ def _slow(first: JobResult, second: JobResult, shown: Sequence[str]) -> Iterator
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
         seconds = max(one.cpu_time, two.cpu_time)
         if seconds > SLOW:
-            yield (
-                FindingKind.SLOW_REFERENCE,
+            said = (
                 f"Expect test {number} to take less than {SLOW:g} s, actually: {seconds:.1f} s "
-                f"({_short(shown[min(number, len(shown)) - 1])}). Use smaller arguments, or raise the limits.",
+                f"({_short(shown[min(number, len(shown)) - 1])}). Use smaller arguments, or raise the limits."
             )
+            yield FindingKind.SLOW_REFERENCE, said
     seconds = max(first.cpu_time, second.cpu_time)
     if seconds > SLOW_PROGRAM:
-        yield (
-            FindingKind.SLOW_REFERENCE,
+        said = (
             f"Expect all cases together to take less than {SLOW_PROGRAM:g} s, actually: {seconds:.1f} s. Use smaller "
-            "arguments, or fewer.",
+            "arguments, or fewer."
         )
+        yield FindingKind.SLOW_REFERENCE, said
 
 
 def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: Limits) -> _Found:
     if load.outcome is Outcome.SYNTAX_ERROR:
-        return (
-            FindingKind.UNPARSABLE_REFERENCE,
-            f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
-        )
-    alone = sandbox.submit(
-        Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)
-    ).result()
+        said = f"Expect a Python program, actually: {load.message:.200}. Correct the reference."
+        return FindingKind.UNPARSABLE_REFERENCE, said
+    alone = sandbox.submit(Job(_program(problem), limits=limits)).result()
     if alone.load.outcome is Outcome.PASS:
-        return (
-            FindingKind.MISSING_ENTRY_POINT,
-            f"Expect the reference to define {problem.entry_point!r}, actually it does not. "
-            "Correct entry_point or the reference.",
+        said = (
+            f"Expect the reference to define {problem.entry_point!r}, actually it does not. Correct entry_point or the "
+            "reference."
         )
-    return (
-        FindingKind.REFERENCE_FAILS,
-        f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}. Correct it.",
-    )
+        return FindingKind.MISSING_ENTRY_POINT, said
+    said = f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}. Correct it."
+    return FindingKind.REFERENCE_FAILS, said
 
 
 def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_Found]:
@@ -331,33 +330,33 @@ def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Ite
         yield FindingKind.BROKEN_CONTRACT, message
     if not calls:
         return
-    room = limits.with_room_for(len(calls))
-    code = f"{problem.preamble}\n\n{problem.reference}"
+    room, name = limits.with_room_for(len(calls)), problem.entry_point
     one, two = (
-        sandbox.call(code, problem.entry_point, calls, limits=room, hash_seed=seed)
-        for seed in (0, 1)
+        sandbox.call(_program(problem), name, calls, limits=room, hash_seed=seed) for seed in (0, 1)
     )
     for (arguments, keywords), a, b in zip(calls, one, two, strict=True):
-        if not _same(a, b, problem):
+        if not _agree(a, b, problem):
             shown = ", ".join([*map(repr, arguments), *(f"{k}={v!r}" for k, v in keywords.items())])
-            yield (
-                FindingKind.NON_DETERMINISTIC,
-                f"Expect two runs of {problem.entry_point}({shown:.100}) to return the same value, actually: "
-                f"{a.value!r:.100} and {b.value!r:.100}. Make the reference independent of random numbers, "
-                "time and the order of sets.",
+            said = (
+                f"Expect two runs of {name}({shown:.100}) to return the same value, actually: {a.value!r:.100} and "
+                f"{b.value!r:.100}. {_INDEPENDENT}"
             )
+            yield FindingKind.NON_DETERMINISTIC, said
             return
 
 
-def _same(one: CallResult, two: CallResult, problem: Problem) -> bool:
-    """Whether two runs agree, as the problem compares."""
+def _program(problem: Problem) -> str:
+    return f"{problem.preamble}\n\n{problem.reference}"
+
+
+def _agree(one: CallResult, two: CallResult, problem: Problem) -> bool:
     if one.outcome is not two.outcome:
         return False
     return same(one.value, two.value, comparison_of(problem)) or repr(one.value) == repr(two.value)
 
 
-def _both(outcomes: tuple[Outcome, Outcome]) -> str:
-    return f"{outcomes[0].value} and {outcomes[1].value}"
+def _both(one: TestResult, two: TestResult) -> str:
+    return f"{one.outcome.value} and {two.outcome.value}"
 
 
 def _of_module(module: str) -> str:
@@ -371,27 +370,11 @@ def _short(test: str) -> str:
     return f"{first:.100}{' ...' if rest or len(first) > 100 else ''}"
 
 
-_MUTANTS = 8
-"""Spread over the reference: enough to find tests that say next to nothing, and no more than a check of a set may cost."""
-_SECONDS = 2.0
-"""CPU time of the reference above which its mutants would take too long."""
-
-
-def submit_to_mutants(
+def _submit_to_mutants(
     problem: Problem, reference: JobResult, sandbox: Sandbox
 ) -> Callable[[], str]:
-    """Start to run the tests of a problem on mutants of its reference.
-
-    Args:
-        problem: Its reference passes all tests.
-        reference: What came of that.
-        sandbox: Where it runs.
-
-    Returns:
-        What waits for them, and says what is wrong with the tests; empty text if more than half of the mutants fail.
-    """
-    seconds = seconds_of(reference)
-    if problem.stdin_tests or problem.test_module or seconds > _SECONDS:
+    """Run the tests on mutants of a reference that passes them; what waits for it says what is wrong with the tests."""
+    if problem.stdin_tests or problem.test_module or seconds_of(reference) > _SECONDS:
         return str
     try:
         mutants = generate_mutants(problem.reference, sandbox, limit=_MUTANTS)
@@ -403,8 +386,7 @@ def submit_to_mutants(
     ]
 
     def said() -> str:
-        results = [(mutant, run.result()) for mutant, run in runs]
-        alive = [mutant for mutant, result in results if passes(result)]
+        alive = [mutant for mutant, run in runs if passes(run.result())]
         if not alive or 2 * len(alive) < len(runs):
             return ""
         return (

@@ -8,11 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import (
-    LiteralMeter,
-    NotLiteralError,
-    read,
-)
+from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read
 
 from .chunks import PARSE_ERRORS, parse
 

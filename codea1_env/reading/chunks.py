@@ -39,11 +39,7 @@ class Chunk(NamedTuple):
 
 
 def parse(text: str) -> list[ast.stmt]:
-    """Return the statements of a text.
-
-    Raises:
-        PARSE_ERRORS: It is no Python.
-    """
+    """Return the statements of a text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
         return ast.parse(text).body

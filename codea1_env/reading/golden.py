@@ -41,10 +41,6 @@ def golden_cases(
 
     Names that one statement binds keep their values in the next: set-up lines and imports have no case and no reason.
 
-    Args:
-        statements: Texts with one statement or more.
-        entry_point: `f`, or `Solution.f` for a method of a new instance.
-
     Example:
         >>> golden_cases(["x = [1]", "assert f(x, by=2) == 3", "assert f(x) > g(x)"], "f")
         [([], None), ([(([1],), {'by': 2}, 3, None, None, '')], None), ([], 'does not say what a call returns')]

@@ -36,9 +36,6 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
     Calls are bound by the reference's definition, or where it defines no function by the prompt's. Domains are the
     annotations of the prompt's definition if it has any, else of the reference's; where a parameter has none, the
     shapes of its arguments in the golden tests and in the prompt's examples.
-
-    Args:
-        problems: Prompt, entry point, reference, and golden tests.
     """
     return [json.dumps({"parameters": _signature(*problem)}) for problem in problems]
 

@@ -17,7 +17,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
-from .bindings import PURE, Bindings
+from .bindings import PURE, Bindings, said_by
 from .functions import (
     are_skipped,
     arguments_of,
@@ -31,7 +31,6 @@ from .functions import (
     parameters_of,
     rows_of,
 )
-from .methods import said_by
 from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
 
 MAX_DROPPED = 256
@@ -107,21 +106,13 @@ class Statements(Bindings):
         self._depth = 0
 
     def run(self, body: list[ast.stmt], text: str) -> None:
-        """Follow the statements of a text; names keep their values from one text to the next.
-
-        Raises:
-            Enough, NotLiteralError: A bound is reached.
-        """
+        """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
         if not are_skipped(marks_of(body), self._names, self._meter):
             self._body(body, self._names)
 
     def finish(self) -> None:
-        """Follow the functions with parameters that nothing called, when all texts were.
-
-        Raises:
-            Enough, NotLiteralError: A bound is reached.
-        """
+        """Follow the functions with parameters that nothing called, when all texts were."""
         for helper, names in list(self._helpers.values()):
             self._text = helper.text
             self._enter(helper.node, names)

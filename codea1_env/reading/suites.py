@@ -15,12 +15,7 @@ import re
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.inside.analysis.literals import (
-    MAX_SOURCE,
-    NotLiteralError,
-    read,
-    write,
-)
+from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
 from .disguises import listed_statements, undisguised, without_commands

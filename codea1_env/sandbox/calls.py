@@ -72,20 +72,12 @@ class Answers:
 
 
 def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> bytes:
-    """Return the arguments of a call, to be sent. Plain data that has a literal; places share no list.
-
-    Raises:
-        ValueError: They are something else.
-    """
+    """Return the arguments of a call, to be sent. Plain data that has a literal; places share no list."""
     return marshal.dumps((list(args), kwargs), 2)
 
 
 def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any = None) -> bytes:
-    """Return the arguments of a call, to be sent. Plain data of any kind; where numpy is given, also what it makes of numbers.
-
-    Raises:
-        EncodeError: They are something else.
-    """
+    """Return the arguments of a call, to be sent. Plain data of any kind; where numpy is given, also what it makes of numbers."""
     if _is_plain(args) and _is_plain(kwargs):
         try:
             return encoded_arguments(args, kwargs)
@@ -187,16 +179,7 @@ def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
 
 
 class _Part:
-    """Calls in one process, until one stops it.
-
-    Args:
-        calls: What is called.
-        limits: Those of a run are for what is left of it.
-        judge: See `answer_calls`.
-        first: The number of the first call, for the judge.
-        held: Bytes of the replies that are held already.
-        stop: See `answer_calls`.
-    """
+    """Calls in one process, until one stops it."""
 
     def __init__(
         self,
@@ -222,15 +205,15 @@ class _Part:
     def run(self, slots: Slots, code: str) -> TestResult:
         """Make the calls; returns how loading ended."""
         child = slots.take()
-        with dismissed_on_error([child]):
+        with dismissed_on_error(child):
             names, arguments, entry_point = self.calls
             bounds = bounds_of(self.limits).values()
             job = marshal.dumps((code, entry_point, names, list(arguments), *bounds), 2)
             child.start(self.limits, job, may_send=1 + len(arguments))
             watch = Watch(child)
             load, why = self._receive(child, watch)
-            self.cpu_time = watch.cpu_time()
-            clean = why is not None or self._failed or watch.closes_cleanly(child)
+            self.cpu_time = child.cpu_time()
+            clean = why is not None or self._failed or watch.closes_cleanly()
         if why is None:
             child.dismiss()  # its end does not matter
             assert load is not None
@@ -255,10 +238,10 @@ class _Part:
         counted = 0.0  # seconds of CPU time up to the last lap, from which on the limit counts
         while not self._failed and (load is None or len(self.replies) < count):
             # Once for all replies, instead of waking up for each.
-            watch.wait_for_close(child, _GATHER)
+            watch.wait_for_close(_GATHER)
             cpu = min(limits.call_cpu_time, limits.run_cpu_time - counted)
             wall = min(limits.call_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
-            frame = watch.frame(child, cpu, wall)
+            frame = watch.frame(cpu, wall)
             if isinstance(frame, Stop):
                 return load, frame
             spent = watch.lap()

@@ -95,20 +95,7 @@ def judge_cases(
     *,
     stop: bool,
 ) -> JobResult:
-    """Judge the cases of a program.
-
-    Args:
-        slots: Where the processes come from.
-        code: Program text.
-        name: The function, or `Class.method`.
-        cases: What is called and expected.
-        comparison: When a returned value is right.
-        limits: Per call and for all calls.
-        stop: Whether the first case that is not passed is the last.
-
-    Returns:
-        One result per case, or up to the first that is not passed.
-    """
+    """Judge the cases of a program."""
     judge: Judge = partial(_judged, cases, comparison)
     calls = Calls(name, cases.calls, name)
     found = answer_calls(slots, code, calls, limits, judge=judge, stop=stop)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from .results import WorkerDiedError
 
@@ -113,18 +113,13 @@ def could_run(pid: int) -> bool:
     return any(_stat_of(thread)[:1] == ["R"] for thread in _threads_of(pid))
 
 
-def _used_of_runnable(pids: Sequence[int]) -> dict[int, float]:
-    return {pid: cpu_time_of(pid) for pid in pids if could_run(pid)}
-
-
-def wait_for_processor(pids: Sequence[int]) -> bool:
-    """Whether one of them could run at this moment, but gets no processor. Takes a moment to find out."""
-    before = _used_of_runnable(pids)
-    if not before:
+def wait_for_processor(pid: int) -> bool:
+    """Whether a process could run at this moment, but gets no processor. Takes a moment to find out."""
+    if not could_run(pid):
         return False
+    before = cpu_time_of(pid)
     time.sleep(_NEXT_LOOK)
-    after = _used_of_runnable(pids)
-    return any(after.get(pid) == cpu_time for pid, cpu_time in before.items())
+    return could_run(pid) and cpu_time_of(pid) == before
 
 
 class WallLimit:
@@ -134,39 +129,30 @@ class WallLimit:
     On a machine that is too busy to tell, nothing is told.
 
     Args:
-        pids: What is waited for. The waiting times add up.
+        pid: What is waited for.
         seconds: How long.
-        queued: Waiting time in seconds, since the processes began, that no longer counts for them. None: all so far.
+        queued: Waiting time in seconds, since the process began, that no longer counts for it. None: all so far.
     """
 
-    def __init__(self, pids: Sequence[int], seconds: float, queued: float | None = None) -> None:
-        self._pids = pids
+    def __init__(self, pid: int, seconds: float, queued: float | None = None) -> None:
+        self._pid = pid
         self._seconds = seconds
         self._started = time.monotonic()
         self._next = self._started + seconds
-        self.queued = self._queued_now() if queued is None else queued
-        """Seconds that the processes have waited for a processor by the last look."""
+        self.queued = queue_time_of(pid) if queued is None else queued
+        """Seconds that the process has waited for a processor by the last look."""
         self._queued_before = self.queued
-
-    def _queued_now(self) -> float:
-        return sum(map(queue_time_of, self._pids))
 
     def left(self) -> float:
         """Seconds to the next look."""
         return max(0.0, self._next - time.monotonic())
 
     def is_over(self) -> bool:
-        """Whether the time is up.
-
-        Raises:
-            WorkerDiedError: It never was, because of all the waiting.
-        """
+        """Whether the time is up."""
         if time.monotonic() < self._next:
             return False
-        could = any(
-            map(could_run, self._pids)
-        )  # first: a wait that ends meanwhile is counted below
-        self.queued = self._queued_now()
+        could = could_run(self._pid)  # first: a wait that ends meanwhile is counted below
+        self.queued = queue_time_of(self._pid)
         # Not less: the thread that had waited most may have ended.
         end = self._started + self._seconds + max(0.0, self.queued - self._queued_before)
         self._next = min(end, self._last)

@@ -58,14 +58,7 @@ class Returned:
 def judge_reply(
     frame: bytes, expected: bytes, comparison: Comparison, budget: codec.Budget = _BUDGET
 ) -> TestResult:
-    """Judge what a program's process answered to a call.
-
-    Args:
-        frame: What it sent; hostile.
-        expected: What is expected, as a right program sends it.
-        comparison: The rule.
-        budget: What reading the frame may cost.
-    """
+    """Judge what a program's process answered to a call."""
     if frame == expected and comparison.rule != "not-none":
         return _PASSED
     if comparison.rule == "not-none":

@@ -155,11 +155,7 @@ class WorkerKind(NamedTuple):
 
 
 def check_text(name: str, value: object, wanted: str = "a str") -> None:
-    """Refuse what is no text.
-
-    Raises:
-        TypeError: It is none.
-    """
+    """Refuse what is no text."""
     if not isinstance(value, str):
         raise TypeError(f"Expect {name} to be {wanted}, actually: {type(value)}")
 
@@ -170,21 +166,13 @@ def _exact(text: str) -> str:
 
 
 def check_limits(name: str, limits: object) -> None:
-    """Refuse what are no limits.
-
-    Raises:
-        TypeError: They are none.
-    """
+    """Refuse what are no limits."""
     if limits is not None and not isinstance(limits, Limits):
         raise TypeError(f"Expect {name} to be Limits or None, actually: {type(limits)}")
 
 
 def check_seed(name: str, seed: object) -> None:
-    """Refuse another hash seed than there is.
-
-    Raises:
-        ValueError: There is none of this number.
-    """
+    """Refuse another hash seed than there is."""
     if isinstance(seed, bool) or seed not in range(HASH_SEEDS):
         raise ValueError(
             f"Expect {name} to be an integer from 0 to {HASH_SEEDS - 1}, actually: {seed!r}"

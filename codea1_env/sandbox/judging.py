@@ -30,15 +30,7 @@ _TOO_COSTLY = TestResult(
 def judge(
     run: TaskRunner, planner: Planner, job: Job, kind: WorkerKind, limits: Limits
 ) -> JobResult:
-    """Judge the tests of a job.
-
-    Args:
-        run: Has a task done by a worker; what is done here needs none.
-        planner: Says how each test is to be judged.
-        job: The program and its tests.
-        kind: What workers it needs.
-        limits: What the job may use.
-    """
+    """Judge the tests of a job."""
     plans = planner.plans(job.tests, job.entry_point)
     why = too_long(job.code)
     if why is not None:

@@ -1,4 +1,7 @@
-"""Which level of confinement this machine offers, and how that was found out."""
+"""Which level of confinement this machine offers, and how that was found out.
+
+What the machine lacks raises `LevelUnavailableError`, which says what to do.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +56,7 @@ class LevelReport:
 
 
 def check_level(level: str | None) -> str | None:
-    """Check a level's name; warns of one that does not contain hostile programs.
-
-    Raises:
-        ValueError: There is no such level.
-    """
+    """Check a level's name; warns of one that does not contain hostile programs."""
     if level is not None and level not in LEVELS:
         raise ValueError(f"Expect level to be one of {', '.join(LEVELS)}, actually: {level!r}")
     if level in ("none", "process"):
@@ -70,11 +69,7 @@ def check_level(level: str | None) -> str | None:
 
 
 def check_machine() -> None:
-    """Look for what every level needs.
-
-    Raises:
-        LevelUnavailableError: Something is missing.
-    """
+    """Look for what every level needs."""
     if not os.path.exists("/proc/self/maps"):
         raise LevelUnavailableError(
             "Expect the file system /proc, actually: there is none; mount it (`mount -t proc proc /proc`), "
@@ -83,11 +78,7 @@ def check_machine() -> None:
 
 
 def check_memory(limits: Limits) -> None:
-    """Check that a process may have as much memory as a program may use: else the verdict on it would be ours.
-
-    Raises:
-        LevelUnavailableError: It may not.
-    """
+    """Check that a process may have as much memory as a program may use: else the verdict on it would be ours."""
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     if resource.RLIM_INFINITY != most < limits.memory:
         raise LevelUnavailableError(
@@ -98,12 +89,7 @@ def check_memory(limits: Limits) -> None:
 
 
 def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
-    """Start a worker; see `Worker`.
-
-    Raises:
-        LevelUnavailableError: The machine does not offer the level. The message says what is missing.
-        WorkerDiedError: The process did not start.
-    """
+    """Start a worker; see `Worker`."""
     check_machine()
     try:
         return Worker(kind, level, packages)
@@ -112,11 +98,7 @@ def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
 
 
 def check_works(level: str) -> None:
-    """Check that the machine offers a level.
-
-    Raises:
-        LevelUnavailableError: It does not. The message says what is missing.
-    """
+    """Check that the machine offers a level."""
     check_machine()
     if error := examine(level).error:
         raise _unavailable(level, error)

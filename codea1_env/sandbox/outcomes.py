@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 import math
 import signal
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from .inside import codec
@@ -89,37 +87,30 @@ _LOAD_OUTCOMES = {
 }
 
 
-def load_of(frame: bytes, cpu_time: float = 0.0) -> TestResult:
+def load_of(frame: bytes) -> TestResult:
     """How loading a program ended, of which nothing else is asked."""
     try:
         said = meaning_of(codec.decode(frame, meter=codec.Meter(codec.CHEAP)))
     except codec.DecodeError as error:
         return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
-    if isinstance(said, TestResult):
-        return replace(said, cpu_time=cpu_time)
-    return TestResult(Outcome.PASS, "", cpu_time)
+    return said if isinstance(said, TestResult) else TestResult(Outcome.PASS)
 
 
-def meaning_of(
-    reply: Any, reword: Callable[[str], str] | None = None
-) -> tuple[Any, ...] | TestResult:
+def meaning_of(reply: Any) -> tuple[Any, ...] | TestResult:
     """Return what a decoded reply of a candidate says: what came with an "ok", or how else it ended.
 
-    Args:
-        reply: Plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the
-            name of its class and the module that it missed.
-        reword: Changes the text.
+    The reply is plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the
+    name of its class and the module that it missed.
     """
     if type(reply) is tuple and reply and reply[0] == "ok":
         return reply[1:]
     if type(reply) is tuple and len(reply) >= 2 and type(reply[1]) is str:
         outcome = _LOAD_OUTCOMES.get(reply[0]) if type(reply[0]) is str else None
         if outcome is not None:
-            text = reply[1][:MAX_MESSAGE]
             error, module = (*reply[2:4], None, None)[:2]
             return TestResult(
                 outcome,
-                reword(text) if reword is not None else text,
+                reply[1][:MAX_MESSAGE],
                 error=identifier(error),
                 missing_module=identifier(module),
                 limit=Limit.RESULT if outcome is Outcome.OUTPUT_LIMIT else None,

@@ -31,14 +31,7 @@ _USERS = 200_000_000
 
 
 def locate(packages: Iterable[str]) -> dict[str, str]:
-    """Where packages, and those that they need, are installed; what is not installed is left out.
-
-    Args:
-        packages: Top-level names, as programs import them.
-
-    Returns:
-        Name -> the folder that holds the package.
-    """
+    """Where packages, and those that they need, are installed; what is not installed is left out."""
     found: dict[str, str] = {}
     left = list(packages)
     while left:
@@ -174,11 +167,7 @@ class Packages(NamedTuple):
 def packages_of(
     packages: str | Sequence[str] | Mapping[str, str], preload: Sequence[str]
 ) -> Packages:
-    """Return packages that are installed, by their names, or that lie in folders.
-
-    Raises:
-        ValueError: One is not installed.
-    """
+    """Return packages that are installed, by their names, or that lie in folders."""
     if isinstance(packages, Mapping):
         return Packages(dict(packages), (), tuple(preload))
     names = (packages,) if isinstance(packages, str) else tuple(packages)

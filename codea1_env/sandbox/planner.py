@@ -103,12 +103,7 @@ class Planner:
         self._bytes = 0
 
     def plans(self, tests: Sequence[str], entry_point: str | None = None) -> list[Plan]:
-        """One plan per test, in order.
-
-        Args:
-            tests: Test texts.
-            entry_point: See `Job.entry_point`.
-        """
+        """One plan per test, in order."""
         # The entry point matters to a plan only where Python has that name.
         name = entry_point if entry_point in _PYTHON_NAMES else None
         found: dict[str, Plan] = {}
@@ -242,16 +237,8 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
     return _FUNCTIONS[kind](*operands)
 
 
-def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestResult:
+def evaluate(nodes: Node, values: Sequence[Any]) -> TestResult:
     """Judge an assertion.
-
-    Args:
-        nodes: The expression tree of a value plan.
-        values: What the plan's calls returned, in order.
-        cpu_time: What they took, for the result.
-
-    Returns:
-        PASS, FAIL, or ERROR where Python would raise.
 
     Raises:
         NotHereError: It would cost too much here.
@@ -262,15 +249,15 @@ def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestR
     """
     try:
         if _value(nodes, values):
-            return TestResult(Outcome.PASS, cpu_time=cpu_time)
+            return TestResult(Outcome.PASS)
     except NotHereError:
         raise
     # The values are hostile, the code is only Python's own and ours: whatever it raises is the verdict.
     except Exception as error:
         name = type(error).__name__
-        return TestResult(Outcome.ERROR, f"{name}: {message_of(error)}", cpu_time, error=name)
+        return TestResult(Outcome.ERROR, f"{name}: {message_of(error)}", error=name)
     if nodes[0] in _COMPARISONS and nodes[1][0] == "call" and nodes[2][0] == "constant":
         message = f"returned {show(values[nodes[1][1]])}, expected {nodes[0]} {show(nodes[2][1])}"
     else:
         message = "the assertion is false; returned " + ", ".join(map(show, values))
-    return TestResult(Outcome.FAIL, message, cpu_time)
+    return TestResult(Outcome.FAIL, message)

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Answers, Calls, answer_calls, encoded_arguments
-from .cases import Case, EncodedCases, encoded_cases, expected_frame
+from .calls import Calls, answer_calls, encoded_arguments
+from .cases import Case, encoded_cases, expected_frame
 from .compare import FLOAT_ATOL, Comparison, Rule
 from .jobs import Job, Limits, WorkerKind, check_limits
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
-from .results import (
-    CallResult,
-    InfraError,
-    JobResult,
-    Outcome,
-    ScriptResult,
-    TestResult,
-)
-from .scripts import run_script
-from .tasks import Arguments, SandboxTask, Tasks
+from .results import CallResult, InfraError, JobResult, Outcome, ScriptResult, TestResult
+from .tasks import Arguments, SandboxTask, Tasks, run_script
 from .test_modules import TestModuleResult
 from .workers import Slots, WorkerPool
 
@@ -46,6 +39,18 @@ class _Starters(NamedTuple):
 
 _of_other_processes: list[_Starters] = []
 """Kept as they are: to end them is for the process that started them."""
+
+
+def _submitting(
+    make: Callable[Concatenate[Tasks, P], SandboxTask[T]],
+) -> Callable[Concatenate[Sandbox, P], Future[T]]:
+    """Return the method that starts such a task in a sandbox."""
+
+    def submit(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> Future[T]:
+        return self._later(make(self._tasks, *args, **keywords))
+
+    functools.update_wrapper(submit, make)
+    return submit
 
 
 class Sandbox:
@@ -267,41 +272,15 @@ class Sandbox:
             TypeError: An argument is not plain data.
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
-        return self._now(self._tasks.calls(code, name, arguments, limits, hash_seed))
+        return self._now(
+            self._tasks.calls(code, name, arguments, limits=limits, hash_seed=hash_seed)
+        )
 
-    def submit_calls(
-        self,
-        code: str,
-        name: str,
-        arguments: Arguments,
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> Future[list[CallResult]]:
-        """Start calls, as `call` does, and return at once."""
-        return self._later(self._tasks.calls(code, name, arguments, limits, hash_seed))
-
-    def submit_encoded(
-        self,
-        code: str,
-        name: str,
-        calls: Sequence[bytes],
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> Future[Answers]:
-        """Start calls of one function of a program, and return at once.
-
-        Unlike `submit_calls` it neither encodes nor decodes: for many calls whose replies are compared as bytes.
-
-        Args:
-            code: Program text.
-            name: The function, which the program must define.
-            calls: The arguments of each call, as `encoded_arguments` makes them.
-            limits: For each call; see `Job.limits`.
-            hash_seed: See `Job.hash_seed`.
-        """
-        return self._later(self._tasks.encoded(code, name, calls, limits, hash_seed))
+    submit_calls = _submitting(Tasks.calls)
+    """Start calls, as `call` does, and return at once."""
+    submit_encoded = _submitting(Tasks.encoded)
+    """Start calls and return at once. Unlike `submit_calls` it neither encodes nor decodes: for many calls whose replies are
+    compared as bytes. The arguments of each call are as `encoded_arguments` makes them."""
 
     def run_cases(
         self,
@@ -341,25 +320,21 @@ class Sandbox:
             (<Outcome.PASS: 'pass'>, 'outside')
         """
         encoded, comparison = encoded_cases(cases), Comparison(compare, atol or FLOAT_ATOL)
-        task = self._tasks.cases(code, name, encoded, comparison, limits, hash_seed, stop)
-        result = self._now(task)
+        result = self._now(
+            self._tasks.cases(
+                code,
+                name,
+                encoded,
+                comparison=comparison,
+                limits=limits,
+                hash_seed=hash_seed,
+                stop=stop,
+            )
+        )
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
 
-    def submit_cases(
-        self,
-        code: str,
-        name: str,
-        cases: EncodedCases,
-        *,
-        comparison: Comparison = Comparison(),  # noqa: B008  frozen
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-        stop: bool = False,
-    ) -> Future[JobResult]:
-        """Start cases that were encoded once for many programs, and return at once. See `run_cases`."""
-        return self._later(
-            self._tasks.cases(code, name, cases, comparison, limits, hash_seed, stop)
-        )
+    submit_cases = _submitting(Tasks.cases)
+    """Start cases that were encoded once for many programs, and return at once. See `run_cases`."""
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -379,13 +354,10 @@ class Sandbox:
             ValueError: The input is larger than 16 MiB.
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
-        return self._now(self._tasks.script(code, stdin, limits, scratch))
+        return self._now(self._tasks.script(code, stdin, limits=limits, scratch=scratch))
 
-    def submit_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
-    ) -> Future[ScriptResult]:
-        """Start a program, as `run_script` does, and return at once."""
-        return self._later(self._tasks.script(code, stdin, limits, scratch))
+    submit_script = _submitting(Tasks.script)
+    """Start a program, as `run_script` does, and return at once."""
 
     def run_test_module(
         self,
@@ -428,20 +400,13 @@ class Sandbox:
             >>> result.name, result.outcome.value, result.judged
             ('test_add', 'pass', 'inside')
         """
-        return self._now(self._tasks.module(code, test_file, module, limits, hash_seed, coverage))
+        task = self._tasks.module(
+            code, test_file, module, limits=limits, hash_seed=hash_seed, coverage=coverage
+        )
+        return self._now(task)
 
-    def submit_test_module(
-        self,
-        code: str,
-        test_file: str,
-        module: str = "solution",
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-        coverage: bool = False,
-    ) -> Future[TestModuleResult]:
-        """Start a test file, as `run_test_module` does, and return at once."""
-        return self._later(self._tasks.module(code, test_file, module, limits, hash_seed, coverage))
+    submit_test_module = _submitting(Tasks.module)
+    """Start a test file, as `run_test_module` does, and return at once."""
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.

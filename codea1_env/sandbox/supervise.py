@@ -8,7 +8,7 @@ import os
 import select
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .clocks import WallLimit, counted_cpu_time_of, cpu_time_of, is_stopped
@@ -39,10 +39,6 @@ def is_readable(descriptor: int, timeout: float = 0.0) -> bool:
 
 class Supervised:
     """One child and the pipes to it. It is asked for at once, and waited for by `start`.
-
-    Args:
-        worker: The worker that forks it.
-        role: b"c" or b"v". What one for calls (v) prints goes nowhere.
 
     Attributes:
         streams: Where its standard output and its standard error come out.
@@ -82,13 +78,7 @@ class Supervised:
                 os.close(descriptor)
 
     def start(self, limits: Limits, *job: bytes, may_send: int) -> None:
-        """Wait for the child and queue its first frames.
-
-        Args:
-            limits: Its limits.
-            job: Frames.
-            may_send: How many frames it may send; one byte more is a flood.
-        """
+        """Wait for the child and queue its first frames. More than it may send, by one byte, is a flood."""
         self.limits = limits
         self.frames_left = may_send
         try:
@@ -176,11 +166,7 @@ class Supervised:
         return True
 
     def keep_output(self, *, is_answer: bool = False) -> None:
-        """Has what the child prints kept for `printed`, as far as it is not too long.
-
-        Args:
-            is_answer: Whether it is an outcome that more was printed to standard output.
-        """
+        """Has what the child prints kept for `printed`, as far as it is not too long."""
         self._printed = {stream: bytearray() for stream in self.streams}
         self._output_is_answer = is_answer
 
@@ -221,16 +207,9 @@ class Supervised:
         return bool(self.frames or self._received)
 
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
-        """Whether the process is no longer running although nobody has ended it.
-
-        Args:
-            timeout: Seconds that it has for its end, if a machine that is busy gives it a processor.
-
-        Raises:
-            WorkerDiedError: The machine is too busy to tell.
-        """
+        """Whether the process is no longer running although nobody has ended it."""
         if not is_readable(self.handle) and timeout:
-            wall = WallLimit([self.pid], timeout)
+            wall = WallLimit(self.pid, timeout)
             most = cpu_time_of(self.pid) + min(timeout, self.limits.call_cpu_time)
             while not wall.is_over() and cpu_time_of(self.pid) < most:
                 if is_readable(self.handle, wall.left()):
@@ -301,11 +280,7 @@ class Supervised:
             self._worker.signalled = True
 
     def check_is_not_stopped(self) -> None:
-        """Refuse to call a child slow that somebody has stopped.
-
-        Raises:
-            WorkerDiedError: It is stopped, and cannot have done it itself.
-        """
+        """Refuse to call a child slow that somebody has stopped."""
         if is_stopped(self.pid):
             if self._worker.confines_signals:
                 raise WorkerDiedError("a child was stopped from outside")
@@ -313,12 +288,11 @@ class Supervised:
 
 
 @contextlib.contextmanager
-def dismissed_on_error(children: Sequence[Supervised]) -> Iterator[None]:
-    """Free children whatever is raised meanwhile."""
+def dismissed_on_error(child: Supervised) -> Iterator[None]:
+    """Free a child whatever is raised meanwhile."""
     try:
         yield
     except BaseException:
-        for child in children:
-            with contextlib.suppress(WorkerDiedError):
-                child.dismiss()
+        with contextlib.suppress(WorkerDiedError):
+            child.dismiss()
         raise

@@ -15,6 +15,7 @@ from .compare import Comparison, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
+from .outcomes import Stop, bounds_of, load_of, outcome_of
 from .planner import Planner
 from .results import (
     CallResult,
@@ -26,9 +27,10 @@ from .results import (
     TestResult,
     cause_of,
 )
-from .scripts import run_script
+from .supervise import dismissed_on_error
 from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
-from .workers import Attempt, TaskRunner
+from .watch import Watch
+from .workers import Attempt, Slots, TaskRunner
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
@@ -78,19 +80,10 @@ class SandboxTask(NamedTuple, Generic[T]):
 
 
 class Tasks:
-    """Makes the tasks of one sandbox.
-
-    Args:
-        packages: What programs may import beside the standard library.
-        level: How strongly they are confined.
-        planner: Plans tests that are texts.
-    """
+    """Makes the tasks of one sandbox."""
 
     def __init__(
-        self,
-        packages: tuple[str, ...],
-        level: Callable[[], str],
-        planner: Callable[[], Planner],
+        self, packages: tuple[str, ...], level: Callable[[], str], planner: Callable[[], Planner]
     ) -> None:
         self._packages = packages
         self._level = level
@@ -118,7 +111,13 @@ class Tasks:
         )  # fmt: skip
 
     def calls(
-        self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
+        self,
+        code: str,
+        name: str,
+        arguments: Arguments,
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
     ) -> SandboxTask[list[CallResult]]:
         """Make calls whose values are wanted."""
         _check_call(code, name, limits, hash_seed)
@@ -148,8 +147,9 @@ class Tasks:
         code: str,
         name: str,
         calls: Sequence[bytes],
-        limits: Limits | None,
-        hash_seed: int,
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
     ) -> SandboxTask[Answers]:
         """Make calls whose replies are wanted as bytes."""
         _check_call(code, name, limits, hash_seed)
@@ -173,10 +173,11 @@ class Tasks:
         code: str,
         name: str,
         cases: EncodedCases,
-        comparison: Comparison,
-        limits: Limits | None,
-        hash_seed: int,
-        stop: bool,
+        *,
+        comparison: Comparison = Comparison(),  # noqa: B008  frozen
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        stop: bool = False,
     ) -> SandboxTask[JobResult]:
         """Judge cases."""
         _check_call(code, name, limits, hash_seed)
@@ -198,7 +199,7 @@ class Tasks:
         )  # fmt: skip
 
     def script(
-        self, code: str, stdin: str, limits: Limits | None, scratch: bool
+        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> SandboxTask[ScriptResult]:
         """Run a script."""
         for name, text in (("code", code), ("stdin", stdin)):
@@ -232,10 +233,11 @@ class Tasks:
         self,
         code: str,
         test_file: str,
-        module: str,
-        limits: Limits | None,
-        hash_seed: int,
-        coverage: bool,
+        module: str = "solution",
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        coverage: bool = False,
     ) -> SandboxTask[TestModuleResult]:
         """Run a test file."""
         _check_call(code, module, limits, hash_seed)
@@ -262,3 +264,35 @@ class Tasks:
             attempt, kind, limits, "submit_test_module", asked, given,
             lambda why: TestModuleResult([replace(why, judged="inside")]),
         )  # fmt: skip
+
+
+def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
+    """Run a program once that reads standard input and prints, as in APPS and LiveCodeBench."""
+    try:
+        job = codec.encode({"code": code, "stdin": stdin, **bounds_of(limits)})
+    except codec.SizeError:
+        return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
+    child = slots.take()
+    child.keep_output(is_answer=True)
+    with dismissed_on_error(child):
+        child.start(limits, job, may_send=1)
+        watch = Watch(child)
+        frame = watch.frame(limits.call_cpu_time, limits.call_wall_time)
+        stop = frame if isinstance(frame, Stop) else None
+        if stop is None and not watch.closes_cleanly():
+            stop = Stop.FLOOD
+        child.read_all_output()
+        if child.stop is Stop.OUTPUT:
+            stop = Stop.OUTPUT
+        spent = watch.lap()
+    ended = child.end()
+    stdout, stderr = child.printed()
+    if stop is not None:
+        if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
+            stop = child.stop or stop
+        why = outcome_of(stop, ended)
+        spent = max(spent, child.used(ended))
+    else:
+        assert not isinstance(frame, Stop)
+        why = load_of(frame)
+    return ScriptResult(why.outcome, stdout, cpu_time=spent, stderr=stderr, **cause_of(why))

@@ -17,7 +17,7 @@ from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, outcome_of, too_long
 from .results import NO_TESTS, RUN_LIMIT, Limit, Outcome, TestResult, one_line
-from .supervise import Supervised, dismissed_on_error
+from .supervise import dismissed_on_error
 from .watch import Watch
 from .workers import Slots
 
@@ -313,13 +313,7 @@ def room_for_a_test(limits: Limits) -> Limits:
 
 
 def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult:
-    """Run the tests of a module, each within the limits of a test, all within those of a run.
-
-    Args:
-        slots: Where the processes come from.
-        job: The program and its tests.
-        limits: See `Limits.test_cpu_time`.
-    """
+    """Run the tests of a module, each within the limits of a test, all within those of a run."""
     found = _Found(job.coverage)
     left = room_for_a_test(limits)
     why = too_long(job.code) or too_long(job.test)
@@ -398,11 +392,11 @@ def _run_part(
     child = slots.take()
     if job.capture:
         child.keep_output()
-    with dismissed_on_error([child]):
+    with dismissed_on_error(child):
         told = _job_frame(job, found.next(), limits, has_folder=slots.worker.has_folder)
         child.start(limits, told, may_send=_MOST_TESTS + 4)
         watch = Watch(child)
-        stop, spent = _receive(child, watch, found, limits)
+        stop, spent = _receive(watch, found, limits)
         child.read_all_output()
     if stop is None:
         found.printed = child.printed()
@@ -414,15 +408,13 @@ def _run_part(
     return ending, max(spent, child.used(ended))
 
 
-def _receive(
-    child: Supervised, watch: Watch, found: _Found, limits: Limits
-) -> tuple[Stop | None, float]:
+def _receive(watch: Watch, found: _Found, limits: Limits) -> tuple[Stop | None, float]:
     """Take in messages to the last one: why there was none, and the CPU time."""
     spent = 0.0
     while True:
         cpu = min(limits.test_cpu_time, limits.run_cpu_time - spent)
         wall = min(limits.test_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
-        frame = watch.frame(child, cpu, wall)
+        frame = watch.frame(cpu, wall)
         if isinstance(frame, Stop):
             return frame, spent
         lap = watch.lap()

@@ -20,7 +20,7 @@ from .results import LevelUnavailableError, WorkerDiedError
 
 _START = Path(__file__).parent / "inside" / "start.py"
 _NUMBER = struct.Struct("<i")
-_ENDED = struct.Struct("<idq")
+_ENDED = struct.Struct("<id")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
 _HASH_SEEDS = ("0", "1000003", "2000003", "3000017")
@@ -68,13 +68,11 @@ class Ended:
     Attributes:
         code: Its exit status, or minus the signal that ended it.
         cpu_time: Seconds of CPU time of all its threads.
-        memory: Peak resident memory in bytes.
         reached_backstop: Whether the kernel ended it for its CPU time, before the supervisor had seen it.
     """
 
     code: int
     cpu_time: float
-    memory: int
     reached_backstop: bool = False
 
 
@@ -113,11 +111,6 @@ class WorkerAnswer:
 class Worker:
     """One warmed-up interpreter that forks a fresh child for each run.
 
-    Args:
-        kind: What its jobs need of it. Only at level "namespaces" its children can have folders that they may write to.
-        level: How strongly its children are confined.
-        packages: What programs may import beside the standard library.
-
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
@@ -129,12 +122,7 @@ class Worker:
         WorkerDiedError: The process did not start.
     """
 
-    def __init__(
-        self,
-        kind: WorkerKind,
-        level: str,
-        packages: Packages,
-    ) -> None:
+    def __init__(self, kind: WorkerKind, level: str, packages: Packages) -> None:
         self.kind = kind
         self.ran_out = self.signalled = False
         self.has_folder = kind.scratch and level == "namespaces"
@@ -225,11 +213,7 @@ class Worker:
         return ChildProcess(number, pid, answer.handle)
 
     def end(self, process: ChildProcess) -> WorkerAnswer:
-        """Ask for a child to be killed, if it still runs, and reaped; closes its handle.
-
-        Raises:
-            WorkerDiedError: The worker is gone.
-        """
+        """Ask for a child to be killed, if it still runs, and reaped; closes its handle."""
         os.close(process.pidfd)
         self._last_end = self.ask(b"k" + _NUMBER.pack(process.inner_pid), [])
         return self._last_end
@@ -242,8 +226,8 @@ class Worker:
     def ended(self, answer: WorkerAnswer) -> Ended:
         """How the child that was to be ended had ended."""
         self._wait(answer)
-        status, cpu_time, memory = _ENDED.unpack(answer.data)
-        return Ended(os.waitstatus_to_exitcode(status), cpu_time, memory)
+        status, cpu_time = _ENDED.unpack(answer.data)
+        return Ended(os.waitstatus_to_exitcode(status), cpu_time)
 
     def close(self) -> None:
         """End the worker and everything that it has forked."""

@@ -29,11 +29,7 @@ R = TypeVar("R")
 
 
 class Slots:
-    """A worker and the child that it has ready.
-
-    Args:
-        worker: Forks the children. Where they have a folder, it is new when none of the children is left.
-    """
+    """A worker and the child that it has ready."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -73,20 +69,9 @@ Attempt = Callable[[TaskRunner, Limits], R]
 
 
 class WorkerPool:
-    """Worker processes on this machine.
+    """Worker processes on this machine."""
 
-    Args:
-        workers: How many tasks run at the same time.
-        level: Chooses the level of confinement, when the first worker starts.
-        packages: What programs may import beside the standard library.
-    """
-
-    def __init__(
-        self,
-        workers: int,
-        level: Callable[[], str],
-        packages: Packages,
-    ) -> None:
+    def __init__(self, workers: int, level: Callable[[], str], packages: Packages) -> None:
         self.workers = workers
         self._level = level
         self._packages = packages
@@ -104,9 +89,6 @@ class WorkerPool:
         """Call a function in a thread of its own, and return at once.
 
         It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
-
-        Raises:
-            SandboxError: The sandbox is closed.
         """
         with self._lock:
             self.check_open()
@@ -222,11 +204,7 @@ class WorkerPool:
         return attempt(lambda kind, task: self.run(task, kind, alone=True), limits.times(slowness))
 
     def check_open(self) -> None:
-        """Refuse work after `close`.
-
-        Raises:
-            SandboxError: The sandbox is closed.
-        """
+        """Refuse work after `close`."""
         if self.closed:
             raise SandboxError(
                 "Expect an open sandbox, actually: close() was called; make a new one"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -46,9 +46,6 @@ class PageEntry(NamedTuple):
 Page = dict[str, PageEntry]
 """The tests of one problem, in the order in which they entered."""
 
-Stamp = tuple[str, int, int, int]
-"""Tells whether a file is still the one that was written: its path, inode, size, and when it was changed."""
-
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
@@ -60,15 +57,6 @@ def explained(path: Path) -> Iterator[None]:
             f"Expect to write the Mistake Book {path}, actually: {error}. Check the free space of its disk, and whether "
             "another process writes the file."
         ) from error
-
-
-def stamp(path: Path) -> Stamp | None:
-    """Return the file's stamp, or None where there is no such file."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def encode(text: str) -> bytes:
@@ -87,11 +75,7 @@ def decode(data: bytes) -> str:
 
 
 def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
-    """Open a book's file with explicit transactions.
-
-    Args:
-        path: The file.
-        new: Make an empty book in a new file.
+    """Open a book's file with explicit transactions; `new`: make an empty book in a new file.
 
     Raises:
         FileNotFoundError: There is no such file, and none is to be made.
@@ -155,31 +139,20 @@ def create(path: Path, pages: Iterable[tuple[str, Page]]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     draft.unlink(missing_ok=True)
     try:
-        with explained(path):
-            _write_pages(connect(draft, new=True), pages)
+        with explained(path), closing(connect(draft, new=True)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for problem, page in pages:
+                write_page(connection, problem, page)
+            connection.execute("COMMIT")
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def rewrite(path: Path, pages: Mapping[str, Page]) -> None:
-    """Replace the given problems in a file, in one transaction; an empty page removes a problem."""
-    with explained(path):
-        _write_pages(connect(path), pages.items())
 
 
 def read(path: Path) -> Iterator[tuple[str, Page]]:
     """All problems of a file, sorted, with their tests."""
     with closing(connect(path)) as connection:
         yield from read_pages(connection)
-
-
-def _write_pages(connection: sqlite3.Connection, pages: Iterable[tuple[str, Page]]) -> None:
-    with closing(connection):  # rolls back what was not committed
-        connection.execute("BEGIN IMMEDIATE")
-        for problem, page in pages:
-            write_page(connection, problem, page)
-        connection.execute("COMMIT")
 
 
 def rows_of(page: Page) -> list[list[Any]]:

@@ -120,7 +120,7 @@ class Told:
 @pytest.mark.parametrize(("state", "over"), [("S", True), ("D", True), ("T", True), ("R", False)])
 def test_only_a_thread_that_could_run_puts_a_wall_limit_off(monkeypatch, state, over):
     told = Told(monkeypatch)
-    limit = clocks.WallLimit([1], 0.0)
+    limit = clocks.WallLimit(1, 0.0)
     told.state = state
     assert limit.is_over() is over
 
@@ -128,7 +128,7 @@ def test_only_a_thread_that_could_run_puts_a_wall_limit_off(monkeypatch, state, 
 def test_a_wait_for_a_processor_does_not_count_when_the_kernel_tells_of_it(monkeypatch):
     """Also of one that has had a processor for a moment, and waits again, of which nothing is told yet."""
     told = Told(monkeypatch)
-    limit = clocks.WallLimit([1], 0.1, 0.0)
+    limit = clocks.WallLimit(1, 0.1, 0.0)
     time.sleep(0.15)
     told.state = "R"
     assert not limit.is_over()

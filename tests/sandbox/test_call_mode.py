@@ -28,11 +28,7 @@ QUICK = Limits(call_cpu_time=0.3, call_wall_time=1.0)
 
 
 def ask(
-    sandbox: Sandbox,
-    code: str,
-    *arguments: Any,
-    limits: Limits | None = QUICK,
-    seed: int = 0,
+    sandbox: Sandbox, code: str, *arguments: Any, limits: Limits | None = QUICK, seed: int = 0
 ) -> Answers:
     """Calls f with one argument, once for each."""
     calls = [encoded_arguments([each], {}) for each in arguments]

@@ -35,10 +35,10 @@ MODES: dict[str, Callable[[Sandbox], object]] = {
         r.outcome for r in sandbox.run_tests(SLOW, ["for x in [1]:\n    assert f(x) == 2"])
     ],
     "script": lambda sandbox: [
-        sandbox.run_script("import time; time.sleep(0.3); print(1)").outcome,
+        sandbox.run_script("import time; time.sleep(0.3); print(1)").outcome
     ],
     "calls": lambda sandbox: [
-        sandbox.submit_encoded(SLOW, "f", [encoded_arguments([1], {})]).result().load.outcome,
+        sandbox.submit_encoded(SLOW, "f", [encoded_arguments([1], {})]).result().load.outcome
     ],
 }
 
@@ -158,12 +158,13 @@ def test_a_job_that_is_always_killed_while_others_are_not_is_unjudged(
     frame = watch.Watch.frame
     killed: list[int] = []
 
-    def kill_first(self: watch.Watch, child: Supervised, cpu: float, wall: float) -> Any:
+    def kill_first(self: watch.Watch, cpu: float, wall: float) -> Any:
+        child = self.child
         if len(killed) < 3 and child.pid not in killed:
             time.sleep(0.2)
             os.kill(child.pid, signal.SIGKILL)
             killed.append(child.pid)
-        return frame(self, child, cpu, wall)
+        return frame(self, cpu, wall)
 
     monkeypatch.setattr(watch.Watch, "frame", kill_first)
     assert WAYS[way](confined) == [Outcome.UNJUDGED] * 2

@@ -38,10 +38,7 @@ LIMITS = Limits(
 )
 TOKEN = "hf_attack_5f1e9c"  # stands for a secret in the trainer's environment
 
-TESTS = {
-    "value": "assert f(1) == 2",
-    "program": "for x in [1]:\n    assert f(x) == 2",
-}
+TESTS = {"value": "assert f(1) == 2", "program": "for x in [1]:\n    assert f(x) == 2"}
 RIGHT = "def f(x):\n    return x + 1"
 WRONG = "def f(x):\n    return x - 1"
 

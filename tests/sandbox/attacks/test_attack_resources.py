@@ -7,15 +7,7 @@ import warnings
 
 import pytest
 
-from codea1_env.sandbox import (
-    Job,
-    Limits,
-    Outcome,
-    Sandbox,
-    TestResult,
-    encoded_arguments,
-    examine,
-)
+from codea1_env.sandbox import Job, Limits, Outcome, Sandbox, TestResult, encoded_arguments, examine
 from codea1_env.sandbox.inside import codec
 
 MEMORY_BOMBS = {

@@ -29,11 +29,6 @@ def read(
 ) -> Any:
     """Return the value of an expression that is plain data. Each place in it is an object of its own.
 
-    Args:
-        node: Any expression.
-        names: What names stand for: plain data or `UNKNOWN`. Attributes of names go by "self.items".
-        meter: What may be computed, and how exactly. By default `MAX_ITEMS` for this expression.
-
     Raises:
         NotLiteralError: It is something else, or too large.
 
@@ -56,9 +51,6 @@ def read_items(
 
     Those of a set come in an order of their texts.
 
-    Raises:
-        NotLiteralError: It is something else, or too large.
-
     Example:
         >>> read_items(ast.parse("zip('ab', range(5))", mode="eval").body)
         [('a', 0), ('b', 1)]
@@ -72,11 +64,7 @@ def read_items(
 def rounds(
     generators: list[ast.comprehension], names: Mapping[str, Any], meter: LiteralMeter
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield what names stand for in each round of a comprehension; the mapping is the same one, changed.
-
-    Raises:
-        NotLiteralError: Something of it is no literal, or it is too large.
-    """
+    """Yield what names stand for in each round of a comprehension; the mapping is the same one, changed."""
     for reader in _Reader(names, meter).rounds(generators):
         yield reader.names
 

@@ -1,4 +1,7 @@
-"""What literals are made of: their bounds, the operations on plain data that a literal may hold, and their texts."""
+"""What literals are made of: their bounds, the operations on plain data that a literal may hold, and their texts.
+
+What is no literal, or too large, raises `NotLiteralError`.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +61,7 @@ class LiteralMeter:
     __slots__ = ("exact", "left", "loops", "work_left")
 
     def __init__(
-        self,
-        items: int = MAX_ITEMS,
-        exact: bool = False,
-        work: int = MAX_WORK,
-        loops: bool = False,
+        self, items: int = MAX_ITEMS, exact: bool = False, work: int = MAX_WORK, loops: bool = False
     ) -> None:
         self.left = items
         self.work_left = work
@@ -70,21 +69,13 @@ class LiteralMeter:
         self.loops = loops
 
     def spend(self, items: int) -> None:
-        """Pay for items before they are made.
-
-        Raises:
-            NotLiteralError: There are too many.
-        """
+        """Pay for items before they are made."""
         if items > self.left:
             raise NotLiteralError("too large: it has too many items")
         self.left -= items
 
     def work(self, steps: int) -> None:
-        """Pay for what makes nothing, but takes time. What was too much once stays so.
-
-        Raises:
-            NotLiteralError: It is too much.
-        """
+        """Pay for what makes nothing, but takes time. What was too much once stays so."""
         self.work_left -= steps
         if self.work_left < 0:
             raise NotLiteralError("it takes too much work to read")
@@ -101,11 +92,7 @@ def weight(value: Any) -> int:
 
 
 def hashable(values: list[Any]) -> list[Any]:
-    """Return the same values, if they can be keys and few different ones have one hash.
-
-    Raises:
-        NotLiteralError: They cannot.
-    """
+    """Return the same values, if they can be keys and few different ones have one hash."""
     try:
         if len(values) <= MAX_EQUAL_HASHES:
             for value in values:
@@ -168,21 +155,13 @@ _TOO_LARGE = f"too large: an integer of more than {MAX_BITS} bits"
 
 
 def check_bits(values: Iterable[Any]) -> None:
-    """Refuse large integers.
-
-    Raises:
-        NotLiteralError: There is one.
-    """
+    """Refuse large integers."""
     if any(type(value) is int and value.bit_length() > MAX_BITS for value in values):
         raise NotLiteralError(_TOO_LARGE)
 
 
 def arithmetic(kind: type, left: Any, right: Any) -> Any:
-    """Return what an operator makes of two numbers.
-
-    Raises:
-        NotLiteralError: Nothing, or an integer that is too large.
-    """
+    """Return what an operator makes of two numbers."""
     check_bits([left, right])
     if {type(left), type(right)} <= {int, bool}:  # what could be too large is not computed
         bits = int(left).bit_length()

@@ -196,10 +196,6 @@ def _tests_nothing(tree: ast.Module) -> bool:
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
     r"""Plan one test.
 
-    Args:
-        text: The test.
-        entry_point: The name under test, if it is known. It matters only where Python has that name.
-
     Example:
             >>> kind, names, calls, nodes = plan_test("assert add(1, 2) == 3")
         >>> kind, names, marshal.loads(calls[0]), nodes

@@ -72,11 +72,7 @@ VALUES = Budget(
 
 
 class Meter:
-    """What has been spent of a budget, by one message or by several that somebody keeps.
-
-    Args:
-        budget: The bounds.
-    """
+    """What has been spent of a budget, by one message or by several that somebody keeps."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -86,11 +82,7 @@ class Meter:
         self._started = 0.0
 
     def begin(self, size: int) -> None:
-        """Get ready, before a message is read.
-
-        Raises:
-            BudgetError: It is too long.
-        """
+        """Get ready, before a message is read."""
         if size > self.budget.size:
             raise BudgetError(f"a message of more than {self.budget.size} bytes")
         self._items = 0
@@ -108,21 +100,13 @@ class Meter:
         self._items = 0
 
     def spend(self, items: int) -> None:
-        """Count items before they are read.
-
-        Raises:
-            BudgetError: They are too many, or time is up.
-        """
+        """Count items before they are read."""
         self._items += items
         if self._items > self._next_look:
             self.look()
 
     def look(self) -> None:
-        """Compare what has been spent with the budget.
-
-        Raises:
-            BudgetError: It is too much, or time is up.
-        """
+        """Compare what has been spent with the budget."""
         budget = self.budget
         if self._items > budget.items:
             raise BudgetError(f"more than {budget.items} items")

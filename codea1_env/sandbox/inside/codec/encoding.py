@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +19,6 @@ from .formats import MAX_DEPTH, MAX_ITEMS, PACKED_CODES, EncodeError, Numpy, Siz
 _sized = formats.SIZED.pack
 _tagged_i64, _tagged_f64 = formats.TAGGED_I64.pack, formats.TAGGED_F64.pack
 _MAX_I64 = 1 << 63
-_MAPPINGS: dict[type, bytes] = {dict: b"d", Counter: b"C", OrderedDict: b"O"}
 _TOO_DEEP = f"the value is cyclic or nested more than {MAX_DEPTH} deep"
 _TOO_MANY = f"the value has more than {MAX_ITEMS} items"
 
@@ -101,19 +100,10 @@ class _Encoder:
         if depth > MAX_DEPTH:
             raise EncodeError(_TOO_DEEP)
         kind = type(value)
-        if kind is tuple:
-            self.sequence(b"t", value, kind, depth)
-        elif value is None:
-            self.put(b"N")
-        elif kind is bool:
-            self.put(b"T" if value else b"F")
-        elif kind is int:
-            self.integer(value)
-        elif kind is float:
-            self.put(_tagged_f64(b"f", value))
-        elif kind is str:
-            self.sized(b"s", value.encode("utf-8", "surrogatepass"))
-        elif not self.container(value, kind, depth) and not self.constant(value, kind, depth):
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            writer(self, value, depth)
+        else:
             self.other(value, kind, depth)
 
     def integer(self, value: int) -> None:
@@ -126,54 +116,28 @@ class _Encoder:
             raise SizeError(f"an integer of more than {formats.MAX_INT_BYTES} bytes")
         self.sized(b"i", value.to_bytes(size, "little", signed=True))
 
-    def container(self, value: Any, kind: type, depth: int) -> bool:
-        """Write a container that can change."""
-        if kind is list:
-            self.sequence(b"l", value, kind, depth)
-        elif kind in _MAPPINGS:
-            self.pairs(_MAPPINGS[kind], value, depth)
-        elif kind is set:
-            self.many(b"S", len(value), value, depth)
-        elif kind is bytearray:
-            self.sized(b"B", bytes(value))
-        elif kind is deque:
-            self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
-        elif kind is defaultdict and value.default_factory in formats.FACTORY_NAMES:
-            self.sized(b"g", formats.FACTORY_NAMES[value.default_factory].encode())
-            self.pairs(b"d", value, depth)
-        else:
-            return False
-        return True
+    def defaults(self, value: Any, depth: int) -> None:
+        if value.default_factory not in formats.FACTORY_NAMES:
+            return self.other(value, defaultdict, depth)
+        self.sized(b"g", formats.FACTORY_NAMES[value.default_factory].encode())
+        return self.pairs(b"d", value, depth)
 
-    def constant(self, value: Any, kind: type, depth: int) -> bool:
-        """Write one of the rarer values that cannot change."""
-        if kind is frozenset:
-            self.many(b"Z", len(value), value, depth)
-        elif kind is bytes:
-            self.sized(b"b", value)
-        elif kind is complex:
-            self.put(b"c" + formats.C128.pack(value.real, value.imag))
-        elif kind is range:
-            self.many(b"r", 3, (value.start, value.stop, value.step), depth)
-        elif kind is Decimal:
-            text = str(value)
-            if len(text) > formats.MAX_DECIMAL_CHARS or exponent_too_large(value):
-                raise SizeError("a Decimal with too many digits or too large an exponent")
-            self.sized(b"D", text.encode())
-        elif kind is Fraction:
-            parts = (value.numerator, value.denominator)
-            if any(part.bit_length() >= 8 * formats.MAX_FRACTION_BYTES for part in parts):
-                raise SizeError(f"a Fraction of more than {formats.MAX_FRACTION_BYTES} bytes")
-            self.many(b"R", 2, parts, depth)
-        elif kind in (datetime, time) and _has_plain_zone(value):
-            self.sized(b"m" if kind is datetime else b"h", value.isoformat().encode())
-        elif kind is date:
-            self.sized(b"y", value.isoformat().encode())
-        elif kind is timedelta:
-            self.many(b"e", 3, (value.days, value.seconds, value.microseconds), depth)
-        else:
-            return False
-        return True
+    def decimal(self, value: Decimal) -> None:
+        text = str(value)
+        if len(text) > formats.MAX_DECIMAL_CHARS or exponent_too_large(value):
+            raise SizeError("a Decimal with too many digits or too large an exponent")
+        self.sized(b"D", text.encode())
+
+    def fraction(self, value: Fraction, depth: int) -> None:
+        parts = (value.numerator, value.denominator)
+        if any(part.bit_length() >= 8 * formats.MAX_FRACTION_BYTES for part in parts):
+            raise SizeError(f"a Fraction of more than {formats.MAX_FRACTION_BYTES} bytes")
+        self.many(b"R", 2, parts, depth)
+
+    def moment(self, tag: bytes, value: Any, depth: int) -> None:
+        if not _has_plain_zone(value):
+            return self.other(value, type(value), depth)
+        return self.sized(tag, value.isoformat().encode())
 
     def other(self, value: Any, kind: type, depth: int) -> None:
         """Write what becomes something else: a named tuple a tuple, numbers and arrays of numpy those of Python."""
@@ -192,6 +156,35 @@ class _Encoder:
             self.value(value.tolist(), depth)
         else:
             raise EncodeError(f"a value of type {kind.__name__!r:.80} is not plain data")
+
+
+_WRITERS: dict[type, Callable[[_Encoder, Any, int], None]] = {
+    tuple: lambda encoder, value, depth: encoder.sequence(b"t", value, tuple, depth),
+    list: lambda encoder, value, depth: encoder.sequence(b"l", value, list, depth),
+    type(None): lambda encoder, value, depth: encoder.put(b"N"),
+    bool: lambda encoder, value, depth: encoder.put(b"T" if value else b"F"),
+    int: lambda encoder, value, depth: encoder.integer(value),
+    float: lambda encoder, value, depth: encoder.put(_tagged_f64(b"f", value)),
+    str: lambda encoder, value, depth: encoder.sized(b"s", value.encode("utf-8", "surrogatepass")),
+    dict: lambda encoder, value, depth: encoder.pairs(b"d", value, depth),
+    Counter: lambda encoder, value, depth: encoder.pairs(b"C", value, depth),
+    OrderedDict: lambda encoder, value, depth: encoder.pairs(b"O", value, depth),
+    defaultdict: _Encoder.defaults,
+    set: lambda encoder, value, depth: encoder.many(b"S", len(value), value, depth),
+    frozenset: lambda encoder, value, depth: encoder.many(b"Z", len(value), value, depth),
+    deque: lambda encoder, value, depth: encoder.many(b"q", 1 + len(value), (value.maxlen, *value), depth),
+    bytes: lambda encoder, value, depth: encoder.sized(b"b", value),
+    bytearray: lambda encoder, value, depth: encoder.sized(b"B", bytes(value)),
+    complex: lambda encoder, value, depth: encoder.put(b"c" + formats.C128.pack(value.real, value.imag)),
+    range: lambda encoder, value, depth: encoder.many(b"r", 3, (value.start, value.stop, value.step), depth),
+    Decimal: lambda encoder, value, depth: encoder.decimal(value),
+    Fraction: _Encoder.fraction,
+    datetime: lambda encoder, value, depth: encoder.moment(b"m", value, depth),
+    time: lambda encoder, value, depth: encoder.moment(b"h", value, depth),
+    date: lambda encoder, value, depth: encoder.sized(b"y", value.isoformat().encode()),
+    timedelta: lambda encoder, value, depth: encoder.many(
+        b"e", 3, (value.days, value.seconds, value.microseconds), depth),
+}  # fmt: skip
 
 
 def _packed(values: Any, kind: type) -> bytes | None:

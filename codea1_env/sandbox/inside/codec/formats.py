@@ -61,11 +61,7 @@ _SCALARS = (
 
 
 class Numpy:
-    """The types of an imported numpy that have equals in Python. Built once, before foreign code runs.
-
-    Args:
-        numpy: The module.
-    """
+    """The types of an imported numpy that have equals in Python. Built once, before foreign code runs."""
 
     def __init__(self, numpy: Any) -> None:
         self.array_type: type = numpy.ndarray

@@ -26,11 +26,7 @@ END = b""
 
 
 def write_frame(descriptor: int, payload: bytes) -> None:
-    """Write one frame.
-
-    Raises:
-        ChannelClosedError: Nobody reads any more.
-    """
+    """Write one frame."""
     data = PREFIX.pack(len(payload)) + payload
     try:
         sent = _write(descriptor, data)
@@ -41,29 +37,19 @@ def write_frame(descriptor: int, payload: bytes) -> None:
 
 
 class FrameReader:
-    """Reads the frames of one pipe, several bytes ahead: one system call for a small frame.
+    """Reads the frames of one pipe, several bytes ahead: one system call for a small frame."""
 
-    Args:
-        descriptor: The pipe. Nothing else may read from it.
-        limit: Largest frame in bytes.
-    """
-
-    def __init__(self, descriptor: int, limit: int = MAX_FRAME) -> None:
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._limit = limit
         self._ahead = b""
 
     def frame(self) -> bytes:
-        """Return the next frame.
-
-        Raises:
-            ChannelClosedError: End of file, or a frame longer than the limit was announced.
-        """
+        """Return the next frame."""
         self._fill(PREFIX.size)
         (size,) = PREFIX.unpack_from(self._ahead)
-        if size > self._limit:
+        if size > MAX_FRAME:
             raise ChannelClosedError(
-                f"a frame of {size} bytes was announced, the limit is {self._limit}"
+                f"a frame of {size} bytes was announced, of at most {MAX_FRAME}"
             )
         end = PREFIX.size + size
         self._fill(end)

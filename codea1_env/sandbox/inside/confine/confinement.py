@@ -62,16 +62,7 @@ def _enter_no_folder() -> None:
 
 
 class Confinement:
-    """The layers of one worker's children.
-
-    Args:
-        settings: The worker's settings.
-        may_change_user: Whether the worker may give its children another user number.
-        own_users: Whether the worker has a user namespace of its own, in which the kernel counts threads apart.
-
-    Raises:
-        OSError: The kernel does not offer what the level needs.
-    """
+    """The layers of one worker's children."""
 
     def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
@@ -147,9 +138,6 @@ class Confinement:
 
         It is short and stays close to the system calls: each page of memory that a child touches for the
         first time costs as much as several system calls.
-
-        Args:
-            parent: The worker's process number: without it, there is nobody to work for.
         """
         if not self._worker_is_confined:
             self._put_on_rights()
@@ -181,11 +169,7 @@ class Confinement:
             privileges.hide()
 
     def clean(self) -> None:
-        """Give the next run an empty folder. However full that of the last one is, it takes no time.
-
-        Raises:
-            OSError: It cannot: the worker must not be used again.
-        """
+        """Give the next run an empty folder. However full that of the last one is, it takes no time."""
         os.chdir("/")
         self._is_prepared = False
         namespaces.unmount(self._folder)

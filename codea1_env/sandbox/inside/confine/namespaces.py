@@ -111,43 +111,23 @@ def _locked_flags(path: str) -> int:
 
 
 def mount_empty(folder: str) -> None:
-    """Mount an empty folder of bounded size over a folder.
-
-    Raises:
-        OSError: The mount is refused.
-    """
+    """Mount an empty folder of bounded size over a folder."""
     options = f"size={_SCRATCH_SIZE},nr_inodes={_SCRATCH_FILES},mode=711"
     _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
 
 
 def make_read_only(folder: str) -> None:
-    """Let nobody write to a mounted folder any more; what is mounted in it stays as it is.
-
-    Raises:
-        OSError: Nothing is mounted there.
-    """
+    """Let nobody write to a mounted folder any more; what is mounted in it stays as it is."""
     _mount("none", folder, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
 def unmount(folder: str) -> None:
-    """Take a mounted folder away with all that is in it, also where a process is still at work there.
-
-    Raises:
-        OSError: Nothing is mounted there.
-    """
+    """Take a mounted folder away with all that is in it, also where a process is still at work there."""
     check(libc.umount2(folder.encode(), _MNT_DETACH), f"unmount {folder}")
 
 
 def isolate_files(folders: Iterable[str], machine: str) -> None:
-    """Replace the file system by one that holds only the given folders, read-only, and a scratch folder.
-
-    Args:
-        folders: Absolute paths without symbolic links.
-        machine: The machine's architecture.
-
-    Raises:
-        OSError: A mount is refused.
-    """
+    """Replace the file system by one that holds only the given folders, read-only, and a scratch folder."""
     paths = sorted({path for path in folders if os.path.exists(path)})
     # A folder to build in, hidden by the mount, and not above anything that is still to be bound.
     root = next(

@@ -42,11 +42,7 @@ _prctl = libc.prctl  # looked up here: a child that does it the first time pays 
 
 
 def check(result: int, what: str) -> int:
-    """Return the result of a call of the C library.
-
-    Raises:
-        OSError: It is refused.
-    """
+    """Return the result of a call of the C library."""
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
@@ -54,11 +50,7 @@ def check(result: int, what: str) -> int:
 
 
 def prctl(option: int, value: int = 0) -> int:
-    """Set or read an option of this process, see the manual page of prctl.
-
-    Raises:
-        OSError: It is refused.
-    """
+    """Set or read an option of this process, see the manual page of prctl."""
     return check(_prctl(option, value, 0, 0, 0), f"prctl({option})")
 
 
@@ -154,9 +146,6 @@ class Ruleset:
         readable: Files and folders that may be read, with all below them.
         listable: Folders that may be listed but whose files may not be read.
         scratch: The folder that may be written, or None.
-
-    Raises:
-        OSError: The kernel has no Landlock.
     """
 
     def __init__(

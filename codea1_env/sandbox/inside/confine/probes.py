@@ -117,14 +117,7 @@ class ProbeDiedError(Exception):
 
 
 def run(confinement: Confinement) -> dict[str, str]:
-    """Fork a confined child that tries all acts of the level.
-
-    Returns:
-        What was tried -> what happened.
-
-    Raises:
-        ProbeDiedError: It was killed, which says nothing of the machine.
-    """
+    """Fork a confined child that tries all acts of the level."""
     parent = os.getpid()
     settings = confinement.settings
     confinement.prepare()

@@ -124,12 +124,7 @@ def _one_of(values: tuple[int, ...], otherwise: int = errno.EPERM) -> list[bytes
 
 
 def _own_signal(process: int, number: int) -> list[bytes]:
-    """Allow signals to the process itself, but those that nobody can catch: who dies of one was killed from outside.
-
-    Args:
-        process: Index of the argument that holds the process number.
-        number: Index of the argument that holds the signal's.
-    """
+    """Allow signals to the process itself, but those that nobody can catch: who dies of one was killed from outside."""
     to_itself = [_argument(process), _instruction(_JUMP_EQUAL, _OWN_PID, 1, 0), _DENY]
     return [*to_itself, _argument(number), *_any_of(_UNCATCHABLE), _return(_ALLOW), _DENY]
 
@@ -188,14 +183,7 @@ _WITH_LOCKS: dict[str, list[bytes]] = {
 
 
 def build(*, locks: bool = False) -> bytes:
-    """Assembles the filter, which `Filter` completes with the number of the process.
-
-    Args:
-        locks: Whether files may be locked.
-
-    Raises:
-        OSError: The machine's system calls are not known here.
-    """
+    """Assembles the filter, which `Filter` completes with the number of the process."""
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
@@ -241,14 +229,7 @@ _getpid = os.getpid  # a test's process sees another number
 
 
 class Filter:
-    """The assembled filter, in memory that the kernel can read: a child has only to complete it.
-
-    Args:
-        locks: Whether files may be locked.
-
-    Raises:
-        OSError: The machine's system calls are not known here.
-    """
+    """The assembled filter, in memory that the kernel can read: a child has only to complete it."""
 
     def __init__(self, *, locks: bool) -> None:
         assembled = build(locks=locks)
@@ -260,11 +241,7 @@ class Filter:
         self._program = ctypes.pointer(program)
 
     def install(self) -> None:
-        """Put the filter in force for this process, for good.
-
-        Raises:
-            OSError: The kernel refuses, for example because it has no seccomp.
-        """
+        """Put the filter in force for this process, for good."""
         pid = _getpid()
         for place in self._own_pid_at:
             self._words[place] = pid

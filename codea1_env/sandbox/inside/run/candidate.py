@@ -95,11 +95,7 @@ def _finish(output: IO[Any]) -> None:
 
 
 def run_script(code: str, data: bytes) -> tuple[str, ...]:
-    """Run a program as the main module, which reads standard input and prints: what it prints is its answer.
-
-    Returns:
-        ("ok",) if it ended with status 0; otherwise a kind and a message.
-    """
+    """Run a program as the main module, which reads standard input and prints: what it prints is its answer."""
     output = _connect(data)
     module = types.ModuleType("__main__")
     module.__file__ = "/program.py"  # there is no such file
@@ -113,13 +109,7 @@ def run_script(code: str, data: bytes) -> tuple[str, ...]:
 
 
 def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
-    """Run one job.
-
-    Args:
-        seal: Completes the confinement of this process.
-        job_pipe: Where the job comes from.
-        reply_pipe: Where what is said of it goes.
-    """
+    """Run one job."""
     job: dict[str, Any] = codec.decode(frames.FrameReader(job_pipe).frame())
     _close(job_pipe)
     limit_job(job["memory"], job["cpu_seconds"])

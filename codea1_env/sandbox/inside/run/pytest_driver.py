@@ -13,8 +13,7 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.fixtures import FixtureLookupError
 
-from .findings import HowItEnded, finding_of
-from .texts import Send, Texts
+from .texts import HowItEnded, Send, Texts, finding_of
 
 if TYPE_CHECKING:
     from .reached import Reached
@@ -63,17 +62,7 @@ class _WithoutFolder:
 
 
 class Driver:
-    """A plugin that collects one module and reports each test as it ends.
-
-    Args:
-        texts: The modules in memory.
-        module: The imported test module.
-        send: Sends what has come of a test.
-        first: How many tests are left out, since they were run before.
-        reached: What the program's coverage is, if that is wanted.
-        has_folder: Whether tests may write.
-        text: Whether the first test that is not passed is the last, and what tests print is not caught.
-    """
+    """A plugin that collects one module and reports each test as it ends."""
 
     def __init__(
         self,
@@ -94,11 +83,7 @@ class Driver:
         self.failed = False
 
     def run(self, seen: dict[str, Any]) -> None:
-        """Collect and run. Of plugins there are those of packages that the sandbox allows: this process sees no others.
-
-        Args:
-            seen: What the module has got from the program, which is no test of its own.
-        """
+        """Collect and run. Of plugins there are those of packages that the sandbox allows: this process sees no others."""
         self._seen = seen
         folder = os.path.dirname(self._texts.path(self._module.__name__))
         arguments = [each.format(folder=folder) for each in _ARGUMENTS]

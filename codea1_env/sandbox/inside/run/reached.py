@@ -12,10 +12,6 @@ Arcs = list[tuple[int, int]]
 class Reached:
     """Measures one file of this process, from now on.
 
-    Args:
-        text: The program.
-        path: What its code says that its file is.
-
     Attributes:
         statements: Its statements, by their first lines. Nothing is left out, whatever its comments ask for.
         branches: Its branches: a line with several next ones, and one of them.

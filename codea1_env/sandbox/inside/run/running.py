@@ -49,16 +49,7 @@ _numpy: Numpy | None = None
 
 
 def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tuple[str, ...]:
-    """Execute a program as a module.
-
-    Args:
-        code: Its text.
-        module: The module.
-        may_exit: Whether an exit with status 0 is an end like any other.
-
-    Returns:
-        The reply, whose first item is "ok" when the program ran to its end.
-    """
+    """Execute a program as a module."""
     sys.modules[module.__name__] = module
     try:
         compiled = compile(
@@ -104,12 +95,7 @@ def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
 
 
 class Caller:
-    """Calls functions of the program and encodes what they return.
-
-    Args:
-        namespace: The program's names.
-        limit: Bytes of a reply.
-    """
+    """Calls functions of the program and encodes what they return."""
 
     def __init__(self, namespace: dict[str, Any], limit: int) -> None:
         self.namespace = namespace
@@ -177,13 +163,7 @@ def know_numpy() -> None:
 
 
 def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
-    """Run one program.
-
-    Args:
-        seal: Completes the confinement of this process.
-        job_pipe: Where the job comes from.
-        reply_pipe: Where the replies go.
-    """
+    """Run one program."""
     code, entry_point, names, calls, memory, cpu_seconds, result = _loads(
         frames.FrameReader(job_pipe).frame()
     )

@@ -18,8 +18,7 @@ import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from .findings import HowItEnded, finding_of
-from .texts import Compile, Send, Texts
+from .texts import Compile, HowItEnded, Send, Texts, finding_of
 
 if TYPE_CHECKING:
     from .reached import Reached

@@ -1,4 +1,7 @@
-"""A program and a test file that are imported from memory, and written down where there is a folder for them."""
+"""A program and a test file that are imported from memory, and written down where there is a folder for them.
+
+And what came of one test, in the process that has run it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import os
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from ..errors import describe_error, missing_module
 
 Compile = Callable[[str, str], types.CodeType]
 """Text and file name -> code."""
@@ -22,14 +27,7 @@ def _compiled(text: str, path: str) -> types.CodeType:
 
 
 class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finds and loads modules whose text is known. Packages around a dotted name are empty.
-
-    Args:
-        texts: Name -> text.
-        folder: The folder that their files seem to be in.
-        write: Whether to write them there.
-        compilers: What compiles the modules that Python itself does not.
-    """
+    """Finds and loads modules whose text is known. Packages around a dotted name are empty."""
 
     def __init__(
         self, texts: dict[str, str], folder: str, *, write: bool, compilers: dict[str, Compile]
@@ -92,3 +90,44 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 Send = Callable[[tuple[Any, ...]], None]
 """Sends one message to the supervisor."""
+
+
+_MAX_TRACEBACK = 4000
+_MAX_TEXT = 500
+
+
+class HowItEnded(NamedTuple):
+    """How a test ended. Plain data, on its way out."""
+
+    kind: str
+    """"pass", "fail", "error", "skip", "memory", "exited" or "syntax"."""
+    message: str = ""
+    line: int | None = None
+    traceback: str = ""
+    error: str = ""
+    """The class of the exception."""
+    missing: str = ""
+    """The module that was not found."""
+
+
+def finding_of(
+    error: BaseException | None,
+    kind: str,
+    line: int | None = None,
+    traceback: str = "",
+    text: str = "",
+) -> HowItEnded:
+    """Return what an exception says of a test."""
+    name = type(error).__name__ if error is not None else ""
+    if error is not None:
+        said = describe_error(error)
+        text = text or said[1]
+        if said[0] in ("memory", "exited"):
+            kind = said[0]
+        elif isinstance(error, SyntaxError) and kind == "error":
+            kind = "syntax"
+    message = " ".join(text.split())[:_MAX_TEXT]
+    missing = missing_module(error) if error is not None else ""
+    return HowItEnded(
+        kind, message, line, traceback[-_MAX_TRACEBACK:], name if kind != "fail" else "", missing
+    )

@@ -8,7 +8,7 @@ Requests (first byte), and the descriptors that come with them:
     c   fork a process for a script, or for a program with its tests: job, reply, output, errors
     v   fork a process for a program whose function is only called: job, reply
     k   kill and reap the process whose number follows, and everything that it left behind
-Answers: the child's number with a pidfd; or wait status, CPU seconds and peak memory.
+Answers: the child's number with a pidfd; or wait status and CPU seconds.
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ from ..confine.privileges import (
     PR_SET_PDEATHSIG,
     prctl,
 )
-from ..preimported import COMMON, PARTS, PREIMPORTED, TESTING
 from ..start import no_hooks
 from . import running
 
 _NUMBER = struct.Struct("<i")
-_ENDED = struct.Struct("<idq")
+_ENDED = struct.Struct("<id")
 _ROOM_FOR_FDS = socket.CMSG_SPACE(8 * _NUMBER.size)
 _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
@@ -58,6 +57,37 @@ _THREADS_OF_ALL = (
     "not limited: the kernel counts them with those of this user's other processes (ulimit -u), so that a program "
     "can take them from others; it needs Linux 5.14 and user namespaces, or root and Python where others may read it"
 )
+
+
+# The modules that a worker imports once, so that no run pays for them.
+
+_PREIMPORTED = (
+    "abc", "array", "bisect", "calendar", "cmath", "collections", "contextlib", "copy", "csv",
+    "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
+    "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "pathlib", "random", "re",
+    "statistics", "string", "sys", "textwrap", "time", "types", "typing", "unittest", "uuid",
+)  # fmt: skip
+
+_COMMON = (
+    "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "os", "re", "string",
+    "sys", "time", "types", "typing",
+)  # fmt: skip
+"""Of these, what nearly every program uses that is only called: each module more makes every fork dearer."""
+
+_PARTS = {"matplotlib": ("matplotlib.pyplot",)}
+"""Parts of a package that its programs use, that take long to import, and that come with it only when asked."""
+
+_PYTEST = (
+    "asyncio", "doctest", "unittest.mock", "_pytest.config", "_pytest.python", "_pytest.terminal", "_pytest.debugging",
+    "_pytest.unittest", "_pytest.capture", "_pytest.skipping", "_pytest.legacypath", "_pytest.tmpdir", "_pytest.monkeypatch",
+    "_pytest.recwarn", "_pytest.assertion", "_pytest.setuponly", "_pytest.setupplan", "_pytest.stepwise", "_pytest.warnings",
+    "_pytest.unraisableexception", "_pytest.threadexception", "_pytest.logging", "_pytest.reports", "_pytest.subtests",
+    "_pytest.cacheprovider", "_pytest.doctest", "_pytest.junitxml", "_pytest.pastebin", "_pytest.faulthandler", ".pytest_driver",
+)  # fmt: skip
+_TESTING: dict[str, tuple[str, ...]] = {
+    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", ".reached"),
+}  # fmt: skip
+"""What workers import that run tests by pytest, and measure coverage, before they are confined."""
 
 
 class AllowedPackages:
@@ -122,12 +152,12 @@ def _folder_to_import_in(settings: Settings) -> Iterator[None]:
 
 
 def _preimport(settings: Settings) -> None:
-    modules = COMMON if settings.calls_only else PREIMPORTED
+    modules = _COMMON if settings.calls_only else _PREIMPORTED
     trusted = settings.trusted if settings.preload else ()
     with no_hooks(), _folder_to_import_in(settings):
         for name in (
             *modules,
-            *(part for each in trusted for part in (each, *PARTS.get(each, ()))),
+            *(part for each in trusted for part in (each, *_PARTS.get(each, ()))),
         ):
             try:
                 importlib.import_module(name)
@@ -188,23 +218,17 @@ def _keep_only(one: int, other: int) -> None:
 
 
 def _become_child(descriptors: list[int]) -> list[int]:
-    """Move the run's descriptors to 3, 4, ... and its streams to 1 and 2."""
-    job, reply, output, errors = descriptors
-    ordered = [job, reply]
+    """Move the pipes of job and replies to 3 and 4, and the run's streams to 1 and 2."""
     # First out of the way of the target numbers, then into place.
     free = max(descriptors) + 1
-    high = [
-        os.dup2(number, free + index, False)
-        for index, number in enumerate([output, errors, *ordered])
-    ]
+    moved = [os.dup2(number, free + index, False) for index, number in enumerate(descriptors)]
     null = _own_null()
     os.dup2(null, 0)
     os.close(null)
-    os.dup2(high[0], 1)
-    os.dup2(high[1], 2)
-    for index, number in enumerate(high[2:]):
-        os.dup2(number, _CHILD_FIRST_FD + index, False)
-    return list(range(_CHILD_FIRST_FD, _CHILD_FIRST_FD + len(ordered)))
+    job, reply, output, errors = moved
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    return [os.dup2(job, _CHILD_FIRST_FD, False), os.dup2(reply, _CHILD_FIRST_FD + 1, False)]
 
 
 def _strays() -> list[int]:
@@ -216,10 +240,7 @@ class Zygote:
     """Serves requests until the supervisor closes the control socket."""
 
     def __init__(
-        self,
-        control: socket.socket,
-        confinement: Confinement,
-        main: Callable[..., None],
+        self, control: socket.socket, confinement: Confinement, main: Callable[..., None]
     ) -> None:
         self.control = control
         self.main = main
@@ -288,8 +309,7 @@ class Zygote:
         self.live.discard(pid)
         if self.leaves_something:
             self.tidy()
-        cpu = usage.ru_utime + usage.ru_stime
-        self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
+        self.control.send(_ENDED.pack(status, usage.ru_utime + usage.ru_stime))
 
     def tidy(self) -> None:
         """End what the run has left behind, and take its folders away. We inherit all its processes."""
@@ -377,7 +397,7 @@ def main(arguments: list[str]) -> None:
     finder: Any = AllowedPackages(settings.packages, settings.metadata)
     sys.meta_path.append(finder)
     with no_hooks():
-        for name in TESTING[settings.testing]:
+        for name in _TESTING[settings.testing]:
             importlib.import_module(name, __package__)
     if settings.calls_only:
         of_child: Callable[..., None] = running.main
