@@ -96,10 +96,21 @@ class Suite:
     """Share of characters outside `string.printable` in the whole answer."""
 
 
+def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Program:
+    r"""Find the program in a coder's answer. See `parse_programs`.
+
+    Example:
+        >>> with Sandbox(workers=1) as sandbox:
+        ...     parse_program("Sure:\n```python\ndef f():\n    return 1\n```", "f", sandbox).code
+        'def f():\n    return 1\n'
+    """
+    return parse_programs([(text, entry_point)], sandbox)[0]
+
+
 def parse_programs(
     answers: Sequence[tuple[str, str | None]], sandbox: Sandbox, prompts: Sequence[str] = ()
 ) -> list[Program]:
-    r"""Find the programs in coders' answers.
+    """Find the programs in coders' answers.
 
     Of several blocks it is the last one that defines the entry point, with what it needs of the others in front.
 
@@ -114,11 +125,6 @@ def parse_programs(
 
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
-
-    Example:
-        >>> with Sandbox(workers=1) as sandbox:
-        ...     parse_programs([("Sure:\n```python\ndef f():\n    return 1\n```", "f")], sandbox)[0].code
-        'def f():\n    return 1\n'
     """
     problems = [text_problem(text) for text, _ in answers]
     rows = zip(answers, prompts or [""] * len(answers), problems, strict=True)
@@ -135,21 +141,27 @@ def parse_programs(
     return [Program(*(next(read) if problem is None else ("", problem))) for problem in problems]
 
 
+def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
+    r"""Find the tests in a tester's answer. See `parse_suites`.
+
+    Example:
+        >>> problem = Problem("demo", "def f(n: int) -> int:", "f", "def f(n): return 2 * n")
+        >>> with Sandbox(workers=1) as sandbox:
+        ...     suite = parse_suite("x = 1 + 1\nassert f(n=x) == 4\nassert f(x) in (3, 4)", problem, sandbox)
+        >>> [test.text for test in suite.tests], suite.dropped[0].text
+        (['assert f(2) == 4'], 'assert f(x) in (3, 4)')
+    """
+    return parse_suites([(text, problem)], sandbox)[0]
+
+
 def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> list[Suite]:
-    r"""Find the tests in testers' answers: one suite for each pair of an answer and its problem.
+    """Find the tests in testers' answers: one suite for each pair of an answer and its problem.
 
     A test is `OUTSIDE_SIGNATURE` if its arguments contradict the annotations of the problem's signature, or where it
     has none, the shapes of the arguments in its golden tests and examples.
 
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
-
-    Example:
-        >>> problem = Problem("demo", "def f(n: int) -> int:", "f", "def f(n): return 2 * n")
-        >>> with Sandbox(workers=1) as sandbox:
-        ...     [suite] = parse_suites([("x = 1 + 1\nassert f(n=x) == 4\nassert f(x) in (3, 4)", problem)], sandbox)
-        >>> [test.text for test in suite.tests], suite.dropped[0].text
-        (['assert f(2) == 4'], 'assert f(x) in (3, 4)')
     """
     reasons = [text_problem(text) for text, _ in answers]
     left = [answer for answer, reason in zip(answers, reasons, strict=True) if reason is None]
@@ -245,6 +257,11 @@ def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
 def _chars(asked: _Asked) -> int:
     *texts, tests = asked
     return sum(map(len, (*texts, *tests)))
+
+
+def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
+    """Find the program in an answer. See `read_programs`."""
+    return read_programs([problem], [answer], sandbox)[0]
 
 
 def read_programs(

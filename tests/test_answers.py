@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from one_answer import parse_suite, read_program
 
 from codea1_env.problems import Problem
+from codea1_env.responses import parse_suite, read_program
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.sandbox.inside import codec
 

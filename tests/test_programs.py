@@ -3,14 +3,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from one_answer import read_program
 
 from codea1_env import code_a1_v0
 from codea1_env.evaluation.held_out import HeldOut, pass_rate
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
-from codea1_env.responses import whole_program
+from codea1_env.responses import read_program, whole_program
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
-from one_answer import parse_program, parse_suite, read_program
 
 from codea1_env.judging.verdicts import NOT_MADE
 from codea1_env.problems import Problem
 from codea1_env.referee import BrokenReferenceError, Referee, RefereeConfig, Round, Verdict
-from codea1_env.responses import Dropped, Suite
+from codea1_env.responses import Dropped, Suite, parse_program, parse_suite, read_program
 from codea1_env.rewards import SuiteOutcome, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from one_answer import parse_program, parse_suite
 
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -22,7 +21,9 @@ from codea1_env.responses import (
     Suite,
     Test,
     nonprintable_ratio,
+    parse_program,
     parse_programs,
+    parse_suite,
     parse_suites,
 )
 from codea1_env.sandbox import InfraError, Sandbox, encoded_arguments

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from one_answer import parse_program, parse_suite
 
 from codea1_env.agents.llm.agent import MARK, fit
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.prompts import EXAMPLE, WORDINGS, Detailed, FewShot, Task, is_prose
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.examples import split_examples
+from codea1_env.responses import parse_program, parse_suite
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
