@@ -37,15 +37,7 @@ def lessons(
     tester: Sequence[Experience],
     demonstrations: Sequence[Experience],
 ) -> dict[str, Lesson]:
-    """Return what is to be called so that everyone learns: prefix of the metrics -> function.
-
-    Args:
-        config: The run.
-        players: Who plays.
-        coder: What the coder's programs earned.
-        tester: What the tester's suites earned.
-        demonstrations: What a tester imitates that does not learn from rewards.
-    """
+    """Return what is to be called so that everyone learns: prefix of the metrics -> function."""
     if config.self_play:
         return {"model": partial(_checked, players.coder.learn, [*coder, *tester])}
     found: dict[str, Lesson] = {}
@@ -132,12 +124,6 @@ def teach(
     elsewhere: Collection[str] = (),
 ) -> Taught:
     """Let everyone learn.
-
-    Args:
-        lessons: See `codea1_env.training.lessons.lessons`.
-        phase: Shows what is done.
-        elsewhere: Roles whose players compute on other machines: they learn at the same time. Others do so one after
-            the other, in this thread.
 
     Example:
         >>> from contextlib import nullcontext

@@ -81,18 +81,7 @@ def make_players(
     tester: OwnPlayer | None = None,
     models: Models,
 ) -> Players:
-    """Make the players of a run; a given one takes the place of the one that the configuration names.
-
-    Args:
-        config: The run.
-        problems: What is trained on.
-        splits: Gives the problems with their tests and mutants; only asked by players that need them, which takes a
-            while for many problems.
-        sandbox: Where programs run.
-        coder: See `train`.
-        tester: See `train`.
-        models: The language models of the run.
-    """
+    """Make the players of a run; a given one takes the place of the one that the configuration names."""
     make = _Makers(config, problems, splits, sandbox)
     if config.self_play:
         if coder or tester:

@@ -17,12 +17,7 @@ from codea1_env.training.run_folder import VERDICTS, RunFolder
 
 
 class PredictedRewards:
-    """Pays the coder of a run.
-
-    Args:
-        config: Names the model, if any, and after how many steps it is asked.
-        folder: Keeps the verdicts that the model is fitted on, so that a resumed run fits the same one.
-    """
+    """Pays the coder of a run."""
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         self._name, self._after = config.reward_model, config.reward_model_after

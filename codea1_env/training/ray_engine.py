@@ -33,12 +33,7 @@ from codea1_env.training.settings import replaced
 
 
 class RemoteModels:
-    """The language models of a run, on the nodes of a cluster.
-
-    Args:
-        groups: The processes of each role, with their players made.
-        writers: Those that write for a role while it learns.
-    """
+    """The language models of a run, on the nodes of a cluster."""
 
     def __init__(self, groups: Sequence[RoleGroup], writers: Sequence[WriterGroup] = ()) -> None:
         self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
@@ -68,9 +63,6 @@ Group = TypeVar("Group", bound=RoleGroup)
 
 class RayEngine(LocalEngine):
     """Programs run, rounds are judged and language models compute on the nodes. Tabular players stay in this process.
-
-    Args:
-        address: See `RemoteSandbox`.
 
     Raises:
         RunError: This is one of several processes.
@@ -177,12 +169,6 @@ def _make(
 
 def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) -> float:
     """Decide how many GPUs each process of a language model gets.
-
-    Args:
-        ray: What `connect` returned.
-        config: The run.
-        roles: Number of roles that language models play.
-        writers: Number of these that have a process for writing beside those that learn.
 
     Raises:
         ClusterError: The cluster has not enough processors or GPUs free.

@@ -74,15 +74,7 @@ class PlayedStep:
 
 
 class Run:
-    """One training run.
-
-    Args:
-        config: Everything that decides what happens.
-        problems: What it may train on.
-        console: Where progress is shown.
-        started: When it began, by `time.perf_counter`.
-        resume: Whether to go on with the run in `config.output_dir`.
-    """
+    """One training run."""
 
     def __init__(
         self,
@@ -119,11 +111,6 @@ class Run:
         *own: OwnPlayer | None,
     ) -> None:
         """Make or reopen the folder, decide what the machine decides, make the players, and measure them.
-
-        Args:
-            engine_of: Makes what the run computes with.
-            sandbox: Where programs run; None for one of its own.
-            *own: A coder and a tester of the user's, or None.
 
         Raises:
             RunError: The run cannot be started or resumed.
