@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import ChainMap
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
@@ -88,14 +89,9 @@ class TrainCommand(Sources):
     )
 
     def settings(self) -> TrainConfig:
-        """Return the settings of all groups in one.
-
-        Raises:
-            ValueError: One is wrong.
-        """
-        groups = [vars(getattr(self, name)) for name in _GROUPS]
-        flat = {name: value for group in groups for name, value in group.items()}
-        return TrainConfig(**flat, coder=self.coder, tester=self.tester)
+        """Return the settings of all groups in one, which checks them."""
+        groups = ChainMap(*(vars(getattr(self, name)) for name in _GROUPS))
+        return TrainConfig(**groups, coder=self.coder, tester=self.tester)
 
     @classmethod
     def of(cls, settings: TrainConfig) -> Self:

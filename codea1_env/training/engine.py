@@ -80,6 +80,9 @@ class LocalEngine:
     ) -> RunPlan:
         """Decide what a configuration leaves to the machine: number formats, threads, and how much there is time for.
 
+        `known` are the seconds of each phase of a run that goes on: then nothing is decided any more. `say` gets lines
+        for people, `tell` the share of the measuring that is done.
+
         Raises:
             RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
         """

@@ -58,7 +58,7 @@ class LearnerActor:
         return decided_computing(self._config, found), str(found)
 
     def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
-        """Make the player.
+        """Make the player; `place` says in environment variables which process of its group this is.
 
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
@@ -80,7 +80,7 @@ class LearnerActor:
     def learn(
         self, experience: Sequence[Experience], written: Sequence[Written] = ()
     ) -> dict[str, float]:
-        """Learn from the answers of one step."""
+        """Learn from the answers of one step, some of which a `WriterActor` wrote."""
         if written:
             self._player.remember(*zip(*written, strict=True))
         return dict(self._player.learn(experience))

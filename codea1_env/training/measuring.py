@@ -46,7 +46,10 @@ def remember(past: MistakeBook, played: Rollouts) -> None:
 def with_control(
     held_out: Sequence[HeldOut], referee: Referee, samples: int
 ) -> tuple[list[HeldOut], dict[str, list[Flag]]]:
-    """Let the measured mutants be first of all those that nobody kills by copying the examples of the problem's text."""
+    """Let the measured mutants be first of all those that nobody kills by copying the examples of the problem's text.
+
+    Also returns which of the first ones these examples kill.
+    """
     most = max((len(split.mutants) for split in held_out), default=0)
     killed = kills(CopierTester(None), held_out, referee, most)
     ordered = []
@@ -92,7 +95,7 @@ class HeldBack:
     def measure(
         self, players: Players, book: MistakeBook, past: MistakeBook
     ) -> tuple[Row, list[Row]]:
-        """Measure both players."""
+        """Measure both players: a row for metrics.jsonl, and one for each problem for held_out.jsonl (docs/training.md)."""
         held_out, referee, samples = self._held_out, self._referee, self._samples
         tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
         passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)

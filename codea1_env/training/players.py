@@ -81,7 +81,10 @@ def make_players(
     tester: OwnPlayer | None = None,
     models: Models,
 ) -> Players:
-    """Make the players of a run; a given one takes the place of the one that the configuration names."""
+    """Make the players of a run; a given one takes the place of the one that the configuration names.
+
+    `splits` takes a while for many problems: only players that need tests or mutants ask for them.
+    """
     make = _Makers(config, problems, splits, sandbox)
     if config.self_play:
         if coder or tester:

@@ -147,7 +147,10 @@ class RoleGroup:
     def begin(
         self, method: str, arguments: Sequence[tuple[Any, ...]], amount: int = 1
     ) -> Callable[[], Any]:
-        """Ask one process after the other, each with arguments of its own; returns what waits for the answers."""
+        """Ask one process after the other, each with arguments of its own; returns what waits for the answers.
+
+        With a larger `amount` a process is given more time.
+        """
         return partial(self._wait, self._ask(method, arguments), method, amount)
 
     def _ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -34,11 +34,17 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
-from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, timed
+from codea1_env.training.lessons import (
+    PredictedRewards,
+    Taught,
+    demonstrations,
+    lessons,
+    teach,
+    timed,
+)
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
 from codea1_env.training.past import NOBODY, PastOpponents, PastSide
 from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_players
-from codea1_env.training.predicted import PredictedRewards
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,

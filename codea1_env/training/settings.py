@@ -94,19 +94,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"expect {path} to be a TOML file in UTF-8: {error.reason}") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no UTF-8, or no TOML
         raise SettingsError(f"expect {path} to be a TOML file: {error}") from error
 
 
 def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Settings:
     """Return the settings with the values of a table in place of their own.
 
-    Args:
-        settings: A dataclass instance; its fields may be dataclasses.
-        table: Field name -> value; a table for a field that is a dataclass.
-        source: Where the table comes from, for messages.
+    Blocks keep what the table does not name. Messages begin with the `source`.
 
     Raises:
         SettingsError: A key does not exist, or a value is not what its field takes.
@@ -142,20 +137,7 @@ def flat(settings: Any, block: str = "") -> dict[str, Any]:
 
 
 def replaced(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Return the settings with other values, named as by `flat`; a whole block may be given, too.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Block:
-        ...     rate: float = 1.0
-        ...     fixed: bool = False
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Whole:
-        ...     seed: int = 0
-        ...     block: Block = Block()
-        >>> replaced(Whole(), {"block.rate": 2.0, "seed": 3})
-        Whole(seed=3, block=Block(rate=2.0, fixed=False))
-    """
+    """Return the settings with other values, named as by `flat`; a whole block may be given, too."""
     own: dict[str, Any] = {}
     for name, value in changes.items():
         block, inside, rest = name.partition(".")
@@ -165,17 +147,7 @@ def replaced(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def to_toml(settings: Any) -> str:
-    """Write settings as TOML, which `apply_table` reads back to the same values.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Example:
-        ...     seed: int = 0
-        ...     name: str | None = None
-        >>> print(to_toml(Example()), end="")
-        seed = 0
-        name = "None"
-    """
+    """Write settings as TOML, which `apply_table` reads back to the same values."""
     return tomli_w.dumps(_plain(settings))
 
 
@@ -270,9 +242,6 @@ def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 def moved_names(settings: Mapping[str, Any]) -> str:
     """Say which settings have other names now; nothing if none has.
-
-    Args:
-        settings: Name -> value, as in a TOML file or a call of `TrainConfig`.
 
     Example:
         >>> moved_names({"tester": "golden", "seed": 3, "learning_rate": 1.0})

@@ -55,7 +55,7 @@ SUMMARY = {
 
 
 def start_and_end(rows: Sequence[Row]) -> tuple[Row, Row]:
-    """Compare the two ends of a run."""
+    """Compare the means of the first and the last tenth of the steps; the first and the last value of what is measured."""
     steps = [row for row in rows if row["step"] > 0]
     tenth = max(1, len(steps) // 10)
     start: Row = {}
@@ -172,7 +172,7 @@ class Throughput:
     def of_step(
         self, usages: Mapping[str, Usage], row: Row, seconds: Mapping[str, float]
     ) -> dict[str, float]:
-        """Measure a step."""
+        """Return `speed/ROLE/generation` and, if it learns, `speed/ROLE/update`: tokens per second."""
         found: dict[str, float] = {}
         before = dict(self._learned)
         self._remember(row)
