@@ -185,7 +185,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
             raise ClusterError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
                 f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles, writers, asked)}"
+                f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two share one) or max_staleness."
             )
     return gpus
 
@@ -199,21 +199,3 @@ def _free_soon(ray: Any, processors: int) -> dict[str, float]:
         if enough or time.monotonic() > until:
             return free
         time.sleep(0.1)
-
-
-def _remedy(kind: str, number: float, roles: int, writers: int, asked: float) -> str:
-    """Return what would fit."""
-    if writers:
-        shared = (
-            f"; or let processes share processors (`ray start --head --num-cpus {asked:g}`, and --address auto)"
-            if kind == "CPU"
-            else ""
-        )
-        return f"Add nodes, or set max_staleness to 0{shared}."
-    if kind == "CPU":
-        return "Add nodes, or lower learner_processes."
-    if not number:
-        return "Without GPUs --preset smollm2-cpu --max-steps 24 fits, with learner_gpus left out."
-    if number < roles:
-        return f"Let the roles share it (--learner-gpus {number / roles:g}): --preset smollm2-gpu fits one GPU."
-    return f"--learner-processes {int(number // roles)} would fit."
