@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ def _of_player(
     name, rate = f"{role}.learning_rate", block.learning_rate
     if "learning_rate" in block.trainer:  # which goes before
         name, rate = f"{role}.trainer.learning_rate", block.trainer["learning_rate"]
-    number = isinstance(rate, Real) and not isinstance(rate, bool)
+    number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
     if not (block.freeze and rate == 0) and not (number and 0 < rate < math.inf):
         remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
         yield f"Expect {name} to be a finite number greater than 0, actually: {rate!r}{remedy}"
@@ -73,7 +72,7 @@ def _of_player(
         value, least, most = block.trainer.get(field), 0.0, math.inf
         if field == "num_iterations":
             least, most = 1, 1024
-        if isinstance(value, Real) and not (least <= value <= most and value < math.inf):
+        if isinstance(value, (int, float)) and not (least <= value <= most and value < math.inf):
             yield f"Expect {role}.trainer.{field} to be from {least} to {most}, actually: {value!r}"
     if block.player == "llm" and not (block.freeze or imitates(config, role)):
         try:
