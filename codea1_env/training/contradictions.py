@@ -66,12 +66,9 @@ def _of_player(
             f"actually: {rate!r}. A preset such as smollm2-cpu sets what it needs."
         )
     yield from _of_algorithm(f"{role}.algorithm", block.algorithm)
-    for (
-        field
-    ) in OF_TRAINER:  # one of another type is named when the trainer's configuration is made
-        value, least, most = block.trainer.get(field), 0.0, math.inf
-        if field == "num_iterations":
-            least, most = 1, 1024
+    for field in OF_TRAINER:
+        value = block.trainer.get(field)  # another type is named with the trainer's configuration
+        least, most = (1, 1024) if field == "num_iterations" else (0, math.inf)
         if isinstance(value, (int, float)) and not (least <= value <= most and value < math.inf):
             yield f"Expect {role}.trainer.{field} to be from {least} to {most}, actually: {value!r}"
     if block.player == "llm" and not (block.freeze or imitates(config, role)):
