@@ -157,7 +157,7 @@ def test_lists_of_commands_fit_into_80_columns(
         (["trian"], "unknown command 'trian'. Did you mean 'train'?"),
         (["train", "--baseline", "nobook"], "unknown baseline 'nobook'. Did you mean 'no-book'?"),
         (["train", "--preset", "x"], "unknown preset 'x'. Expect one of: paper, quick"),
-        (["train", "--alpha", "7"], "Expect --alpha to be between 0 and 1, actually: 7.0"),
+        (["train", "--alpha", "7"], "Expect --alpha to be less than or equal to 1, actually: 7.0"),
         (["train", "--max-steps", "0"], "Expect --max-steps to be greater than 0, actually: 0"),
         (["train", "--tester", "no.py:X", "--dry-run"], "tester.player: Expect no.py to be a"),
         (["train", "--algorithm", "no.py:X", "--dry-run"], "algorithm: Expect no.py to be a"),

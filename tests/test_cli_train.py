@@ -291,7 +291,7 @@ def test_a_resumed_run_says_that_a_file_of_ones_own_is_another(
     [
         ([*LLM, "--time-budget", "0"], "--time-budget to be greater than 0, actually: 0.0"),
         ([*LLM, "--time-budget", "-1"], "--time-budget to be greater than 0"),
-        ([*LLM, "--time-budget", "inf"], "--time-budget to be a number of minutes"),
+        ([*LLM, "--time-budget", "inf"], "--time-budget to be a finite number"),
         (["--time-budget", "5"], "Expect --time-budget with language models"),
         ([*LLM, "--threads", "0"], "Expect --threads to be greater than 0"),
     ],

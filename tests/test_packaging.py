@@ -201,9 +201,11 @@ def test_no_tool_looks_into_the_links(tmp_path: Path) -> None:
 
 def test_core_dependencies_are_the_agreed_ones(metadata: configparser.ConfigParser) -> None:
     assert requirement_names(metadata["options"]["install_requires"]) == {
+        "docstring-parser",
         "gymnasium",
         "numpy",
         "pettingzoo",
+        "pydantic",
         "rich",
         "tomli-w",
         "tyro",

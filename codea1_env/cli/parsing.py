@@ -1,25 +1,20 @@
-"""Command lines from dataclasses: a field is an option, the text below it is its help.
-
-Lines of help are broken by the screen, and not where the source breaks them, which is where tyro does.
-"""
+"""Command lines from dataclasses: a field is an option, the text below it is its help."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
 import io
-import itertools
 import shutil
 import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TextIO, TypeVar, get_origin
 
+import docstring_parser
 import tyro
 
 from codea1_env.agents.llm.computing import Dtype
@@ -133,16 +128,13 @@ def parse(
         switches_only: Offer `--flag` only. Otherwise every flag has its `--no-flag`, too, which undoes a
             configuration file.
     """
-    description = None
     if {"-h", "--help"} & set(arguments):
-        _join_lines(command)
-        description = _in_paragraphs(command.__doc__) if isinstance(command, type) else None
+        _explain(command)
     markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
     return _said_in_a_line(
         lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
-            description=description,
             args=list(arguments),
             default=tyro.MISSING_NONPROP if default is None else default,
             config=markers,
@@ -182,32 +174,21 @@ def _said_in_a_line(read: Callable[[], Command]) -> Command:
         raise CommandLineExit(end.code) from None
 
 
-def _join_lines(command: Any) -> None:
-    """Let the options of a dataclass have the texts below their fields as help, each in one line.
-
-    Args:
-        command: A dataclass, whose fields may be dataclasses, or a union of some.
-    """
-    for kind in _dataclasses_in(command):
-        texts: dict[str, str] = {}
-        for each in reversed(kind.__mro__):
-            texts |= _texts_below_fields(each)
-        for field in dataclasses.fields(kind):
-            if field.name in texts:  # of the field's metadata tyro takes the help first
-                metadata = {**field.metadata, "help": texts[field.name]}
-                field.metadata = MappingProxyType(metadata)
-
-
-def _in_paragraphs(text: str | None) -> str | None:
-    r"""Join the lines of each paragraph.
-
-    Example:
-        >>> _in_paragraphs("One.\n\n    Two,\n    (three).")
-        'One.\n\nTwo, (three).'
-    """
-    if text is None:
-        return None
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+def _explain(hint: Any) -> None:
+    """Make the text below each field its help, in one line: tyro would break it where the source does."""
+    if not (dataclasses.is_dataclass(hint) and isinstance(hint, type)):
+        for part in typing.get_args(hint):
+            _explain(part)
+        return
+    texts = {
+        each.arg_name: " ".join((each.description or "").split())
+        for kind in reversed(hint.__mro__[:-1])
+        for each in docstring_parser.parse_from_object(kind).params
+    }
+    for field in dataclasses.fields(hint):
+        field.metadata = MappingProxyType({"help": texts.get(field.name), **field.metadata})
+    for part in typing.get_type_hints(hint).values():
+        _explain(part)
 
 
 def _fitted(text: str) -> str:
@@ -221,30 +202,3 @@ def _fitted(text: str) -> str:
         for line in text.split("\n")
     ]
     return "\n".join(lines)
-
-
-def _dataclasses_in(hint: Any) -> Iterator[type[Any]]:
-    if not (dataclasses.is_dataclass(hint) and isinstance(hint, type)):
-        for part in typing.get_args(hint):
-            yield from _dataclasses_in(part)
-        return
-    yield hint
-    for part in typing.get_type_hints(hint).values():
-        yield from _dataclasses_in(part)
-
-
-def _texts_below_fields(kind: type[Any]) -> dict[str, str]:
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    except (OSError, TypeError, SyntaxError):  # made by a program
-        return {}
-    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    return {
-        field.target.id: " ".join(below.value.value.split())
-        for field, below in itertools.pairwise(body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(below, ast.Expr)
-        and isinstance(below.value, ast.Constant)
-        and isinstance(below.value.value, str)
-    }

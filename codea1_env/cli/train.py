@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import ChainMap
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-import tyro
 from rich.console import Console
+from tyro.conf import OmitArgPrefixes
 
 from codea1_env.agents.llm.agent import longest_prompt
 from codea1_env.agents.llm.completions import BackendError
@@ -45,6 +46,15 @@ from codea1_env.training.algorithms import check_own_code
 from codea1_env.training.batches import check_batches, tokens_of_step
 from codea1_env.training.language_models import check_trainer_fields
 from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.setting_groups import (
+    EngineSettings,
+    GameSettings,
+    LanguageModelSettings,
+    LearningSettings,
+    MeasuringSettings,
+    PlayerConfig,
+    TesterConfig,
+)
 from codea1_env.training.settings import to_toml
 
 _DEFAULT_CONTEXT = 8192
@@ -58,13 +68,48 @@ class TrainCommand(Sources):
     What the options below do not say comes from --config, --baseline and --preset, in this order.
     """
 
-    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
     sandbox_level: SandboxLevel = None
     dry_run: Switch = False
     """Print the settings of the run as TOML, which can be given to --config, and how many tokens a step writes and learns
     from, and end."""
     json: Switch = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
+    game: Annotated[GameSettings, OmitArgPrefixes] = field(default_factory=GameSettings)
+    players: Annotated[LearningSettings, OmitArgPrefixes] = field(default_factory=LearningSettings)
+    coder: PlayerConfig = field(default_factory=PlayerConfig)
+    """The player who writes programs."""
+    tester: TesterConfig = field(default_factory=TesterConfig)
+    """The player who writes tests."""
+    measuring: Annotated[MeasuringSettings, OmitArgPrefixes] = field(
+        default_factory=MeasuringSettings
+    )
+    engine: Annotated[EngineSettings, OmitArgPrefixes] = field(default_factory=EngineSettings)
+    language_models: Annotated[LanguageModelSettings, OmitArgPrefixes] = field(
+        default_factory=LanguageModelSettings
+    )
+
+    def settings(self) -> TrainConfig:
+        """Return the settings of all groups in one, which checks them."""
+        groups = ChainMap(*(vars(getattr(self, name)) for name in _GROUPS))
+        return TrainConfig(**groups, coder=self.coder, tester=self.tester)
+
+    @classmethod
+    def of(cls, settings: TrainConfig) -> Self:
+        """Return the command whose options are these settings."""
+        groups = {
+            name: kind(**{each.name: getattr(settings, each.name) for each in fields(kind)})
+            for name, kind in _GROUPS.items()
+        }
+        return cls(**groups, coder=settings.coder, tester=settings.tester)
+
+
+_GROUPS: dict[str, Any] = {
+    "game": GameSettings,
+    "players": LearningSettings,
+    "measuring": MeasuringSettings,
+    "engine": EngineSettings,
+    "language_models": LanguageModelSettings,
+}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -72,14 +117,14 @@ def run(arguments: Sequence[str]) -> int:
     arguments = with_blocks(arguments)
     sources = parse_some(SourcesAndFolder, arguments, name="train")
     with user_input():
-        default = TrainCommand(settings=base_settings(sources))
+        below = base_settings(sources)
+    default = TrainCommand.of(below)
     command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
-    settings = with_trainers(command.settings, default.settings)
-    if sources.max_steps is not None:  # goes before a time budget
-        settings = dataclasses.replace(settings, time_budget=None)
-    command = dataclasses.replace(command, settings=settings)
-    with user_input():  # before anything is loaded that takes long
-        check_own_code(settings)
+    with user_input():
+        settings = with_trainers(command.settings(), below)
+        if sources.max_steps is not None:  # goes before a time budget
+            settings = dataclasses.replace(settings, time_budget=None)
+        check_own_code(settings)  # before anything is loaded that takes long
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
     sandbox = None

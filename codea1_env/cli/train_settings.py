@@ -13,13 +13,14 @@ import tyro
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.training import TrainConfig
-from codea1_env.training.config_checks import OF_RAY
+from codea1_env.training.contradictions import OF_RAY
 from codea1_env.training.run_folder import read_config
 from codea1_env.training.settings import (
     MOVED,
     PRESETS,
     apply_table,
     file_table,
+    flat,
     preset_table,
     replaced,
 )
@@ -127,38 +128,22 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
         table = file_table(sources.config)
-        if sources.baseline is not None:
-            _check_beside(table, sources.baseline)
         config = apply_table(_without_budget(config, table), table, str(sources.config))
+        # The file wins, as documented; that of a run, which holds every setting, would undo a baseline without a word.
+        if sources.baseline and {each.name for each in dataclasses.fields(config)} <= table.keys():
+            _check_beside(config, sources.baseline)
     # A number of steps on the command line, too: before the other options are looked at, which may not suit a budget.
     return config if sources.max_steps is None else dataclasses.replace(config, time_budget=None)
 
 
-def _check_beside(table: Mapping[str, Any], baseline: str) -> None:
-    """Refuse a file that would undo the baseline without a word: that of a run, which holds every setting.
-
-    Raises:
-        InputError: It says something else.
-    """
-    if not {field.name for field in dataclasses.fields(TrainConfig)} <= table.keys():
-        return  # the file wins, as documented
-    changes = BASELINES[baseline].overrides
-    said = {name: _value(table, name) for name in changes}
-    undone = [name for name, value in changes.items() if said[name] not in (None, value)]
+def _check_beside(config: TrainConfig, baseline: str) -> None:
+    said = flat(config)
+    undone = [name for name, value in BASELINES[baseline].overrides.items() if said[name] != value]
     if undone:
         raise InputError(
             f"expect a --config that leaves {', '.join(undone)} to --baseline {baseline}, actually: it sets "
             f"{undone[0]} = {said[undone[0]]!r}. Remove the line from the file, or leave out --baseline"
         )
-
-
-def _value(table: Mapping[str, Any], name: str) -> Any:
-    """Return what a table says of a setting, whose name may reach into a block; None if it says nothing."""
-    block, inside, rest = name.partition(".")
-    value = table.get(block)
-    if not inside:
-        return value
-    return _value(value, rest) if isinstance(value, Mapping) else None
 
 
 def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
@@ -169,14 +154,11 @@ def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfi
 def _without_batches(config: TrainConfig) -> TrainConfig:
     """Leave the sizes of batches to the trainer: those of a preset divide its own steps, and not the shortest."""
     sizes = ("per_device_train_batch_size", "gradient_accumulation_steps")
-    trainers = {f"{role}.trainer": config.player(role).trainer for role in ("coder", "tester")}
-    return replaced(
-        config,
-        {
-            place: {name: value for name, value in trainer.items() if name not in sizes}
-            for place, trainer in trainers.items()
-        },
-    )
+    changes = {}
+    for role in ("coder", "tester"):
+        trainer = config.player(role).trainer.items()
+        changes[f"{role}.trainer"] = {name: value for name, value in trainer if name not in sizes}
+    return replaced(config, changes)
 
 
 def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:

@@ -39,10 +39,6 @@ def who_needs_one(config: TrainConfig) -> list[str]:
 def algorithm_of(config: TrainConfig, role: str) -> Any:
     """Make the algorithm of a player.
 
-    Args:
-        config: The run.
-        role: Whose.
-
     Raises:
         ValueError: There is none of this name for such a player, or a setting contradicts it.
     """
@@ -65,10 +61,6 @@ def algorithm_of(config: TrainConfig, role: str) -> Any:
 
 def check_algorithms(config: TrainConfig, *, files: bool) -> None:
     """Make the algorithms of all players, to be thrown away.
-
-    Args:
-        config: The run.
-        files: Also those of the user's own, whose files are loaded for it.
 
     Raises:
         ValueError: One cannot be made, or teaches other players than the run's.

@@ -203,11 +203,6 @@ def last_checkpoint(path: Path) -> Path:
 def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
     """Load the players of a run from its last checkpoint.
 
-    Args:
-        path: Folder of the run.
-        sandbox: Where the players' programs run, if they must.
-        stack: Closed by the caller when the players are not needed any more.
-
     Raises:
         RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
     """

@@ -80,13 +80,8 @@ class LocalEngine:
     ) -> RunPlan:
         """Decide what a configuration leaves to the machine: number formats, threads, and how much there is time for.
 
-        Args:
-            config: The run.
-            problems: What it may train on.
-            started: When the run began, by `time.perf_counter`.
-            known: Phase -> seconds, of a run that goes on: then nothing is decided any more.
-            say: Is told what was decided, in lines for people.
-            tell: Is told what share of the measuring is done.
+        `known` are the seconds of each phase of a run that goes on: then nothing is decided any more. `say` gets lines
+        for people, `tell` the share of the measuring that is done.
 
         Raises:
             RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.

@@ -35,11 +35,6 @@ class LearnerActor:
     """One process of the group that plays a role: the player of a local run is inside.
 
     All processes of a group are asked the same, at the same time.
-
-    Args:
-        config: The run.
-        role: What it plays.
-        folder: Where the run was started: names of files in the settings are as seen from there.
     """
 
     def __init__(self, config: TrainConfig, role: Role, folder: str) -> None:
@@ -63,13 +58,7 @@ class LearnerActor:
         return decided_computing(self._config, found), str(found)
 
     def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
-        """Make the player.
-
-        Args:
-            config: The run, with everything decided.
-            problems: Number of problems to train on.
-            seed: See `LanguageModels.own_player`.
-            place: Which process of its group this is, in environment variables; nothing for one alone.
+        """Make the player; `place` says in environment variables which process of its group this is.
 
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
@@ -91,12 +80,7 @@ class LearnerActor:
     def learn(
         self, experience: Sequence[Experience], written: Sequence[Written] = ()
     ) -> dict[str, float]:
-        """Learn from the answers of one step.
-
-        Args:
-            experience: What they earned.
-            written: Those that a `WriterActor` wrote.
-        """
+        """Learn from the answers of one step, some of which a `WriterActor` wrote."""
         if written:
             self._player.remember(*zip(*written, strict=True))
         return dict(self._player.learn(experience))

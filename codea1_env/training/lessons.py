@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw
 from codea1_env.evaluation import train_tests
 from codea1_env.problems import Problem
-from codea1_env.rollout import Rollouts
+from codea1_env.rewards import RewardError
+from codea1_env.rollout import RolloutEpisode, Rollouts
+from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import explained
 from codea1_env.training.config import PlayerError, TrainConfig
 from codea1_env.training.metrics import Row, prefixed
 from codea1_env.training.players import Players
+from codea1_env.training.reward_model import PaidProgram, RewardModel, find_reward_model
+from codea1_env.training.run_folder import VERDICTS, RunFolder
 
 Lesson = Callable[[], Mapping[str, float]]
 
@@ -37,15 +42,7 @@ def lessons(
     tester: Sequence[Experience],
     demonstrations: Sequence[Experience],
 ) -> dict[str, Lesson]:
-    """Return what is to be called so that everyone learns: prefix of the metrics -> function.
-
-    Args:
-        config: The run.
-        players: Who plays.
-        coder: What the coder's programs earned.
-        tester: What the tester's suites earned.
-        demonstrations: What a tester imitates that does not learn from rewards.
-    """
+    """Return what is to be called so that everyone learns: prefix of the metrics -> function."""
     if config.self_play:
         return {"model": partial(_checked, players.coder.learn, [*coder, *tester])}
     found: dict[str, Lesson] = {}
@@ -131,13 +128,7 @@ def teach(
     phase: Callable[[str], AbstractContextManager[None]],
     elsewhere: Collection[str] = (),
 ) -> Taught:
-    """Let everyone learn.
-
-    Args:
-        lessons: See `codea1_env.training.lessons.lessons`.
-        phase: Shows what is done.
-        elsewhere: Roles whose players compute on other machines: they learn at the same time. Others do so one after
-            the other, in this thread.
+    """Let everyone learn: players `elsewhere` at the same time, others one after the other in this thread.
 
     Example:
         >>> from contextlib import nullcontext
@@ -181,3 +172,56 @@ def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     started = time.perf_counter()
     yield
     seconds[phase] = time.perf_counter() - started
+
+
+class PredictedRewards:
+    """Pays the coder of a run."""
+
+    def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
+        self._name, self._after = config.reward_model, config.reward_model_after
+        self._folder = folder
+
+    def paid(self, played: Rollouts, step: int) -> Rollouts:
+        """Return what was played in a step, counted from 1, with the programs' rewards as the model predicts them.
+
+        Raises:
+            RewardError: A model of the user's raised, or its score is no number from 0 to 1.
+        """
+        if self._name is None:
+            return played
+        if step > self._after:
+            return replace(played, episodes=tuple(map(self._scored, played.episodes)))
+        judged = [(each, each.verdict.code_reward) for each in played.episodes]
+        rows = [
+            {
+                "step": step,
+                "problem": each.problem.prompt,
+                "program": each.program.code,
+                "reward": reward,
+            }
+            for each, reward in judged
+            if reward is not None
+        ]
+        self._folder.append(VERDICTS, rows)
+        return played
+
+    @cached_property
+    def _model(self) -> RewardModel:
+        make = find_reward_model(self._name or "")
+        rows = read_rows(self._folder.path / VERDICTS)
+        judged = [PaidProgram(row["problem"], row["program"], row["reward"]) for row in rows]
+        with explained(make, "__init__", RewardError):
+            return make(judged)  # type: ignore[no-any-return]  # checked when it was found
+
+    def _scored(self, episode: RolloutEpisode) -> RolloutEpisode:
+        if episode.program.problem is not None:  # no program, which nobody needs to run to see
+            return replace(episode, verdict=replace(episode.verdict, code_reward=0.0))
+        model = self._model
+        with explained(type(model), "score", RewardError):
+            score = model.score(episode.problem.prompt, episode.program.code)
+        real = isinstance(score, numbers.Real) and not isinstance(score, bool)
+        if not (real and math.isfinite(score) and 0 <= score <= 1):
+            raise RewardError(
+                f"Expect {type(model).__name__}.score to return a number from 0 to 1, actually: {score!r:.200}"
+            )
+        return replace(episode, verdict=replace(episode.verdict, code_reward=float(score)))

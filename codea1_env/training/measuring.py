@@ -48,13 +48,7 @@ def with_control(
 ) -> tuple[list[HeldOut], dict[str, list[Flag]]]:
     """Let the measured mutants be first of all those that nobody kills by copying the examples of the problem's text.
 
-    Args:
-        held_out: The problems, with what is held back of each.
-        referee: Judges the examples.
-        samples: Mutants of each problem that are measured.
-
-    Returns:
-        The same with the mutants in another order, and which of the first ones the examples kill.
+    Also returns which of the first ones these examples kill.
     """
     most = max((len(split.mutants) for split in held_out), default=0)
     killed = kills(CopierTester(None), held_out, referee, most)
@@ -92,13 +86,7 @@ def _only(old: Flag, new: Flag) -> Flag:
 
 
 class HeldBack:
-    """Measures both players on what training holds back. Nothing of it is a reward.
-
-    Args:
-        held_out: The problems, with what is held back of each.
-        referee: Judges what players write.
-        config: The settings of the run.
-    """
+    """Measures both players on what training holds back. Nothing of it is a reward."""
 
     def __init__(self, held_out: Sequence[HeldOut], referee: Referee, config: TrainConfig) -> None:
         self._referee, self._samples, self._booked = referee, config.eval_samples, config.use_book
@@ -107,25 +95,7 @@ class HeldBack:
     def measure(
         self, players: Players, book: MistakeBook, past: MistakeBook
     ) -> tuple[Row, list[Row]]:
-        """Measure both players.
-
-        Args:
-            players: Both.
-            book: The Mistake Book of the run.
-            past: See `new_past`.
-
-        Returns:
-            Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
-
-            - pass_rate: share of held-back golden tests that the coder's programs pass.
-            - kill_rate: share of held-back mutants that the tester's suites kill.
-            - copier_kill_rate: the same of a tester that copies the examples of the problem's text. What it kills, no
-              skill is needed for.
-            - new_kill_rate: of the mutants that it does not kill, the share that the tester's suites kill.
-            - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
-            - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
-              and without it, this tells what is forgotten.
-        """
+        """Measure both players: a row for metrics.jsonl, and one for each problem for held_out.jsonl (docs/training.md)."""
         held_out, referee, samples = self._held_out, self._referee, self._samples
         tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
         passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
@@ -181,13 +151,6 @@ def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Pro
 
     Where a split is trained on, they are of the others; without one, of what `max_problems` leaves. They are the same with
     every seed, so that runs with different seeds can be compared problem by problem.
-
-    Args:
-        config: The settings of the run.
-        trained: What is trained on.
-
-    Returns:
-        At most `config.eval_problems`; none for players that answer no other problems than those they are made for.
     """
     if config.eval_problems == 0 or not config.has_language_model:
         return []
@@ -204,13 +167,7 @@ def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Pro
 
 
 class Unseen:
-    """Measures language models on other problems than those of the run. Nothing of it is a reward.
-
-    Args:
-        problems: See `unseen_problems`.
-        referee: Judges what players write.
-        config: The settings of the run.
-    """
+    """Measures language models on other problems than those of the run. Nothing of it is a reward."""
 
     def __init__(self, problems: Sequence[Problem], referee: Referee, config: TrainConfig) -> None:
         self._referee = referee
@@ -223,14 +180,7 @@ class Unseen:
         self._held_out, self._copied = with_control(split, referee, self._samples)
 
     def measure(self, players: Players) -> tuple[Row, list[Row]]:
-        """Measure both players; one that is no language model gets None.
-
-        Args:
-            players: Both.
-
-        Returns:
-            Means, for metrics.jsonl, and one row for each problem, for unseen.jsonl; nothing without problems.
-        """
+        """Measure both players; one that is no language model gets None."""
         if not self._held_out:
             return {}, []
         passed: dict[str, PassRates] = {}

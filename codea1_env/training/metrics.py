@@ -18,14 +18,7 @@ Row = dict[str, Any]
 def step_metrics(
     rollouts: Rollouts, coder: Sequence[Experience], tester: Sequence[Experience], book_size: int
 ) -> Row:
-    """Measure one step, apart from what the learners report themselves.
-
-    Args:
-        rollouts: All that was played.
-        coder: What the coder learns from.
-        tester: What the tester learns from.
-        book_size: Tests in the Mistake Book after the step.
-    """
+    """Measure one step, apart from what the learners report themselves."""
     episodes = rollouts.episodes
     suites = [suite for episode in episodes for suite in episode.verdict.suites]
     return {
@@ -131,11 +124,6 @@ def episode_rows(
     """Yield what episodes.jsonl says of a step: of each problem the program whose suites differed most.
 
     `answer` is what a player wrote; `code` and `tests` are what was read from it.
-
-    Args:
-        rollouts: What was played.
-        step: Number of the step.
-        chats: What language models were shown in an episode, by name.
     """
     for episode in rollouts.max_variance_episodes():
         verdict = episode.verdict

@@ -52,13 +52,7 @@ NOBODY = PastSide()
 
 
 class PastOpponents:
-    """Keeps earlier versions of both players, and says who plays against which.
-
-    Args:
-        config: The run. Without `opponents = "past"` nothing is kept.
-        run: Its folder.
-        models: Make what writes with earlier weights of a language model.
-    """
+    """Keeps earlier versions of both players, and says who plays against which."""
 
     def __init__(self, config: TrainConfig, run: Path, models: Models) -> None:
         self._config, self._folder, self._models = config, run / _FOLDER, models

@@ -83,15 +83,7 @@ def make_players(
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names.
 
-    Args:
-        config: The run.
-        problems: What is trained on.
-        splits: Gives the problems with their tests and mutants; only asked by players that need them, which takes a
-            while for many problems.
-        sandbox: Where programs run.
-        coder: See `train`.
-        tester: See `train`.
-        models: The language models of the run.
+    `splits` takes a while for many problems: only players that need tests or mutants ask for them.
     """
     make = _Makers(config, problems, splits, sandbox)
     if config.self_play:

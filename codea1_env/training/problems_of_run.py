@@ -113,12 +113,7 @@ def warning_of_few(number: int, config: TrainConfig) -> str:
 
 
 class DynamicSampling:
-    """What a run plays again, and what is learned from.
-
-    Args:
-        config: The run.
-        problems: All that may be played.
-    """
+    """What a run plays again, and what is learned from."""
 
     def __init__(self, config: TrainConfig, problems: Sequence[Problem]) -> None:
         self._config = config

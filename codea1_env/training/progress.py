@@ -150,9 +150,6 @@ class TrainingProgress:
     """Context manager around a run.
 
     In a terminal a bar moves all the time; elsewhere a line says now and then where the run is.
-
-    Args:
-        console: Where to show it.
     """
 
     def __init__(self, console: Console) -> None:
@@ -183,15 +180,7 @@ class TrainingProgress:
     def expect(
         self, *, steps: int, done: int, step: Mapping[str, float], measurements: int, each: float
     ) -> None:
-        """Tell what is to come.
-
-        Args:
-            steps: Steps of the whole run.
-            done: Steps that were done before.
-            step: Phase -> seconds, as estimated; may be empty.
-            measurements: Measurements to come.
-            each: Seconds of one of them, as estimated.
-        """
+        """Tell what is to come."""
         self._clock.expect(steps - done, step, measurements, each)
         self._steps = (done, steps)
 

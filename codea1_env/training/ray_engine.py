@@ -33,12 +33,7 @@ from codea1_env.training.settings import replaced
 
 
 class RemoteModels:
-    """The language models of a run, on the nodes of a cluster.
-
-    Args:
-        groups: The processes of each role, with their players made.
-        writers: Those that write for a role while it learns.
-    """
+    """The language models of a run, on the nodes of a cluster."""
 
     def __init__(self, groups: Sequence[RoleGroup], writers: Sequence[WriterGroup] = ()) -> None:
         self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
@@ -68,9 +63,6 @@ Group = TypeVar("Group", bound=RoleGroup)
 
 class RayEngine(LocalEngine):
     """Programs run, rounds are judged and language models compute on the nodes. Tabular players stay in this process.
-
-    Args:
-        address: See `RemoteSandbox`.
 
     Raises:
         RunError: This is one of several processes.
@@ -178,12 +170,6 @@ def _make(
 def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) -> float:
     """Decide how many GPUs each process of a language model gets.
 
-    Args:
-        ray: What `connect` returned.
-        config: The run.
-        roles: Number of roles that language models play.
-        writers: Number of these that have a process for writing beside those that learn.
-
     Raises:
         ClusterError: The cluster has not enough processors or GPUs free.
     """
@@ -199,7 +185,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
             raise ClusterError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
                 f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles, writers, asked)}"
+                f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two share one) or max_staleness."
             )
     return gpus
 
@@ -213,21 +199,3 @@ def _free_soon(ray: Any, processors: int) -> dict[str, float]:
         if enough or time.monotonic() > until:
             return free
         time.sleep(0.1)
-
-
-def _remedy(kind: str, number: float, roles: int, writers: int, asked: float) -> str:
-    """Return what would fit."""
-    if writers:
-        shared = (
-            f"; or let processes share processors (`ray start --head --num-cpus {asked:g}`, and --address auto)"
-            if kind == "CPU"
-            else ""
-        )
-        return f"Add nodes, or set max_staleness to 0{shared}."
-    if kind == "CPU":
-        return "Add nodes, or lower learner_processes."
-    if not number:
-        return "Without GPUs --preset smollm2-cpu --max-steps 24 fits, with learner_gpus left out."
-    if number < roles:
-        return f"Let the roles share it (--learner-gpus {number / roles:g}): --preset smollm2-gpu fits one GPU."
-    return f"--learner-processes {int(number // roles)} would fit."

@@ -25,11 +25,7 @@ _COUNTERS = "agent.json"
 
 
 class RemoteAgent(LLMAgent):
-    """The agent of a player elsewhere.
-
-    Args:
-        group: The processes that play.
-    """
+    """The agent of a player elsewhere."""
 
     def __init__(self, group: RoleGroup) -> None:
         self._group = group
@@ -48,11 +44,7 @@ class RemoteAgent(LLMAgent):
 
 
 class RemotePlayer(LanguagePlayer):
-    """A language model that plays and learns elsewhere. Its state is saved and restored where the loop is.
-
-    Args:
-        group: The processes that play.
-    """
+    """A language model that plays and learns elsewhere. Its state is saved and restored where the loop is."""
 
     def __init__(self, group: RoleGroup) -> None:
         super().__init__(RemoteAgent(group))
@@ -94,14 +86,7 @@ def load_into(group: RoleGroup, path: Path, sources: Iterable[Path]) -> None:
 
 
 class WriterAgent(RemoteAgent):
-    """Answers with weights that stay as they are.
-
-    Args:
-        group: The processes that learn, which are asked for chats.
-        writer: The process that writes.
-        number: They change with each update, and so does this number.
-        weights: Where Ray has them.
-    """
+    """Answers with weights that stay as they are."""
 
     def __init__(self, group: RoleGroup, writer: WriterGroup, number: int, weights: Any) -> None:
         super().__init__(group)
@@ -122,12 +107,7 @@ class WriterAgent(RemoteAgent):
 
 
 class AheadPlayer(RemotePlayer):
-    """A language model of which one process writes, and others learn.
-
-    Args:
-        group: The processes that learn.
-        writer: The process that writes.
-    """
+    """A language model of which one process writes, and others learn."""
 
     def __init__(self, group: RoleGroup, writer: WriterGroup) -> None:
         super().__init__(group)
@@ -176,12 +156,7 @@ class AheadPlayer(RemotePlayer):
 
 
 class StepPlayer(LanguagePlayer):
-    """Plays one step, and remembers what it wrote.
-
-    Args:
-        player: Who learns from it.
-        agent: Who writes.
-    """
+    """Plays one step, and remembers what it wrote."""
 
     def __init__(self, player: AheadPlayer, agent: WriterAgent) -> None:
         super().__init__(agent)

@@ -2,7 +2,7 @@
 
 AceCoder (Zeng et al. 2025, arXiv 2502.01718) trains a scorer on programs that tests judged, and learns from its scores;
 CodeScaler (Zhu et al. 2026, arXiv 2602.17684) extracts code by its syntax first, which is not done here.
-Here (`codea1_env.training.predicted`) the first steps of a run are judged as usual, and the scorer is fitted on these verdicts. From then on
+Here (`codea1_env.training.lessons`) the first steps of a run are judged as usual, and the scorer is fitted on these verdicts. From then on
 the coder is paid what it predicts; the tester, the Mistake Book and all measures go on with verdicts.
 
 A model of your own is a `RewardModel`, made from these verdicts: `--reward-model FILE.py:NAME`. With `reward_model_after = 0`

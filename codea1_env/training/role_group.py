@@ -45,12 +45,7 @@ class Patience:
         self._slowest: dict[str, float] = {}
 
     def limit(self, what: str, amount: int) -> float:
-        """Seconds after which something hangs.
-
-        Args:
-            what: What is done.
-            amount: To how much.
-        """
+        """Seconds after which something hangs."""
         slowest = self._slowest.get(what)
         return _FIRST if slowest is None else max(_LEAST, _TIMES * slowest * max(amount, 1))
 
@@ -70,13 +65,6 @@ class WriterLostError(BackendError):
 
 class RoleGroup:
     """The processes of a role. If one fails, the others may wait for it for ever: then nothing can be asked any more.
-
-    Args:
-        ray: What `connect` returned.
-        config: The run.
-        role: What they play.
-        gpus: GPUs of each process.
-        folder: See `LearnerActor`.
 
     Raises:
         ClusterError: The cluster has no room for them.
@@ -161,10 +149,7 @@ class RoleGroup:
     ) -> Callable[[], Any]:
         """Ask one process after the other, each with arguments of its own; returns what waits for the answers.
 
-        Args:
-            method: What is asked.
-            arguments: For each process.
-            amount: Of how many things: with more a process is given more time.
+        With a larger `amount` a process is given more time.
         """
         return partial(self._wait, self._ask(method, arguments), method, amount)
 

@@ -34,11 +34,17 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
-from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, timed
+from codea1_env.training.lessons import (
+    PredictedRewards,
+    Taught,
+    demonstrations,
+    lessons,
+    teach,
+    timed,
+)
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
 from codea1_env.training.past import NOBODY, PastOpponents, PastSide
 from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_players
-from codea1_env.training.predicted import PredictedRewards
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
@@ -74,15 +80,7 @@ class PlayedStep:
 
 
 class Run:
-    """One training run.
-
-    Args:
-        config: Everything that decides what happens.
-        problems: What it may train on.
-        console: Where progress is shown.
-        started: When it began, by `time.perf_counter`.
-        resume: Whether to go on with the run in `config.output_dir`.
-    """
+    """One training run."""
 
     def __init__(
         self,
@@ -119,11 +117,6 @@ class Run:
         *own: OwnPlayer | None,
     ) -> None:
         """Make or reopen the folder, decide what the machine decides, make the players, and measure them.
-
-        Args:
-            engine_of: Makes what the run computes with.
-            sandbox: Where programs run; None for one of its own.
-            *own: A coder and a tester of the user's, or None.
 
         Raises:
             RunError: The run cannot be started or resumed.

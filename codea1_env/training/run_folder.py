@@ -53,9 +53,6 @@ _NAMED = 3
 def decided(config: TrainConfig) -> TrainConfig:
     """Fill in what a run has decided that goes on, where the configuration leaves it open.
 
-    Args:
-        config: The run, as it is asked for; its `output_dir` is the folder.
-
     Raises:
         RunError: The folder's config.toml cannot be read.
     """
@@ -212,11 +209,7 @@ def _new_folder() -> Path:
 
 
 def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
-    """Write down which files of the user's are used from this step on, if others were before.
-
-    Returns:
-        What has changed, for people; empty if nothing has.
-    """
+    """Write down which files of the user's are used from this step on; returns what has changed, for people."""
     names = [config.problems, config.rewards, config.algorithm, config.reward_model or ""]
     for block in (config.coder, config.tester):
         names += [block.player, block.algorithm or ""]

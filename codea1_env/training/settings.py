@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import json
 import tomllib
-import types
-import typing
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import tomli_w
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from codea1_env.game import did_you_mean
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 
 Settings = TypeVar("Settings", bound="DataclassInstance")
+STRICT = ConfigDict(extra="forbid", strict=True, revalidate_instances="always")
+"""How settings are checked: an int is fine for a float, and nothing else is bent."""
 NONE = "None"
 """How TOML, which has no word for it, says None; the command line says `--split None`."""
 _FOLDER = files("codea1_env") / "training" / "presets"
@@ -44,7 +48,40 @@ MOVED = {
 
 
 class SettingsError(ValueError):
-    """A file does not say what settings need. The message names the key."""
+    """A value is not what its setting needs. The message is one line, and names the key."""
+
+
+def in_one_line(kind: type[Settings]) -> type[Settings]:
+    """Let a class of settings raise `SettingsError` for a wrong value, and take numbers of numpy."""
+    init: Any = kind.__init__
+
+    @functools.wraps(init)
+    def checked(self: Any, *values: Any, **named: Any) -> None:
+        numbers = {
+            name: value.item() for name, value in named.items() if isinstance(value, np.generic)
+        }
+        try:
+            init(self, *values, **named | numbers)
+        except ValidationError as error:
+            raise _reason(error, [each.name for each in dataclasses.fields(kind)]) from None
+
+    kind.__init__ = checked  # type: ignore[method-assign]
+    return kind
+
+
+def _reason(error: ValidationError, known: list[str]) -> ValueError:
+    """Tell the first of pydantic's reasons in one line."""
+    first = error.errors(include_url=False)[0]
+    place, value = ".".join(map(str, first["loc"])), first["input"]
+    own = first.get("ctx", {}).get("error")
+    if isinstance(own, ValueError):  # raised by a check of ours, which names the setting
+        return SettingsError(f"{place}: {own}") if place else own
+    if first["type"] == "unexpected_keyword_argument":
+        return SettingsError(f"unknown key {place!r}{did_you_mean(place, known)}")
+    said = first["msg"].replace("Input should be", f"Expect {place} to be", 1)
+    return SettingsError(
+        f"{said if place in said else f'{place}: {said}'}, actually: {value!r:.200}"
+    )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -57,39 +94,37 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"expect {path} to be a TOML file in UTF-8: {error.reason}") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no UTF-8, or no TOML
         raise SettingsError(f"expect {path} to be a TOML file: {error}") from error
 
 
 def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Settings:
     """Return the settings with the values of a table in place of their own.
 
-    Args:
-        settings: A dataclass instance; its fields may be dataclasses.
-        table: Field name -> value; a table for a field that is a dataclass.
-        source: Where the table comes from, for messages.
+    Blocks keep what the table does not name. Messages begin with the `source`.
 
     Raises:
-        SettingsError: A key does not exist, or a value is of another type than its field.
+        SettingsError: A key does not exist, or a value is not what its field takes.
     """
-    hints = typing.get_type_hints(type(settings))
-    known = [field.name for field in dataclasses.fields(settings)]
-    changes: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in known:
-            raise SettingsError(f"{source}: unknown key {key!r}{did_you_mean(key, known)}")
-        current = getattr(settings, key)
-        nested = dataclasses.is_dataclass(current) and not isinstance(current, type)
-        if nested and isinstance(value, Mapping):
-            changes[key] = apply_table(current, value, f"{source}: [{key}]")
-        else:
-            changes[key] = _convert(value, hints[key], f"{source}: {key}")
+    written = json.dumps(_over(settings, table), default=_for_json)
     try:
-        return dataclasses.replace(settings, **changes)
-    except (TypeError, ValueError) as error:  # the class checks its own values
-        raise SettingsError(f"{source}: {error}") from error
+        return TypeAdapter(type(settings)).validate_json(written)
+    except ValidationError as error:
+        raise SettingsError(f"{source}: {_reason(error, list(flat(settings)))}") from None
+
+
+def _over(settings: Any, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Join a table with the settings below it; blocks keep what it does not name."""
+    values = dict(vars(settings))
+    for key, value in table.items():
+        before = values.get(key)
+        block = dataclasses.is_dataclass(before) and isinstance(value, Mapping)
+        values[key] = _over(before, value) if block else _not_plain(value)
+    return values
+
+
+def _for_json(value: Any) -> Any:
+    return vars(value) if dataclasses.is_dataclass(value) else str(value)
 
 
 def flat(settings: Any, block: str = "") -> dict[str, Any]:
@@ -102,20 +137,7 @@ def flat(settings: Any, block: str = "") -> dict[str, Any]:
 
 
 def replaced(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Return the settings with other values, named as by `flat`; a whole block may be given, too.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Block:
-        ...     rate: float = 1.0
-        ...     fixed: bool = False
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Whole:
-        ...     seed: int = 0
-        ...     block: Block = Block()
-        >>> replaced(Whole(), {"block.rate": 2.0, "seed": 3})
-        Whole(seed=3, block=Block(rate=2.0, fixed=False))
-    """
+    """Return the settings with other values, named as by `flat`; a whole block may be given, too."""
     own: dict[str, Any] = {}
     for name, value in changes.items():
         block, inside, rest = name.partition(".")
@@ -124,63 +146,8 @@ def replaced(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     return dataclasses.replace(settings, **own)
 
 
-def _convert(value: Any, hint: Any, where: str) -> Any:
-    """Return the value as its field's type, or an error. An int is fine for a float; nothing else is bent."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        if value == NONE and type(None) in arguments:
-            return None
-        for option in arguments:
-            try:
-                return _convert(value, option, where)
-            except SettingsError:
-                continue
-    elif origin is Literal:
-        if any(value == choice and type(value) is type(choice) for choice in arguments):
-            return value
-    elif origin is tuple and isinstance(value, list):
-        items = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else list(arguments)
-        if len(items) == len(value):
-            return tuple(
-                _convert(item, kind, where) for item, kind in zip(value, items, strict=True)
-            )
-    elif origin is dict and isinstance(value, Mapping):
-        return dict(_not_plain(value))
-    elif hint is float and type(value) in (int, float):
-        return float(value)
-    elif hint is Path and isinstance(value, str):
-        return Path(value)
-    elif isinstance(hint, type) and type(value) is hint:
-        return value
-    raise SettingsError(f"{where}: expect {_describe(hint)}, actually: {value!r}")
-
-
-def _describe(hint: Any) -> str:
-    """Return a type in the words of a TOML author."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_describe(option) for option in arguments if option is not type(None))
-    if origin is Literal:
-        return "one of " + ", ".join(map(repr, arguments))
-    names = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
-    names |= {Path: "a path in quotes", tuple: "a list", dict: "a table"}
-    if dataclasses.is_dataclass(hint):
-        return "a table"
-    return names.get(origin or hint, str(hint))
-
-
 def to_toml(settings: Any) -> str:
-    """Write settings as TOML, which `apply_table` reads back to the same values.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Example:
-        ...     seed: int = 0
-        ...     name: str | None = None
-        >>> print(to_toml(Example()), end="")
-        seed = 0
-        name = "None"
-    """
+    """Write settings as TOML, which `apply_table` reads back to the same values."""
     return tomli_w.dumps(_plain(settings))
 
 
@@ -275,9 +242,6 @@ def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 def moved_names(settings: Mapping[str, Any]) -> str:
     """Say which settings have other names now; nothing if none has.
-
-    Args:
-        settings: Name -> value, as in a TOML file or a call of `TrainConfig`.
 
     Example:
         >>> moved_names({"tester": "golden", "seed": 3, "learning_rate": 1.0})

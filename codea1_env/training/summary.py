@@ -55,15 +55,7 @@ SUMMARY = {
 
 
 def start_and_end(rows: Sequence[Row]) -> tuple[Row, Row]:
-    """Compare the two ends of a run.
-
-    Args:
-        rows: The rows of metrics.jsonl, from step 0.
-
-    Returns:
-        For each metric of the summary its mean over the first and over the last tenth of the steps; the first
-        and the last value for what is measured now and then, and for sizes.
-    """
+    """Compare the means of the first and the last tenth of the steps; the first and the last value of what is measured."""
     steps = [row for row in rows if row["step"] > 0]
     tenth = max(1, len(steps) // 10)
     start: Row = {}
@@ -129,10 +121,6 @@ class PhaseTotal(NamedTuple):
 def phase_totals(timings: Iterable[Row], metrics: Iterable[Row]) -> list[PhaseTotal]:
     """Add up the phases of a run, the longest first.
 
-    Args:
-        timings: The rows of timings.jsonl.
-        metrics: The rows of metrics.jsonl.
-
     Example:
         >>> phase_totals([{"seconds/coder": 3.0, "seconds/judge": 1.0}], [{"coder/tokens/completion": 60}])[0]
         PhaseTotal(name='coder', seconds=3.0, share=0.75, tokens=60, speed=20.0)
@@ -175,11 +163,7 @@ def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
 
 
 class Throughput:
-    """Tokens per second of each role, step by step.
-
-    Args:
-        row: The last row of metrics.jsonl, of a run that goes on.
-    """
+    """Tokens per second of each role, step by step."""
 
     def __init__(self, row: Row) -> None:
         self._learned: dict[str, float] = {}
@@ -188,17 +172,7 @@ class Throughput:
     def of_step(
         self, usages: Mapping[str, Usage], row: Row, seconds: Mapping[str, float]
     ) -> dict[str, float]:
-        """Measure a step.
-
-        Args:
-            usages: Role -> what its answers took.
-            row: The step's row of metrics.jsonl.
-            seconds: Phase -> seconds.
-
-        Returns:
-            For each role that is a language model, `speed/ROLE/generation`: tokens that were generated per second;
-            and, if it learns, `speed/ROLE/update`: tokens of prompts and answers that the update went through.
-        """
+        """Return `speed/ROLE/generation` and, if it learns, `speed/ROLE/update`: tokens per second."""
         found: dict[str, float] = {}
         before = dict(self._learned)
         self._remember(row)

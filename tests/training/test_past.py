@@ -83,9 +83,9 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path
     ("changes", "message"),
     [
         ({"past_steps": 8}, "past_steps to be below max_steps"),
-        ({"past_limit": 1}, "past_limit to be at least 2"),
-        ({"past_share": 1.5}, "past_share to be between 0 and 1"),
-        ({"past_sampling": "best"}, "past_sampling to be one of 'uniform', 'latest', 'win-rate'"),
+        ({"past_limit": 1}, "past_limit to be greater than or equal to 2"),
+        ({"past_share": 1.5}, "past_share to be less than or equal to 1"),
+        ({"past_sampling": "best"}, "past_sampling to be 'uniform', 'latest' or 'win-rate'"),
         ({"self_play": True}, "opponents='past' with two players"),
     ],
 )

@@ -12,14 +12,16 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from pydantic import with_config
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.cli.errors import InputError, user_input
 from codea1_env.training import TrainConfig
 from codea1_env.training.config import PlayerConfig, TesterConfig
-from codea1_env.training.config_checks import CODERS, TESTERS
+from codea1_env.training.contradictions import CODERS, TESTERS
 from codea1_env.training.settings import (
+    STRICT,
     SettingsError,
     apply_table,
     flat,
@@ -38,6 +40,7 @@ class Inner:
     kind: Literal["one", "two"] = "one"
 
 
+@with_config(STRICT)
 @dataclass(frozen=True)
 class Settings:
     steps: int = 1
@@ -74,19 +77,22 @@ def test_value_reaches_its_field(table: dict[str, Any], expected: Settings) -> N
     ("table", "message"),
     [
         ({"stepps": 1}, "file: unknown key 'stepps'. Did you mean 'steps'?"),
-        ({"inner": {"rat": 1}}, "file: [inner]: unknown key 'rat'. Did you mean 'rate'?"),
-        ({"steps": "5"}, "file: steps: expect an integer, actually: '5'"),
-        ({"steps": 1.5}, "file: steps: expect an integer, actually: 1.5"),
-        ({"steps": True}, "file: steps: expect an integer, actually: True"),
-        ({"fast": 1}, "file: fast: expect true or false, actually: 1"),
-        ({"rate": "high"}, "file: rate: expect a number, actually: 'high'"),
-        ({"folder": 3}, "file: folder: expect a path in quotes, actually: 3"),
-        ({"limit": [1]}, "file: limit: expect an integer, actually: [1]"),
-        ({"sizes": 1}, "file: sizes: expect a list, actually: 1"),
-        ({"inner": 1}, "file: inner: expect a table, actually: 1"),
+        ({"inner": {"rat": 1}}, "file: unknown key 'inner.rat'. Did you mean 'inner.rate'?"),
+        ({"steps": "5"}, "file: Expect steps to be a valid integer, actually: '5'"),
+        ({"steps": 1.5}, "file: Expect steps to be a valid integer, actually: 1.5"),
+        ({"steps": True}, "file: Expect steps to be a valid integer, actually: True"),
+        ({"fast": 1}, "file: Expect fast to be a valid boolean, actually: 1"),
+        ({"rate": "high"}, "file: Expect rate to be a valid number, actually: 'high'"),
+        (
+            {"folder": 3},
+            "file: Expect folder to be a valid string, actually: 3",
+        ),
+        ({"limit": [1]}, "file: Expect limit to be a valid integer, actually: [1]"),
+        ({"sizes": 1}, "file: Expect sizes to be a valid array, actually: 1"),
+        ({"inner": 1}, "file: Expect inner to be an object, actually: 1"),
         (
             {"inner": {"kind": "three"}},
-            "file: [inner]: kind: expect one of 'one', 'two', actually: 'three'",
+            "file: Expect inner.kind to be 'one' or 'two', actually: 'three'",
         ),
         ({"steps": -1}, "file: Expect steps not to be negative, actually: -1"),
     ],

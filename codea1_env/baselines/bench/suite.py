@@ -12,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import with_config
+
 from codea1_env.agents import find_class
 from codea1_env.agents.algorithms import ALGORITHMS, Player, make_algorithm, teaches
 from codea1_env.baselines import BASELINES
@@ -183,6 +185,7 @@ class Rates:
         return settings.replaced(config, changes)
 
 
+@with_config(settings.STRICT)
 @dataclass(frozen=True)
 class BenchConfig:
     """What a benchmark runs.

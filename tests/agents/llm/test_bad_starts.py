@@ -43,18 +43,18 @@ NARROW = SamplingConfig(top_p=0.9)
         ),
         (
             {"coder.learning_rate": float("nan")},
-            r"coder\.learning_rate to be a finite number greater than 0",
+            r"coder\.learning_rate to be a finite number",
         ),
         (
             {"coder.learning_rate": float("inf")},
-            r"coder\.learning_rate to be a finite number greater than 0",
+            r"coder\.learning_rate to be a finite number",
         ),
         ({"coder.trainer": {"learning_rate": "fast"}}, r"greater than 0, actually: 'fast'$"),
         ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
-        ({"tester.trainer": {"beta": -3.0}}, r"tester\.trainer\.beta not to be negative"),
-        ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be greater"),
-        ({"num_generations": 1}, r"num_generations to be at least 2 \(answers of a group are"),
-        ({"num_suites": 1}, r"num_suites to be at least 2 \(answers of a group are compared"),
+        ({"tester.trainer": {"beta": -3.0}}, r"tester\.trainer\.beta to be from 0 to inf"),
+        ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be from 1"),
+        ({"num_generations": 1}, "num_generations to be greater than or equal to 2"),
+        ({"num_suites": 1}, "num_suites to be greater than or equal to 2"),
     ],
 )
 def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> None:

@@ -1,0 +1,176 @@
+"""Settings of a run that do not suit each other, told in one line each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codea1_env.agents import ALGORITHMS
+from codea1_env.training.algorithms import OF_TRAINER, imitates
+
+if TYPE_CHECKING:
+    from codea1_env.training.config import PlayerConfig, TrainConfig
+
+CODERS = ("tabular", "llm", "reference", "mutant")
+TESTERS = ("tabular", "llm", "golden", "boundary", "copier")
+OF_RAY: dict[str, Any] = {
+    "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
+}  # fmt: skip
+"""Settings that only Ray has a use for, as they are without it."""
+_CORRECTION = "vllm_importance_sampling_correction"
+
+
+def contradictions(config: TrainConfig) -> Iterator[str]:
+    """Say which settings do not suit each other, and what to do."""
+    for role, known in (("coder", CODERS), ("tester", TESTERS)):
+        yield from _of_player(config, role, config.player(role), known)
+    yield from _of_algorithm("algorithm", config.algorithm)
+    yield from _of_language_models(config)
+    yield from _of_ray(config) if config.engine == "ray" else _without_ray(config)
+    yield from _of_opponents(config)
+    if config.tester_rounds == "first" and config.max_rounds == 1:
+        yield (
+            "Expect max_rounds above 1 with tester_rounds='first', which says nothing about a single round, actually: "
+            "max_rounds=1. Raise max_rounds, or leave tester_rounds out."
+        )
+    if config.self_play:
+        yield from _of_self_play(config)
+
+
+def _of_player(
+    config: TrainConfig, role: str, block: PlayerConfig, known: tuple[str, ...]
+) -> Iterator[str]:
+    if block.player not in known and ":" not in block.player:
+        remedy = f"A language model is 'llm', with its name or folder as {role}.model."
+        if (Path(block.player) / "config.toml").is_file():
+            remedy = (
+                "That is the folder of a run: --resume goes on with it, and `codea1 bench cross-play` lets "
+                "its players play."
+            )
+        yield (
+            f"Expect {role}.player to be one of {', '.join(map(repr, known))}, or FILE.py:NAME, actually: "
+            f"{block.player!r}. {remedy}"
+        )
+    name, rate = f"{role}.learning_rate", block.learning_rate
+    if "learning_rate" in block.trainer:  # which goes before
+        name, rate = f"{role}.trainer.learning_rate", block.trainer["learning_rate"]
+    number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    if not (block.freeze and rate == 0) and not (number and 0 < rate < math.inf):
+        remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
+        yield f"Expect {name} to be a finite number greater than 0, actually: {rate!r}{remedy}"
+    elif block.player == "llm" and rate > 0.1:
+        yield (
+            f"Expect {name} to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 for adapters), "
+            f"actually: {rate!r}. A preset such as smollm2-cpu sets what it needs."
+        )
+    yield from _of_algorithm(f"{role}.algorithm", block.algorithm)
+    for field in OF_TRAINER:
+        value = block.trainer.get(field)  # another type is named with the trainer's configuration
+        least, most = (1, 1024) if field == "num_iterations" else (0, math.inf)
+        if isinstance(value, (int, float)) and not (least <= value <= most and value < math.inf):
+            yield f"Expect {role}.trainer.{field} to be from {least} to {most}, actually: {value!r}"
+    if block.player == "llm" and not (block.freeze or imitates(config, role)):
+        try:
+            block.sampling.check_for_learning()
+        except ValueError as error:
+            yield f"{role}.sampling: {error}"
+
+
+def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
+    if name is not None and name not in ALGORITHMS and ":" not in name:
+        known = ", ".join(ALGORITHMS)
+        yield f"Expect {place} to be one of {known}, module:Class or FILE.py:Class, actually: {name!r}"
+
+
+def _of_language_models(config: TrainConfig) -> Iterator[str]:
+    if config.time_budget is not None and not (
+        config.has_language_model and config.backend == "transformers"
+    ):
+        yield (
+            "Expect time_budget with language models and backend='transformers', whose speed can be measured "
+            f"before the run, actually: coder.player={config.coder.player!r}, tester.player={config.tester.player!r}, "
+            f"backend={config.backend!r}. Set max_steps instead."
+        )
+    if config.backend == "server" and config.lora_rank == 0:
+        yield (
+            "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
+            "which takes new adapters after an update, no new weights. Set lora_rank to the rank of adapters, such as 16, or "
+            "leave backend out."
+        )
+
+
+def _without_ray(config: TrainConfig) -> Iterator[str]:
+    for name, default in OF_RAY.items():
+        if getattr(config, name) != default:
+            yield (
+                f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
+                f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
+            )
+
+
+def _of_ray(config: TrainConfig) -> Iterator[str]:
+    blocks = {"coder": config.coder, "tester": config.tester}
+    tables = [
+        f"{role}.player={block.player!r}"
+        for role, block in blocks.items()
+        if block.player == "tabular" and not block.freeze
+    ]
+    if config.max_staleness and (tables or not config.has_language_model):
+        yield (
+            "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
+            f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
+        )
+    for role, block in blocks.items():
+        if config.max_staleness and block.trainer.get(_CORRECTION) is False:
+            yield (
+                f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
+                f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
+            )
+        # A player that writes in a process of its own has an engine there.
+        writes = block.player == "llm" and (block.freeze or not config.max_staleness)
+        if config.backend == "vllm" and config.learner_processes > 1 and writes:
+            yield (
+                f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
+                f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
+                "max_staleness=1 the players that learn have one process each with vLLM."
+            )
+
+
+def _of_opponents(config: TrainConfig) -> Iterator[str]:
+    if config.opponents != "past":
+        return
+    if config.self_play or config.engine == "ray":
+        yield (
+            "Expect opponents='past' with two players in this process, actually: "
+            f"self_play={config.self_play}, engine={config.engine!r}. Leave one of the settings out."
+        )
+    if config.past_steps >= config.max_steps:
+        yield (
+            f"Expect past_steps to be below max_steps, or there is no past but the untrained players, actually: "
+            f"{config.past_steps} and {config.max_steps}. Lower past_steps."
+        )
+
+
+def _of_self_play(config: TrainConfig) -> Iterator[str]:
+    coder, tester = config.coder, config.tester
+    if coder.player != tester.player or coder.freeze or tester.freeze:
+        yield (
+            f"Expect self_play with the same kind of learning player in both roles, actually: coder.player="
+            f"{coder.player!r}, tester.player={tester.player!r}, coder.freeze={coder.freeze}, "
+            f"tester.freeze={tester.freeze}. Change these, or leave self_play out."
+        )
+    if tester.objective != "rewards":
+        yield (
+            f"Expect tester.objective='rewards' with self_play, actually: {tester.objective!r}. One "
+            "model learns from what both roles earn; leave one of the two settings out."
+        )
+    # A trainer has one size of groups for all that it learns from.
+    one_size = config.num_generations == config.num_suites
+    if coder.player == "llm" and not (one_size and tester.model is None):
+        yield (
+            f"Expect one model and groups of one size for self_play of a language model, actually: "
+            f"num_generations={config.num_generations}, num_suites={config.num_suites}, tester.model="
+            f"{tester.model!r}. Set num_suites to num_generations, and no tester.model."
+        )
