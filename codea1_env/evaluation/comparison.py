@@ -62,15 +62,7 @@ class ComparedEvaluations:
 
 
 def compare(a: Path, b: Path) -> ComparedEvaluations:
-    """Compare the result folders of two evaluations.
-
-    Args:
-        a: Result folder.
-        b: Another one, on the same problems.
-
-    Raises:
-        FolderError: One of them is no finished evaluation, or they have no problem or no figure in common.
-    """
+    """Compare the result folders of two evaluations."""
     reports = [_report(path) for path in (a, b)]
     kinds = [report.get("kind", "code") for report in reports]
     if kinds[0] != kinds[1]:

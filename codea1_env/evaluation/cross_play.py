@@ -224,11 +224,7 @@ def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
 
 
 def read_cross_play(path: Path) -> CrossPlay:
-    """Read the crossplay.json that `write_cross_play` wrote.
-
-    Raises:
-        FolderError: It holds something else.
-    """
+    """Read the crossplay.json that `write_cross_play` wrote."""
     content = read_json(path)
     try:
         coders, testers, problems = (

@@ -312,15 +312,7 @@ def _kills(test: TestVerdict) -> bool:
 
 
 def shown_calls(problems: Sequence[Problem], sandbox: Sandbox) -> list[frozenset[str]]:
-    """Find the calls that the texts of problems show in their examples.
-
-    Args:
-        problems: The problems.
-        sandbox: Where the examples are read.
-
-    Returns:
-        For each problem its calls, in the one form that `Test.same_as` has.
-    """
+    """Find the calls that the texts of problems show in their examples."""
     shown = [
         "\n".join(split_examples(problem.prompt, problem.entry_point)[1]) for problem in problems
     ]

@@ -31,16 +31,6 @@ class Count:
 def pass_at_k(count: Count, k: int) -> float:
     """Estimate the probability that at least one of k programs for a problem is right.
 
-    Args:
-        count: What is known: n programs, c of them right.
-        k: Programs that one may try.
-
-    Returns:
-        1 - C(n - c, k) / C(n, k), as a product of k or fewer factors, which no factorial can overflow.
-
-    Raises:
-        ValueError: There are fewer than k programs, or k is below 1.
-
     Example:
         >>> pass_at_k(Count(samples=4, correct=1), k=1), pass_at_k(Count(samples=4, correct=1), k=2)
         (0.25, 0.5)
@@ -60,9 +50,6 @@ def mean_pass_at_k(counts: Sequence[Count], k: int) -> Estimate:
     """Mean of pass@k over problems, with a 95% bootstrap interval from problems drawn with replacement.
 
     The interval says how far the figure would move with other problems of the same kind.
-
-    Raises:
-        ValueError: There is no problem, or one has fewer than k programs.
 
     Example:
         >>> print(mean_pass_at_k([Count(2, 2), Count(2, 2)], k=1))

@@ -69,11 +69,7 @@ def has_base(problem: Problem) -> bool:
 
 
 def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
-    """Run the reference on its own tests, with generous limits.
-
-    Raises:
-        InfraError: The sandbox failed three times.
-    """
+    """Run the reference on its own tests, with generous limits."""
     fault = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
     if not problem.number_of_tests:
         fault = "it has no tests"
@@ -110,17 +106,7 @@ def _time_limit(seconds: float) -> float:
 def judge_program(
     problem: Problem, code: str, reference: ReferenceRun, sandbox: Sandbox
 ) -> CodeVerdict:
-    """Judge a program.
-
-    Args:
-        problem: What it should solve.
-        code: Any text.
-        reference: How the reference did.
-        sandbox: Where it runs.
-
-    Raises:
-        InfraError: The sandbox failed three times.
-    """
+    """Judge a program."""
     if reference.fault:
         return _failed(problem, EXCLUDED, reference.fault)
     if problem.reference and code == problem.reference:  # it is known to pass
@@ -182,12 +168,7 @@ def _limits(seconds: float) -> Limits:
 
 
 def missing_packages(problem: Problem, sandbox: Sandbox) -> str:
-    """Why a problem cannot be judged in a sandbox for want of packages; "" if it can.
-
-    Args:
-        problem: Its metadata may have `packages`: names as programs import them, with spaces between.
-        sandbox: Where its programs would run.
-    """
+    """Why a problem cannot be judged in a sandbox for want of packages; "" if it can."""
     missing = [
         name
         for name in problem.metadata.get("packages", "").split()

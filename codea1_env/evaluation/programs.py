@@ -193,13 +193,6 @@ def _is_known(verdict: CodeVerdict) -> bool:
 def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:
     """Return the k of pass@k that these numbers of samples allow.
 
-    Args:
-        k: What was asked for; None for those of `DEFAULT_K` that are possible.
-        samples: Problem -> its samples.
-
-    Raises:
-        TooFewSamplesError: A problem has fewer samples than a k that was asked for, or k is below 1.
-
     Example:
         >>> check_k(None, {"a": 7, "b": 6})
         (1, 5)
@@ -235,14 +228,7 @@ class JudgedProgram:
 
 
 class CodeResults:
-    """The result folder of a finished evaluation of programs.
-
-    Args:
-        path: The folder.
-
-    Raises:
-        FolderError: It is no such folder.
-    """
+    """The result folder of a finished evaluation of programs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -274,15 +260,7 @@ class CodeResults:
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones.
-
-        Args:
-            problems: The problem set of the evaluation, or a part of it.
-
-        Raises:
-            FolderError: The files, or the problems, have changed since.
-            SamplesError: The file of samples, or of verdicts, cannot be read.
-        """
+        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones."""
         results = self._report["results"]
         changed = [
             each.task_id

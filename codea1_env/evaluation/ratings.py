@@ -26,13 +26,6 @@ _SCALE = 400 / math.log(10)
 def bradley_terry(coder_wins: ArrayLike, games: ArrayLike) -> tuple[Floats, Floats]:
     """Ratings of coders and testers from all their games.
 
-    Args:
-        coder_wins: Games that each coder won against each tester, of shape (..., coders, testers).
-        games: Games that they played, of the same shape.
-
-    Returns:
-        Ratings of the coders and of the testers; their common mean is 0.
-
     Example:
         >>> coders, testers = bradley_terry([[9.5], [0.5]], [[10.0], [10.0]])
         >>> coders.round().tolist(), testers.round().tolist()
@@ -59,16 +52,7 @@ def rating_intervals(
     games: ArrayLike,
     rng: np.random.Generator,
 ) -> tuple[list[Estimate], list[Estimate]]:
-    """Ratings with 95% intervals from problems drawn with replacement.
-
-    Args:
-        coder_wins: Games won, of shape (problems, coders, testers).
-        games: Games played, of the same shape.
-        rng: Draws the problems.
-
-    Returns:
-        Estimates for the coders and for the testers.
-    """
+    """Ratings with 95% intervals from problems drawn with replacement."""
     wins, played = np.asarray(coder_wins, dtype=float), np.asarray(games, dtype=float)
     drawn = rng.integers(len(wins), size=(_REPETITIONS, len(wins)))
     values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))

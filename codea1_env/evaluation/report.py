@@ -32,13 +32,7 @@ _LONGEST = 200
 def build_report(
     evaluation: Evaluation[Any, Any], settings: Mapping[str, Any], unknown: Mapping[str, int]
 ) -> dict[str, Any]:
-    """All that is known at the end. Equal verdicts give equal reports.
-
-    Args:
-        evaluation: It has all its verdicts; what it adds is its `summary` and its `result` of a problem.
-        settings: How samples were made and judged.
-        unknown: Tasks of the files that the problem set has not.
-    """
+    """All that is known at the end. Equal verdicts give equal reports."""
     faults = evaluation.faults()
     left = evaluation.problems.keys() - faults.keys() - evaluation.verdicts.keys()
     return {
@@ -96,16 +90,7 @@ def own_fields(row: Mapping[str, Any]) -> dict[str, Any]:
 def check_fields(
     evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
 ) -> None:
-    """Refuse fields that samples cannot be divided by.
-
-    Args:
-        evaluation: It judges each of them.
-        fields: Their names.
-        samples: What is to be divided.
-
-    Raises:
-        SamplesError: No sample has such a field, or it is no label, or there would be too many groups.
-    """
+    """Refuse fields that samples cannot be divided by."""
     if fields and type(evaluation).group is not Evaluation.group:
         raise SamplesError(
             "Expect --by with an evaluation that judges each sample by itself, actually this one does not. Leave it out."
@@ -134,16 +119,7 @@ def check_fields(
 def figures_by(
     evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the figures of each group of samples, as report.json has them.
-
-    Args:
-        evaluation: It has all its verdicts.
-        fields: What `check_fields` allowed.
-        samples: What was judged.
-
-    Returns:
-        Field -> its groups, sorted by value; None is the value of samples without the field.
-    """
+    """Return the figures of each group of samples, as report.json has them."""
     scored = set(evaluation.scored)
     return {
         name: [

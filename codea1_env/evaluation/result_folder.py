@@ -59,17 +59,7 @@ CROSS_PLAY = FolderKind("a cross-play", "crossplay-eval.json", VERSION, beside=T
 
 
 class ResultFolder(LogFolder):
-    """An open folder of results. Only one process at a time can have it open; a context manager.
-
-    Args:
-        path: The folder. It is made if need be.
-        settings: All that the results depend on, as JSON has it.
-        resume: Go on with what the folder holds.
-        kind: What it holds.
-
-    Raises:
-        FolderError: It holds something else, or nothing to go on with, or somebody works on it.
-    """
+    """An open folder of results. Only one process at a time can have it open; a context manager."""
 
     def __init__(
         self,
@@ -181,11 +171,7 @@ class ResultFolder(LogFolder):
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that `ResultFolder.write` wrote.
-
-    Raises:
-        FolderError: There is none, or it holds something else.
-    """
+    """Read a file that `ResultFolder.write` wrote."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -77,14 +77,7 @@ class Metered(Protocol):
 
 
 class EvaluationRun(Generic[S, V]):
-    """One evaluation in one folder.
-
-    Args:
-        evaluation: What is evaluated; it has loaded its problems, and has a sandbox.
-        folder: Where everything is kept.
-        stop: Whether to stop as soon as what is being judged is done.
-        threads: Samples that are judged at the same time. Has no influence on the results.
-    """
+    """One evaluation in one folder."""
 
     def __init__(
         self,
@@ -101,16 +94,7 @@ class EvaluationRun(Generic[S, V]):
     def check(
         self, watch: Callable[[], None] = lambda: None, tasks: Collection[str] | None = None
     ) -> None:
-        """Look at every problem that the folder says nothing about.
-
-        Args:
-            watch: Is called after each problem.
-            tasks: Only these problems; None for all.
-
-        Raises:
-            Stopped: It was asked to stop.
-            EvaluationError: No problem can be used.
-        """
+        """Look at these problems, or all, as far as the folder says nothing about them; `watch` is told of each."""
         own = self._evaluation
         for row in self._folder.rows(REFERENCES):
             own.checks[row["task_id"]] = own.check_type.of(row)
@@ -135,23 +119,13 @@ class EvaluationRun(Generic[S, V]):
             )
 
     def judge_file(self, samples: Sequence[Any], watch: Watch) -> None:
-        """Judge samples made elsewhere; they are copied to the folder.
-
-        Raises:
-            Stopped: It was asked to stop.
-            FolderError: The folder has verdicts on other samples.
-        """
+        """Judge samples made elsewhere; they are copied to the folder."""
         known = len(self._folder.rows(SAMPLES))
         self._folder.append(SAMPLES, (sample.row for sample in samples[known:]))
         self._judge([samples], Counter(sample.task_id for sample in samples), watch)
 
     def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
-        """Let an agent write samples, and judge them while the next ones are being written.
-
-        Raises:
-            Stopped: It was asked to stop.
-            FolderError: The folder has verdicts on other samples.
-        """
+        """Let an agent write samples, and judge them while the next ones are being written."""
         questions = self._evaluation.questions(plan.num_samples)
         counts = Counter(each.problem.task_id for each in questions)
         self._judge(self._written(agent, questions, plan), counts, watch)
@@ -264,15 +238,7 @@ class _Recorder(Generic[S, V]):
 
 
 def plain_verdict(verdict: Any, place: str) -> Any:
-    """Return a verdict as JSON has it: numbers of numpy become Python's.
-
-    Args:
-        verdict: What an evaluation of somebody's own gave.
-        place: Of which sample, for messages.
-
-    Raises:
-        EvaluationError: It is no mapping of names to numbers, flags, texts and None, or a number is not finite.
-    """
+    """Return a verdict as JSON has it: numbers of numpy become Python's."""
     if not isinstance(verdict, Mapping):
         raise EvaluationError(
             f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
@@ -293,11 +259,7 @@ def plain_verdict(verdict: Any, place: str) -> Any:
 
 
 def _wait(job: Future[_T], stop: Callable[[], bool]) -> _T:
-    """Return the job's result; looks up now and then, so that a request to stop is heard.
-
-    Raises:
-        Stopped: It was asked to stop.
-    """
+    """Return the job's result; looks up now and then, so that a request to stop is heard."""
     while not stop():
         with suppress(TimeoutError):
             return job.result(_POLL)

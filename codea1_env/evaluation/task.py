@@ -139,15 +139,7 @@ class Evaluation(Generic[S, V]):
         return {}
 
     def adopt(self, run: Path, given: Set[str]) -> dict[str, Any]:
-        """Take from the training run that --agent names what is not said.
-
-        Args:
-            run: Its folder.
-            given: Names of the options that are given.
-
-        Returns:
-            Values of options that all evaluations have.
-        """
+        """Take from the training run that --agent names what is not said."""
         return {}
 
     def named(self) -> dict[str, Any]:
@@ -161,11 +153,7 @@ class Evaluation(Generic[S, V]):
         return {name: str(it) if isinstance(it, Path) else it for name, it in found.items()}
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
-        """Take the problem set, and read what else is needed. Returns the unknown tasks of other files.
-
-        Raises:
-            ValueError: Something is wrong with it.
-        """
+        """Take the problem set, and read what else is needed. Returns the unknown tasks of other files."""
         self.problems = {problem.task_id: problem for problem in problems}
         return {}
 

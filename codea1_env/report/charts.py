@@ -103,11 +103,6 @@ def curve(group: RunGroup, metric: str, *, share: bool = False) -> list[Point]:
     """Return the curve of a metric; empty where no run has it.
 
     The interval, from five runs on, is a 95% interval over runs, by Student's t. It says nothing of other problems.
-
-    Args:
-        group: Runs that differ by their seed.
-        metric: What is drawn.
-        share: Whether it lies between 0 and 1, as its interval then does.
     """
     binned = _binned(group, metric)
     points = []

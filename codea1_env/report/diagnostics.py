@@ -125,11 +125,7 @@ def _place(tags: Sequence[str], tag: str, radius: float) -> tuple[float, float]:
 
 
 def diagnosed_section(found: Sequence[Diagnosed]) -> tuple[list[Sheet], list[Chart]]:
-    """Return tables and charts of folders.
-
-    Raises:
-        ReportError: The scores of one have another form.
-    """
+    """Return tables and charts of folders."""
     tables: list[Sheet] = []
     curves: list[Chart] = []
     for each in found:

@@ -37,11 +37,7 @@ class Section(NamedTuple):
 
 
 def check_extras() -> None:
-    """Refuse to begin where a package is missing that the page needs.
-
-    Raises:
-        MissingExtraError: One is.
-    """
+    """Refuse to begin where a package is missing that the page needs."""
     for name in ("altair", "jinja2", "vl_convert"):
         require(name, "report")
 

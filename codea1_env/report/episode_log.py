@@ -63,12 +63,7 @@ class Replays:
     """The tests that were replayed."""
 
     def add(self, episode: Row, number: int) -> None:
-        """Count the replayed tests of an episode, and note the new ones that broke its program.
-
-        Args:
-            episode: Its row.
-            number: Its number in the log.
-        """
+        """Count the replayed tests of an episode, and note the new ones that broke its program."""
         step, task = episode["step"], episode["task_id"]
         for test in episode["history"]:
             key = _key(task, test["test"])

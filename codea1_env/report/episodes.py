@@ -89,12 +89,7 @@ class EpisodeSample:
 
 
 def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSample:
-    """Draw as many episodes as fit, of all runs and of all steps alike; the same ones each time.
-
-    Args:
-        logs: The runs. Each gets the same share of the room.
-        limit: Bytes that all may take as JSON.
-    """
+    """Draw as many episodes as fit, of all runs and of all steps alike; the same ones each time."""
     found = EpisodeSample()
     used = 0
     for number, log in enumerate(logs):

@@ -79,11 +79,7 @@ class Findings:
 
 
 def read_folders(paths: Sequence[Path]) -> Findings:
-    """Read folders of runs, benchmarks, evaluations and cross-play.
-
-    Raises:
-        ReportError: One is something else, or of another version.
-    """
+    """Read folders of runs, benchmarks, evaluations and cross-play."""
     found = Findings()
     distinct = list(dict.fromkeys(path.resolve() for path in paths))
     names = short_names(map(str, distinct))

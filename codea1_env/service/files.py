@@ -60,9 +60,6 @@ def around(files, wanted, mark, most, code):
 def check_names(names: Iterable[str]) -> None:
     """Refuse names that are no files below the run's folder.
 
-    Raises:
-        ValueError: One is none, there are too many, or one is a file and a folder.
-
     Example:
         >>> check_names(["data/in.txt", "../passwd"])
         Traceback (most recent call last):
@@ -89,11 +86,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def check_contents(contents: Mapping[str, str]) -> None:
-    """Refuse files that are not in base64, or too large.
-
-    Raises:
-        ValueError: One is not, or all together are.
-    """
+    """Refuse files that are not in base64, or too large."""
     size = 0
     for name, text in contents.items():
         try:
@@ -110,16 +103,7 @@ def check_contents(contents: Mapping[str, str]) -> None:
 
 
 class Parcel:
-    """A program with its files.
-
-    Args:
-        code: Program text.
-        files: Base64 text of each file; None where there is none.
-        fetch: The files that are wanted back.
-
-    Raises:
-        ValueError: See `check_names` and `check_contents`.
-    """
+    """A program with its files."""
 
     def __init__(self, code: str, files: Mapping[str, str | None], fetch: Iterable[str]) -> None:
         contents = {name: text for name, text in files.items() if text is not None}

@@ -65,11 +65,7 @@ class Admission:
 
     @contextlib.contextmanager
     def admit(self) -> Iterator[Callable[[int], None]]:
-        """Hold a place in the queue; gives a function that counts the memory that the request takes.
-
-        Raises:
-            HttpRefusalError: The queue is full. The function raises it where others have taken the memory.
-        """
+        """Hold a place in the queue; gives a function that counts the memory that the request takes."""
         if self.admitted >= self.capacity:
             raise _busy(f"{self.capacity} requests are waiting or running, and that is the limit")
         taken = 0
@@ -109,14 +105,7 @@ class Admission:
 
 
 class HttpGate:
-    """Stands before an application.
-
-    Args:
-        app: The application (ASGI).
-        admission: The queue.
-        answered: Counts responses: called with the route and the status.
-        token: What clients have to say; None asks for nothing.
-    """
+    """Stands before an application."""
 
     def __init__(
         self,
@@ -218,11 +207,7 @@ class _Incoming:
 
 
 async def _read_body(scope: Message, receive: Receive, take: Callable[[int], None]) -> bytes:
-    """Return the whole body.
-
-    Raises:
-        HttpRefusalError: It is too large, or too slow, or the client went away.
-    """
+    """Return the whole body."""
     too_large = HttpRefusalError(413, f"Expect a request of at most {MAX_BODY} bytes")
     length = _header(scope, b"content-length")
     if length is not None and (len(length) > 12 or int(length) > MAX_BODY):

@@ -53,11 +53,7 @@ class BadBodyError(ValueError):
 
 
 class AtMost:
-    """Bounds a list or a mapping where it is read, and stops at its first mistake: each takes a kilobyte to report.
-
-    Args:
-        most: How many items there may be.
-    """
+    """Bounds a list or a mapping where it is read, and stops at its first mistake: each takes a kilobyte to report."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -83,11 +79,7 @@ class RunCode:
     """-1 is the sandbox's own limit."""
 
     def check(self) -> None:
-        """Refuse what cannot be run.
-
-        Raises:
-            ValueError: It is another language than there is, or too much input.
-        """
+        """Refuse what cannot be run."""
         if self.language not in LANGUAGES:
             raise ValueError(
                 f"Expect language to be one of: {', '.join(LANGUAGES)}, actually: {self.language!r:.50}"
@@ -96,11 +88,7 @@ class RunCode:
             raise ValueError(f"Expect stdin of at most {MAX_INPUT} bytes, actually: more")
 
     def limits(self, default: Limits, ceiling: Limits) -> Limits:
-        """Return the limits of the run.
-
-        Raises:
-            ValueError: More is asked for than there may be.
-        """
+        """Return the limits of the run."""
         time, memory = self.run_timeout, default.memory
         _check("run_timeout", time, ceiling.call_cpu_time)
         if self.memory_limit_MB != -1:
@@ -125,11 +113,7 @@ class RunTests:
 
 
 def job_of(body: RunTests, default: Limits, ceiling: Limits) -> Job:
-    """Return the job that a request asks for.
-
-    Raises:
-        ValueError: A word is unknown, or more is asked for than there may be.
-    """
+    """Return the job that a request asks for."""
     names = _known("fields", vars(body), body)
     limits = limits_of(body.limits, default, ceiling)
     most = MAX_CAPTURED // (2 * max(1, len(body.tests)))
@@ -150,11 +134,6 @@ def read_body(kind: type[T], body: bytes) -> T:
     """Return what a body says.
 
     It is read straight into its fields, so that what nobody asked for takes no memory while the request waits.
-
-    Raises:
-        BadBodyError: It is no JSON.
-        ValueError: A field is missing, or of another type. In one line, without the input, which may be long and
-            hostile.
     """
     pydantic = require("pydantic", "service")
     named: Any = kind  # of a type mypy does not know that it can be hashed
@@ -185,9 +164,6 @@ def read_body(kind: type[T], body: bytes) -> T:
 
 def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> Limits:
     """Return the limits that a request asks for; of others, the sandbox's own.
-
-    Raises:
-        ValueError: A name is unknown, or more is asked for than there may be.
 
     Example:
         >>> limits_of({"call_cpu_time": 1e9}, Limits(), Limits())
@@ -220,13 +196,7 @@ def _check(name: str, value: float, most: float) -> None:
 
 
 def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """Return what became of a program, in SandboxFusion's shape.
-
-    Args:
-        result: What became of it.
-        stdout: What it printed.
-        files: The fetched files.
-    """
+    """Return what became of a program, in SandboxFusion's shape."""
     if result.outcome is Outcome.UNJUDGED:
         return failure_response(result.message)
     ok = result.outcome is Outcome.PASS

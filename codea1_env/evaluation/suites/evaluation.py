@@ -253,13 +253,6 @@ def _code(answer: str) -> str:
 def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
     """Return the k that this number of tests allows.
 
-    Args:
-        k: What was asked for; None for those of `DEFAULT_K` that are possible, and the number itself.
-        num_tests: Tests that a suite is asked for.
-
-    Raises:
-        TooFewSamplesError: A k is above the number of tests, or below 1.
-
     Example:
         >>> check_ks(None, 3)
         (1, 2, 3)

@@ -69,12 +69,7 @@ def names(ks: Sequence[int]) -> list[str]:
 
 
 def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, float | None]:
-    """Return the values of one problem: means over its suites.
-
-    Args:
-        scores: At least one.
-        ks: How many tests of a suite to look at, each in turn.
-    """
+    """Return the values of one problem: means over its suites."""
     values: dict[str, float | None] = {}
     for k in ks:
         for name, value in _at(scores, k).items():
@@ -129,13 +124,7 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
 
 
 def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
-    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems.
-
-    Args:
-        ours: The values of each problem in one evaluation.
-        theirs: The values of the same problems in another.
-        name: The figure.
-    """
+    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems."""
     made = figure(name)
     size = len(made.parts)
     table = np.concatenate([_table(ours, made.parts), _table(theirs, made.parts)], axis=1)

@@ -85,13 +85,9 @@ Mutator = Callable[[str], Sequence[Mutant]]
 
 
 class SuiteJudge:
-    """Judges suites of a problem set. Safe to use from several threads.
+    """Judges the first `num_tests` tests of suites. Safe to use from several threads.
 
-    Args:
-        sandbox: Where everything runs.
-        num_tests: How many tests of a suite count: the first ones.
-        mutator: Makes the mutants that suites must kill; None for those of `generate_mutants`.
-        programs: Task -> programs among which the wrong ones are looked for; None for mutants.
+    Wrong programs are looked for among `programs` (task -> texts), or among mutants.
     """
 
     def __init__(
@@ -111,11 +107,7 @@ class SuiteJudge:
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
     def check(self, problem: Problem) -> ProblemCheck:
-        """Find out whether tests of a problem can be judged, and which programs are wrong.
-
-        Raises:
-            InfraError: The sandbox failed.
-        """
+        """Find out whether tests of a problem can be judged, and which programs are wrong."""
         fault = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
         if fault:
             return ProblemCheck(problem.task_id, fault)
@@ -133,11 +125,7 @@ class SuiteJudge:
         return ProblemCheck(problem.task_id, "", wrong)
 
     def judge(self, problem: Problem, check: ProblemCheck, sample: SuiteSample) -> SuiteScore:
-        """Judge a suite.
-
-        Raises:
-            InfraError: The sandbox failed.
-        """
+        """Judge a suite."""
         if check.fault:
             return SuiteScore(check.fault)
         try:

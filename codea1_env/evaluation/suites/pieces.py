@@ -33,13 +33,9 @@ Piece = tuple[str, str, list[GoldenCase], str]
 def pieces_of(
     asked: list[tuple[str, str, int]],
 ) -> list[tuple[list[Piece], int, list[str]]]:
-    r"""Return the tests in texts.
+    r"""Return the tests in texts, how many there are after those, and why parts that were meant as tests are none.
 
-    Args:
-        asked: Text, entry point, and how many tests of an answer are wanted; 0 where the text is one test as a whole.
-
-    Returns:
-        For each text: its tests, how many there are after those, and why parts that were meant as tests are none.
+    Each text comes with its entry point, and how many tests are wanted; 0 where the text is one test as a whole.
 
     Example:
         >>> pieces_of([("x = 1\nassert f(x) == 2\nassert f(", "f", 5)])

@@ -104,15 +104,7 @@ class ReadSuite:
 
 
 def read_suites(path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:
-    """Read suites made elsewhere.
-
-    Args:
-        path: A .jsonl or .jsonl.gz file.
-        problems: What they are meant for.
-
-    Raises:
-        SamplesError: The file cannot be read, or a line is no suite.
-    """
+    """Read suites made elsewhere."""
     return read_file(
         path,
         problems,
@@ -128,14 +120,7 @@ def suite_key(sample: SuiteSample) -> tuple[str, str]:
 
 
 def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandbox) -> ReadSuite:
-    """Return the tests of a suite.
-
-    Args:
-        sample: The suite.
-        entry_point: The function under test.
-        limit: How many of them count.
-        sandbox: Where the text is parsed.
-    """
+    """Return the tests of a suite."""
     content = _content(sample.row)
     if isinstance(content, str):
         [(pieces, late, dropped)] = _read([(content, entry_point, limit)], sandbox)
