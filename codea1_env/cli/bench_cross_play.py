@@ -119,7 +119,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
 
         own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
         own.load(problems)
-        settings = _settings(command, every, problems) | own.named()
+        settings = _settings(command, every, problems) | own.named
         folder = stack.enter_context(
             ResultFolder(command.output_dir, settings, resume=command.resume, kind=CROSS_PLAY)
         )

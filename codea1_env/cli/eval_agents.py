@@ -98,11 +98,7 @@ def is_language_model(role: Role, name: str) -> bool:
 
 
 def check_agent(role: Role, name: str) -> None:
-    """Refuse a name that means nobody, before anything is loaded.
-
-    Raises:
-        InputError: It does.
-    """
+    """Refuse a name that means nobody, before anything is loaded."""
     a_run = (Path(name) / "config.toml").is_file()
     if is_own(name):
         try:
@@ -131,12 +127,7 @@ def _among_runs(path: Path) -> bool:
 
 
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
-    """Refuse problems that this player cannot be asked about, before anything is written.
-
-    Raises:
-        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references, and a scripted
-            tester golden tests.
-    """
+    """Refuse problems that this player cannot be asked about, before anything is written."""
     if name in _SCRIPTED[role]:
         check_references(name, _SCRIPTED[role], problems)
         # Of programs that read input the evaluation itself says that tests cannot call them.
@@ -168,11 +159,7 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
 
 
 def served_model(name: str, headers: Mapping[str, str]) -> str:
-    """Return the name that a server has for its first model.
-
-    Raises:
-        BackendError: It cannot be reached, or names none.
-    """
+    """Return the name that a server has for its first model."""
     backend = OpenAIBackend(name, headers=headers)
     backend.close()
     return backend.model
@@ -186,20 +173,7 @@ def player_of(
     asking: SamplingOptions,
     stack: ExitStack,
 ) -> AgentOf:
-    """Find the player of this name.
-
-    Args:
-        role: What it must write: a coder writes programs, a tester tests.
-        name: "reference" or "mutant" (coders), "golden" or "boundary" (testers), FILE.py:NAME, a language model
-            (see `load_player`), the address of an OpenAI-compatible server, or the folder of a training run.
-        problems: The problem set.
-        sandbox: Where scripted players run what they must.
-        asking: How it is asked.
-        stack: Closed when the player is not needed any more.
-
-    Raises:
-        InputError: There is no such player, or it cannot be loaded.
-    """
+    """Find the player of this name."""
     known = _SCRIPTED[role]
     if name in known:
         return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
@@ -274,14 +248,7 @@ def reseeding(agent: Agent) -> AgentOf:
 
 
 def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequest) -> AgentOf:
-    """Show how far answers are while a language model writes them; other players are as they were.
-
-    Args:
-        agent: The player of a seed.
-        name: What the user calls it.
-        shown: Where it is shown.
-        stop: Says what a request to stop waits for.
-    """
+    """Show how far answers are while a language model writes them; other players are as they were."""
 
     def of(seed: int) -> Agent:
         player = agent(seed)

@@ -98,9 +98,10 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         super().add(sample, verdict)
         self.written[sample.task_id, sample.code] += 1
 
-    def so_far(self) -> list[float]:
-        """pass@1 of each problem."""
-        return [self._right(task) / number for task, number in self._numbers().items()]
+    def values(self, verdicts: Sequence[CodeVerdict]) -> Mapping[str, float | None]:
+        """pass@1, which is shown while it runs."""
+        known = sum(map(_is_known, verdicts))
+        return {"pass@1": sum(each.passed for each in verdicts) / known if known else None}
 
     def _numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
@@ -133,18 +134,17 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         """How programs ended."""
         faults = self.faults()
         ends = Counter(verdict.outcome for each in self.verdicts.values() for verdict in each)
-        repeated = sum(n - 1 for (task, _), n in self.written.items() if task not in faults)
+        scored = (each for task in self.scored for each in self.verdicts[task])
         return super().summary() | {
-            "outcomes": dict(sorted(ends.items())), "repeated": repeated, "judged_inside": self._inside(),
-        }  # fmt: skip
+            "outcomes": dict(sorted(ends.items())),
+            "repeated": sum(n - 1 for (task, _), n in self.written.items() if task not in faults),
+            "judged_inside": sum(each.judged == "inside" for each in scored),
+        }
 
     def result(self, task: str) -> dict[str, Any]:
         """How many programs are right, of those that could be judged."""
         found = {"samples": self._judged(task), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
-
-    def _inside(self) -> int:
-        return sum(each.judged == "inside" for task in self.scored for each in self.verdicts[task])
 
     @property
     def _has_base(self) -> bool:
@@ -175,14 +175,17 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """How programs ended, and how many are the same."""
         outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
-        repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
-        first = [f"{super().lines(report)[0]}: {outcomes}"]
-        number = report["judged_inside"]
-        verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
-        inside = f"{verdicts} judged inside, in the program's own process: a program can forge that"
-        return [
-            *first, *([repeated] if report["repeated"] else []), *([inside] if report["judged_inside"] else []),
-        ]  # fmt: skip
+        lines = [f"{super().lines(report)[0]}: {outcomes}"]
+        if number := report["repeated"]:
+            lines.append(
+                f"{number} programs repeat another of their problem word for word; they count, as in evalplus"
+            )
+        if number := report["judged_inside"]:
+            verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
+            lines.append(
+                f"{verdicts} judged inside, in the program's own process: a program can forge that"
+            )
+        return lines
 
 
 def _is_known(verdict: CodeVerdict) -> bool:
@@ -228,7 +231,7 @@ class JudgedProgram:
 
 
 class CodeResults:
-    """The result folder of a finished evaluation of programs."""
+    """The result folder of a finished evaluation of programs; a FolderError if it is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -243,16 +246,8 @@ class CodeResults:
             raise FolderError(
                 f"Expect {path} to be the folder of `codea1 eval code`, actually it is that of another evaluation."
             )
-
-    @property
-    def excluded(self) -> dict[str, str]:
-        """Task that could not be used -> why."""
-        return dict(self._report["excluded"])
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Packages that programs were allowed."""
-        return tuple(self.settings.get("packages", {}))
+        self.excluded: dict[str, str] = dict(self._report["excluded"])
+        self.packages = tuple(self.settings.get("packages", {}))
 
     def digest(self) -> str:
         """Return a text that changes whenever the programs or their verdicts do."""
@@ -261,35 +256,30 @@ class CodeResults:
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
         """Return the programs of each problem that was used, in the order of the problems, without unjudged ones."""
-        results = self._report["results"]
-        changed = [
-            each.task_id
-            for each in problems
-            if each.task_id in results and results[each.task_id]["digest"] != digest(each)
-        ]
+        results, ids = self._report["results"], {each.task_id for each in problems}
+        used = [each for each in problems if each.task_id in results]
+        changed = [each.task_id for each in used if results[each.task_id]["digest"] != digest(each)]
         if changed:
             raise FolderError(
                 f"Expect the problems that {self.path} was made with, actually {len(changed)} have changed since, "
                 f"such as {changed[0]}. Evaluate the programs again."
             )
         samples = read_samples(self.path / SAMPLES, problems).samples
-        found: dict[str, list[JudgedProgram]] = {
-            each.task_id: [] for each in problems if each.task_id in results
-        }
-        ids = {each.task_id for each in problems}
+        found: dict[str, list[JudgedProgram]] = {each.task_id: [] for each in used}
         rows = (
-            (check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS)
+            row.fields
+            for row in rows_of(self.path / VERDICTS)
+            if check_task(row.fields, row.where) in ids
         )
-        known = ((task_id, verdict) for task_id, verdict in rows if task_id in ids)
-        for sample, (task_id, verdict) in zip(samples, known, strict=False):
-            if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
+        for sample, row in zip(samples, rows, strict=False):
+            outcome = row.get("outcome")
+            if (row["task_id"], row.get("sample")) != (sample.task_id, sample.index):
                 break
-            if verdict.get("outcome") not in (EXCLUDED, Outcome.UNJUDGED.value):
-                right = verdict.get("outcome") == Outcome.PASS.value
+            if outcome not in (EXCLUDED, Outcome.UNJUDGED.value):
+                right = outcome == Outcome.PASS.value
                 found[sample.task_id].append(JudgedProgram(sample.code, right))
-        if {task: len(programs) for task, programs in found.items()} != {
-            task: result["samples"] for task, result in results.items() if task in ids
-        }:
+        counts = {task: result["samples"] for task, result in results.items() if task in ids}
+        if {task: len(programs) for task, programs in found.items()} != counts:
             raise FolderError(
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
                 f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."

@@ -152,7 +152,7 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 
 def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str:
-    """Return the task of a row."""
+    """Return the task of a row; a SamplesError if it is no row of samples."""
     if not isinstance(fields, Mapping):
         raise SamplesError(
             f"{where}: Expect a JSON object, actually: {fields!r:.80}. Write one object a line."

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import BoundaryTester, FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
-from codea1_env.evaluation.ratings import bradley_terry, rating_intervals
+from codea1_env.evaluation.cross_play import (
+    CrossPlayEvaluation,
+    Opponents,
+    bradley_terry,
+    rating_intervals,
+    write_cross_play,
+)
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.problems import load_problems

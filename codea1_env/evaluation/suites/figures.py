@@ -8,7 +8,6 @@ drawn with replacement. docs/evaluation.md has the definitions and where they co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,30 +29,6 @@ TESTGENEVAL = {
 """Figures of whole suites as TestGenEval names them -> the same for the first k tests; the first one is of its own."""
 _SEED = 0
 """Of the bootstrap: equal values always give equal intervals."""
-
-
-class Metric(NamedTuple):
-    """How values of problems make a figure."""
-
-    parts: tuple[str, ...]
-    """Names of values."""
-    combine: Callable[[Floats], Floats]
-    """Means of these values, shape (parts, n) -> n figures."""
-
-
-def figure(name: str) -> Metric:
-    """How a figure is made.
-
-    Example:
-        >>> figure("Mul@5").parts
-        ('pass@5', 'mut@5@pass')
-    """
-    if name.startswith("Mul@"):
-        k = name.removeprefix("Mul@")
-        return Metric((f"pass@{k}", f"mut@{k}@pass"), _mul)
-    if name == "mu":
-        return Metric(("p_u", "p_01", "p_00"), _mu)
-    return Metric((name,), lambda means: means[0])
 
 
 def names(ks: Sequence[int]) -> list[str]:
@@ -118,17 +93,26 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
         >>> print(estimate([{"pass@1": 1.0}, {"pass@1": 1.0}], "pass@1"))
         1.000 [1.000, 1.000]
     """
-    made = figure(name)
-    table = _table(problems, made.parts)
-    return _estimate(table, made.combine)
+    parts, combine = _made_of(name)
+    return _estimate(_table(problems, parts), combine)
 
 
 def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
-    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems."""
-    made = figure(name)
-    size = len(made.parts)
-    table = np.concatenate([_table(ours, made.parts), _table(theirs, made.parts)], axis=1)
-    return _estimate(table, lambda means: made.combine(means[size:]) - made.combine(means[:size]))
+    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over the same problems."""
+    parts, combine = _made_of(name)
+    size = len(parts)
+    table = np.concatenate([_table(ours, parts), _table(theirs, parts)], axis=1)
+    return _estimate(table, lambda means: combine(means[size:]) - combine(means[:size]))
+
+
+def _made_of(name: str) -> tuple[tuple[str, ...], Callable[[Floats], Floats]]:
+    """Return the values that make a figure, and how: means of these, shape (parts, n) -> n figures."""
+    if name.startswith("Mul@"):
+        k = name.removeprefix("Mul@")
+        return (f"pass@{k}", f"mut@{k}@pass"), _mul
+    if name == "mu":
+        return ("p_u", "p_01", "p_00"), _mu
+    return (name,), lambda means: means[0]
 
 
 def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
