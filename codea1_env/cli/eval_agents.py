@@ -76,7 +76,7 @@ def weights_of(name: str) -> str | None:
     """Return the name or folder of the language model that an agent's name means in this process; None if none."""
     roles: tuple[Role, ...] = ("coder", "tester")
     for role in roles:
-        if (Path(name) / "config.toml").is_file():
+        if _is_run(name):
             with suppress(RunError):
                 return str(find_weights(Path(name), role, None))
         elif not is_server(name) and is_language_model(role, name):
@@ -99,7 +99,6 @@ def is_language_model(role: Role, name: str) -> bool:
 
 def check_agent(role: Role, name: str) -> None:
     """Refuse a name that means nobody, before anything is loaded."""
-    a_run = (Path(name) / "config.toml").is_file()
     if is_own(name):
         try:
             find(name, "player")
@@ -116,7 +115,7 @@ def check_agent(role: Role, name: str) -> None:
             f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}; "
             f"`codea1 eval held-out` takes it with --role {other}"
         )
-    elif not (a_run or is_server(name) or is_model(name)):
+    elif not (_is_run(name) or is_server(name) or is_model(name)):
         check_name(name, _SCRIPTED[role])
 
 
@@ -179,36 +178,28 @@ def player_of(
         return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
     try:
         if is_server(name):
-            sampling = asking.sampling
-            context = sampling.max_prompt_length + sampling.max_completion_length
+            draws = asking.sampling
+            context = draws.max_prompt_length + draws.max_completion_length
             backend = OpenAIBackend(
-                name,
-                asking.model,
-                context_length=context,
-                fields=asking.request,
-                headers=asking.headers,
-            )
-            return _drawing(LLMAgent(backend, sampling), asking.wording)
-        if (Path(name) / "config.toml").is_file():
-            if _is_table(role, name):
-                check_problems(role, name, problems)
-                return _table(role, Path(name), sandbox, stack)
+                name, asking.model, context_length=context, fields=asking.request, headers=asking.headers
+            )  # fmt: skip
+            return _drawing(LLMAgent(backend, draws), asking.wording)
+        if _is_table(role, name):
+            check_problems(role, name, problems)
+            players = load_run(Path(name), sandbox, stack).players
+            return reseeding(players.coder if role == "coder" else players.tester)
+        if _is_run(name):
             name = str(find_weights(Path(name), role, None))
         if is_language_model(role, name):
             agent = load_player(
-                name,
-                sampling=asking.sampling,
-                backend=asking.backend,
-                computing=asking.computing,
+                name, sampling=asking.sampling, backend=asking.backend, computing=asking.computing
             )
             stack.callback(agent.backend.close)
             return _drawing(agent, asking.wording)
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
     if is_own(name):  # anew for each batch, with its seed
-        make_player(
-            name, known, problems, sandbox, 0, asking.num_tests
-        )  # a wrong name is an error now
+        make_player(name, known, problems, sandbox, 0, asking.num_tests)  # a wrong name is told now
         return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
     return reseeding(make_player(name, known, problems, sandbox, 0))
 
@@ -219,21 +210,19 @@ def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
     )
 
 
+def _is_run(name: str) -> bool:
+    return (Path(name) / "config.toml").is_file()
+
+
 def _is_table(role: Role, name: str) -> bool:
     """Whether this is the run of a player that is no language model."""
-    if not (Path(name) / "config.toml").is_file():
+    if not _is_run(name):
         return False
     try:
         find_weights(Path(name), role, None)
     except RunError:
         return True
     return False
-
-
-def _table(role: Role, path: Path, sandbox: Sandbox, stack: ExitStack) -> AgentOf:
-    """Return the tabular player of a run; `check_problems` says what it can be asked."""
-    players = load_run(path, sandbox, stack).players
-    return reseeding(players.coder if role == "coder" else players.tester)
 
 
 def reseeding(agent: Agent) -> AgentOf:
@@ -252,11 +241,9 @@ def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequ
 
     def of(seed: int) -> Agent:
         player = agent(seed)
-        return (
-            _WatchedAgent(player, name, shown, stop)
-            if isinstance(player, LanguagePlayer)
-            else player
-        )
+        if isinstance(player, LanguagePlayer):
+            return _WatchedAgent(player, name, shown, stop)
+        return player
 
     return of
 

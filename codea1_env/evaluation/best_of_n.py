@@ -38,7 +38,6 @@ class Tests:
 
     tests: tuple[SuiteTest, ...]
     weights: tuple[int, ...]
-    """How often each was written."""
     unusable: int
     """Tests that cannot be run, or that never call the program."""
 
@@ -49,14 +48,11 @@ class ProgramRun:
 
     task_id: str
     index: int
-    """Number among the programs of its problem, from 0."""
     code: str
     right: bool
     tests: Tests
     programs: int
-    """Programs of the problem."""
     row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Unused: what is kept are the tests, and verdicts."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,6 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
     """Show the tester a program with each question, those of the problem in turn, as in the Code-A1 paper; otherwise
     it writes tests from the problem alone, as in CodeT."""
     judged: Mapping[str, Sequence[JudgedProgram]] = field(init=False, default_factory=dict)
-    """Task -> its programs."""
     excluded: dict[str, str] = field(init=False, default_factory=dict)
     chosen: dict[str, ChosenProgram] = field(init=False, default_factory=dict)
     """Task -> what was chosen, where all programs ran."""

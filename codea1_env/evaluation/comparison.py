@@ -44,7 +44,6 @@ class ComparedEvaluations:
     """What can be said about two evaluations."""
 
     problems: int
-    """Problems that both have, and that are the same in both."""
     not_compared: tuple[str, ...]
     """Problems that only one of them has, or that have changed in between."""
     differences: tuple[Difference, ...]
@@ -54,7 +53,6 @@ class ComparedEvaluations:
     kind: str
     """"code", "tests", "best-of-n" or the name of an evaluation of yours."""
     left_out: tuple[str, ...] = ()
-    """Why some figures are not compared."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -125,7 +123,6 @@ def _of_means(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str])
 
 
 def _values(report: Mapping[str, Any], common: Sequence[str]) -> dict[str, list[float]]:
-    """Name of a figure -> its value for each of the problems, where all have one."""
     results = [report["results"][name] for name in common]
     rows: list[Mapping[str, float | None]]
     if report.get("kind", "code") == "code":

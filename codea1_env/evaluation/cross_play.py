@@ -82,13 +82,11 @@ class CrossPlay:
     testers: tuple[str, ...]
     problems: tuple[str, ...]
     passed: Floats
-    """Tests that programs passed, of those that are right as written."""
     tests: Floats
     """Tests that are right as written."""
     wins: Floats
     """Programs that run and that no test of the suite broke."""
     games: Floats
-    """Programs that were attacked."""
 
     @property
     def pass_rates(self) -> Floats:
@@ -120,7 +118,6 @@ class AttackedProgram(Stored):
     tests: tuple[int, ...]
     """Tests of each tester that are right as written."""
     passed: tuple[int, ...]
-    """Those of them that the program passes."""
     won: tuple[bool, ...]
     """Whether the program runs, and none of them breaks it."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.evaluation.loops import lines_before_loops_end
+from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
@@ -159,7 +159,6 @@ def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
 
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
-    """Return the problem with the tests of a Mistake Book, which are calls and values."""
     rows = sandbox.analyse(golden_cases, list(tests), item.problem.entry_point) if tests else []
     cases = [
         Case(tuple(args), kwargs, value) for found, _ in rows for args, kwargs, value, *_ in found

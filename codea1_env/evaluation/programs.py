@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import tyro
 
@@ -67,7 +67,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
     """Which pass@k to report; None for those of 1, 5 and 10 that the number of samples allows."""
     written: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
-    """Task and program -> how often it was written."""
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Limits; which figures are shown decides nothing."""
@@ -79,7 +78,13 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def check_counts(self, counts: Mapping[str, int]) -> None:
         """Refuse a k above the number of samples."""
-        check_k(self.k, counts)
+        fewest = min(counts, key=lambda name: counts[name])
+        for k in self.k or ():
+            if not 1 <= k <= counts[fewest]:
+                raise TooFewSamplesError(
+                    f"Expect every k to be between 1 and the number of samples, actually: k={k}, and {fewest} has "
+                    f"{counts[fewest]}. Ask for a smaller k, or for more samples."
+                )
 
     def check(self, problem: Problem) -> ReferenceRun:
         """Run the reference on its own tests."""
@@ -111,19 +116,15 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
         numbers = self._numbers()
-        ks = check_k(self.k, numbers) if numbers else ()
+        fewest = min(
+            numbers.values(), default=0
+        )  # a group, or what could be judged, may be too few
+        ks = sorted({k for k in self.k or DEFAULT_K if k <= fewest})
         kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
         return {
             kind: _figures([Count(n, right(task)) for task, n in numbers.items()], ks)
             for kind, right in kinds.items()
         }
-
-    def part(self, verdicts: Mapping[str, list[CodeVerdict]]) -> Self:
-        """Without every k that its problems have too few programs for."""
-        found = super().part(verdicts)
-        fewest = min(sum(map(_is_known, each)) for each in verdicts.values())
-        found.k = None if self.k is None else tuple(k for k in self.k if k <= fewest)
-        return found
 
     def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """pass@k on all tests."""
@@ -191,25 +192,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 def _is_known(verdict: CodeVerdict) -> bool:
     """Whether a program was judged: the sandbox may have failed at it, while others were judged."""
     return verdict.outcome != Outcome.UNJUDGED.value
-
-
-def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the k of pass@k that these numbers of samples allow.
-
-    Example:
-        >>> check_k(None, {"a": 7, "b": 6})
-        (1, 5)
-    """
-    fewest = min(samples, key=lambda name: samples[name])
-    if k is None:
-        return tuple(each for each in DEFAULT_K if each <= samples[fewest])
-    for each in k:
-        if not 1 <= each <= samples[fewest]:
-            raise TooFewSamplesError(
-                f"Expect every k to be between 1 and the number of samples, actually: k={each}, and {fewest} has "
-                f"{samples[fewest]}. Ask for a smaller k, or for more samples."
-            )
-    return tuple(sorted(set(k)))
 
 
 def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, float]]:

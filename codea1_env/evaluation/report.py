@@ -9,6 +9,7 @@ Short plain values stay in verdicts.jsonl. A figure of a group is that of an eva
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -132,8 +133,10 @@ def _group(evaluation: Evaluation[Any, Any], value: Any, samples: Sequence[Any])
     for each in samples:
         verdict = evaluation.verdicts[each.task_id][each.index]
         verdicts.setdefault(each.task_id, []).append(verdict)
+    part = copy.copy(evaluation)
+    part.verdicts = verdicts
     counts = {"value": value, "problems": len(verdicts), "samples": len(samples)}
-    return {**counts, "figures": evaluation.part(verdicts).figures() if verdicts else {}}
+    return {**counts, "figures": part.figures() if verdicts else {}}
 
 
 def _key(sample: Any, name: str) -> str:

@@ -1,13 +1,4 @@
-"""Folders of results, of evaluations and benchmarks, which can go on after a kill.
-
-That of an evaluation holds:
-
-eval.json          version and settings: an evaluation is resumed only with the same
-references.jsonl   one row per problem: what its reference did, and the time limit that follows
-samples.jsonl      the programs, in evalplus' format
-verdicts.jsonl     what came of each, in the same order
-usage.jsonl        tokens of each batch of answers, where a language model wrote them
-report.json        figures, written at the end
+"""Folders of results, of evaluations and benchmarks, which can go on after a kill (docs/evaluation.md lists the files).
 
 Rows are only ever appended, in the order of the samples. After a kill, a row that was cut off is dropped.
 """

@@ -59,7 +59,6 @@ class EvaluationPlan:
     num_samples: int
     """Samples per problem: programs, or suites of tests."""
     batch_size: int
-    """Samples that the agent is asked for at a time."""
     seed: int
 
     def seed_of(self, batch: int) -> int:

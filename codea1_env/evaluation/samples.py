@@ -31,13 +31,9 @@ class ProgramSample:
     """One program for one problem."""
 
     task_id: str
-    """As the problem set has it."""
     index: int
-    """Number among the samples of its problem, from 0."""
     code: str
-    """The whole program."""
     row: Mapping[str, Any]
-    """What stands in the file."""
 
 
 S = TypeVar("S")
@@ -48,11 +44,9 @@ class SampleFile(Generic[S]):
     """What a file of samples holds, as far as it belongs to a problem set."""
 
     samples: tuple[S, ...]
-    """In the order of the file."""
     unknown: Mapping[str, int]
     """Task that is not in the problem set -> its samples."""
     missing: tuple[str, ...]
-    """Problems without samples."""
 
 
 def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile[ProgramSample]:
@@ -166,7 +160,6 @@ def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str
 
 
 def _checked(fields: Any, where: str) -> str:
-    """Return the task of a row that holds a program."""
     task_id = check_task(fields, where)
     name = _field(fields)
     if name not in fields:

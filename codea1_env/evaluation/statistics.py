@@ -105,7 +105,6 @@ _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 
 
 
 def _quantile_of_t(freedom: int) -> float:
-    """Return the 97.5% quantile of Student's t distribution."""
     if freedom <= len(_T_QUANTILES):
         return _T_QUANTILES[freedom - 1]
     z = 1.959964  # of the normal distribution; the next terms of its expansion

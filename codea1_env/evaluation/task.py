@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
@@ -117,7 +116,7 @@ class Evaluation(Generic[S, V]):
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
     kind_setting: ClassVar[str] = "evaluates"
-    """The setting that has `kind`."""
+    """The setting that says `kind`."""
     judged_together: ClassVar[bool] = False
     """Whether the samples of a problem, which come one after the other, are judged together, as `ProblemAnswers`."""
     check_type: ClassVar[type[Stored]] = ProblemFault
@@ -129,7 +128,7 @@ class Evaluation(Generic[S, V]):
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of these."""
     fixed: ClassVar[tuple[str, ...]] = ()
-    """Common options that there are none of; the evaluation may choose their values, see `choose`."""
+    """Common options that there are none of; the evaluation may choose their values, see `adopt`."""
     difficulty: ClassVar[str | None] = None
     """Which problems are loaded: those that the source calls so hard; None for all."""
     limits: ClassVar[Limits] = Limits()
@@ -151,11 +150,6 @@ class Evaluation(Generic[S, V]):
     def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:
         """Return values of the options in `fixed`, and of those not `given` that the run of --agent has."""
         return {}
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """The setting that says which evaluation it is."""
-        return {self.kind_setting: self.kind} if self.kind else {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
@@ -269,13 +263,6 @@ class Evaluation(Generic[S, V]):
             name: dataclasses.asdict(mean_over_problems(each)) if each else None
             for name, each in found.items()
         }
-
-    def part(self, verdicts: Mapping[str, list[V]]) -> Self:
-        """Return this evaluation with some of its verdicts only, for their figures."""
-        found = copy.copy(self)
-        found.verdicts = dict(verdicts)
-        found.total = sum(map(len, verdicts.values()))
-        return found
 
     def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """Return the few of `figures` that are shown where there is little room."""

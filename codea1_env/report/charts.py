@@ -54,7 +54,6 @@ class _Measure(NamedTuple):
     control: str = ""
     """A metric that could refute it; "start" for its own first value."""
     share: bool = True
-    """Whether it lies between 0 and 1."""
 
 
 REWARDS = (

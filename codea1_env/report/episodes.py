@@ -70,7 +70,6 @@ class EpisodeSample:
     """Of each its text, status, outcome, and why it is not kept as it was written (or None): the texts by number."""
     rows: list[Row] = field(default_factory=list)
     total: int = 0
-    """Episodes that there are."""
 
     def data(self) -> Row:
         """All of it, as JSON has it."""

@@ -39,9 +39,7 @@ class Written(NamedTuple):
 
     path: Path
     episodes: int
-    """Episodes in it."""
     total: int
-    """Episodes that the run has."""
 
 
 def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Written:
@@ -189,7 +187,6 @@ def _scores(row: Row, outcome: str, winner: str) -> dict[str, Any]:
 
 
 def _results(samples: Sequence[Any]) -> Any:
-    """Means over the episodes that are in the log."""
     inspect_log = _inspect("log")
     scores, number = [], len(samples)
     for name in ("coder_wins", "coder_reward", "tester_reward", *PAID[1:]):
@@ -251,7 +248,6 @@ def _as_code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text as a part of a file's name."""
     return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)[:80].strip("-") or "unnamed"
 
 

@@ -30,10 +30,8 @@ class LastEpisode(NamedTuple):
     step: int
     task_id: str
     winner: str
-    """coder, tester or nobody."""
     outcome: str
     test: str
-    """One that broke the program, or nothing."""
 
 
 class Pace(NamedTuple):

@@ -145,7 +145,6 @@ def _what_counts(config: TrainConfig) -> dict[str, Any]:
 
 
 def _changed(run: Path) -> int:
-    """When its configuration was written; 0 if there is none."""
     path = run / "config.toml"
     return path.stat().st_mtime_ns if path.is_file() else 0
 

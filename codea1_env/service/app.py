@@ -12,7 +12,7 @@ from codea1_env.sandbox import Job, JobResult, Limits, Outcome, SandboxError, Sc
 from codea1_env.support.extras import require
 
 from .files import Parcel
-from .gate import Admission, Answer, App, Handler, Headers, HttpGate, json_answer
+from .gate import Admission, App, Handler, Headers, HttpAnswer, HttpGate, json_answer
 from .schemas import (
     CEILING,
     BadBodyError,
@@ -90,7 +90,7 @@ class Service:
     ceiling: Limits
     """The most that a request may ask for."""
 
-    async def run_code(self, headers: Headers, content: bytes) -> Answer:
+    async def run_code(self, headers: Headers, content: bytes) -> HttpAnswer:
         """Run a program once."""
         try:
             body = _read(RunCode, headers, content)
@@ -112,7 +112,7 @@ class Service:
         self.metrics.judged(result.outcome, result.cpu_time)
         return json_answer(run_response(result, *parcel.unpack(result.stdout)))
 
-    async def run_tests(self, headers: Headers, content: bytes) -> Answer:
+    async def run_tests(self, headers: Headers, content: bytes) -> HttpAnswer:
         """Judge tests on one program."""
         try:
             job = job_of(_read(RunTests, headers, content), self.runner.limits, self.ceiling)
@@ -134,15 +134,15 @@ class Service:
             }
         )
 
-    async def health(self, headers: Headers, content: bytes) -> Answer:
+    async def health(self, headers: Headers, content: bytes) -> HttpAnswer:
         """Say that requests are answered."""
         return json_answer({"status": "ok", "level": self.runner.level})
 
-    async def counts(self, headers: Headers, content: bytes) -> Answer:
+    async def counts(self, headers: Headers, content: bytes) -> HttpAnswer:
         """Say what Prometheus asks for."""
         queue = {"queue_capacity": self.admission.capacity, "queue_used": self.admission.admitted}
         text = self.metrics.text(**queue).encode()
-        return Answer(200, text, {"content-type": "text/plain; charset=utf-8"})
+        return HttpAnswer(200, text, {"content-type": "text/plain; charset=utf-8"})
 
 
 def _read(kind: type[T], headers: Headers, content: bytes) -> T:
@@ -155,7 +155,7 @@ def _read(kind: type[T], headers: Headers, content: bytes) -> T:
     return read_body(kind, content)
 
 
-def _bad_request(error: ValueError) -> Answer:
+def _bad_request(error: ValueError) -> HttpAnswer:
     return json_answer({"detail": str(error)}, 400 if isinstance(error, BadBodyError) else 422)
 
 

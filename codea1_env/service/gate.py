@@ -33,7 +33,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 Headers = Mapping[bytes, bytes]
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What a client is told."""
 
     status: int
@@ -41,14 +41,16 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
 
 
-Handler = Callable[[Headers, bytes], Awaitable[Answer]]
+Handler = Callable[[Headers, bytes], Awaitable[HttpAnswer]]
 """Headers and body of a request -> the answer."""
 
 
-def json_answer(content: object, status: int = 200, **headers: str) -> Answer:
+def json_answer(content: object, status: int = 200, **headers: str) -> HttpAnswer:
     """Return an answer in JSON. It is ASCII: of hostile text not everything can be encoded as UTF-8."""
     said = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status, json.dumps(content).encode(), {"content-type": "application/json"} | said)
+    return HttpAnswer(
+        status, json.dumps(content).encode(), {"content-type": "application/json"} | said
+    )
 
 
 class HttpRefusalError(Exception):
@@ -146,7 +148,7 @@ class HttpGate:
         route = path if path in self._routes else "other"
         incoming = _Incoming(headers, receive)
 
-        async def say(answer: Answer, unread: _Incoming | None = None) -> None:
+        async def say(answer: HttpAnswer, unread: _Incoming | None = None) -> None:
             self._answered(route, answer.status)
             said = {**answer.headers, "content-length": str(len(answer.body))}
             lines = [(name.encode(), value.encode()) for name, value in said.items()]

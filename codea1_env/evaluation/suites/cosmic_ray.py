@@ -136,7 +136,6 @@ def _close_in(pid: int, sandbox: Sandbox) -> None:
 
 
 def _description(source: str, start: int, end: int, new: str) -> str:
-    """Return the changed lines, old and new."""
     first = source.rfind("\n", 0, start) + 1
     last = source.find("\n", end)
     rest = source[end : last if last >= 0 else len(source)]

@@ -63,7 +63,6 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
 
 
 def _at(scores: Sequence[SuiteScore], k: int) -> dict[str, float | None]:
-    """Return the values of one problem for the first k tests of its suites."""
     values = {
         "pass": _mean([score.right(k) / k for score in scores]),
         "any-pass": _mean([float(score.right(k) > 0) for score in scores]),
@@ -170,7 +169,6 @@ def _means(table: Floats, drawn: Floats) -> Floats:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of those that exist."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 

@@ -15,17 +15,10 @@ from codea1_env.sandbox import AnalysisError, Sandbox, TestResult, equal
 from codea1_env.sandbox.compare import FLOAT_ATOL, short
 from codea1_env.sandbox.results import Judged
 
-_FAILS = frozenset(
-    {
-        InvalidReason.UNPARSABLE,
-        InvalidReason.WRONG_VALUE,
-        InvalidReason.RAISES,
-        InvalidReason.NOT_INSTALLED,
-        InvalidReason.TIMEOUT,
-        InvalidReason.LIMIT,
-        InvalidReason.UNENCODABLE,
-    }
-)
+_FAILS = frozenset([
+    InvalidReason.UNPARSABLE, InvalidReason.WRONG_VALUE, InvalidReason.RAISES, InvalidReason.NOT_INSTALLED,
+    InvalidReason.TIMEOUT, InvalidReason.LIMIT, InvalidReason.UNENCODABLE,
+])  # fmt: skip
 """Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
 REFERENCE_SHARE = 0.25
 """A right test takes at most this share of a program's time on the reference."""

@@ -43,11 +43,8 @@ class SuiteSample:
     """One suite for one problem."""
 
     task_id: str
-    """As the problem set has it."""
     index: int
-    """Number among the suites of its problem, from 0."""
     row: Mapping[str, Any]
-    """What stands in the file."""
 
 
 class SuiteTest(NamedTuple):
@@ -59,7 +56,6 @@ class SuiteTest(NamedTuple):
     cases: tuple[StatedCase, ...] = ()
     """What it says, where all of it is data; programs are compared with that outside. Otherwise the text runs."""
     fault: InvalidReason | None = None
-    """Why it cannot be run; None if it can."""
     reason: str = ""
 
     @property
@@ -72,7 +68,6 @@ class StatedCase(NamedTuple):
     """A call, and what a test says that it returns."""
 
     call: Test
-    """The call and the predicted value."""
     value: Any
     absolute: float
     """Absolute tolerance of numbers; 0 for that of all comparisons."""
@@ -94,9 +89,7 @@ class ReadSuite:
     """The tests of a suite."""
 
     tests: tuple[SuiteTest, ...]
-    """The first ones, as many as count."""
     late: int
-    """How many there are after those."""
     dropped: tuple[str, ...] = ()
     """Why parts of an answer that were meant as tests are none."""
     empty: str = ""
@@ -190,7 +183,6 @@ def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
 
 
 def _checked(fields: Any, where: str) -> str:
-    """Return the task of a row that is a suite."""
     task_id = check_task(fields, where, (str, int))
     name = next((name for name in _FIELDS if name in fields), None)
     value = fields.get(name)
