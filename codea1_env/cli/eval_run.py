@@ -148,11 +148,7 @@ def _prepared(
 
 
 def _in_folder(
-    command: EvaluationCommand,
-    name: str,
-    problems: Sequence[Problem],
-    path: Path,
-    console: Console,
+    command: EvaluationCommand, name: str, problems: Sequence[Problem], path: Path, console: Console
 ) -> dict[str, Any]:
     """Run an evaluation in its result folder; returns the report."""
     read_before = _read(command, problems)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import tyro
 
 from codea1_env.evaluation.asking import ProgramEvaluation
-from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
+from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
 from codea1_env.evaluation.program_verdicts import (
     EXCLUDED,
     MIN_TIME_LIMIT,
@@ -116,9 +116,8 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
         numbers = self._numbers()
-        fewest = min(
-            numbers.values(), default=0
-        )  # a group, or what could be judged, may be too few
+        # Of a group, or of what could be judged, there may be too few for a k.
+        fewest = min(numbers.values(), default=0)
         ks = sorted({k for k in self.k or DEFAULT_K if k <= fewest})
         kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
         return {
@@ -195,13 +194,12 @@ def _is_known(verdict: CodeVerdict) -> bool:
 
 
 def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, float]]:
-    figures = {f"pass@{k}": mean_pass_at_k(counts, k) for k in ks}
+    asked = {f"pass@{k}": k for k in ks}
     numbers = {count.samples for count in counts}
     if len(numbers) == 1 and numbers != {1}:
-        figures[f"avg@{numbers.pop()}"] = mean_over_problems(
-            [count.correct / count.samples for count in counts]
-        )
-    return {name: dataclasses.asdict(figure) for name, figure in figures.items()}
+        asked[f"avg@{numbers.pop()}"] = 1
+    found = {name: [pass_at_k(count, k) for count in counts] for name, k in asked.items()}
+    return {name: dataclasses.asdict(mean_over_problems(each)) for name, each in found.items()}
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,7 @@ def mean_over_runs(means: ArrayLike) -> Estimate:
 
 
 def bootstrap(
-    scores: ArrayLike,
-    statistic: Callable[[Floats], Floats],
-    rng: np.random.Generator,
+    scores: ArrayLike, statistic: Callable[[Floats], Floats], rng: np.random.Generator
 ) -> Estimate:
     """Return a statistic of scores with its 95% bootstrap interval: each column is drawn with replacement on its own.
 

@@ -221,8 +221,7 @@ def heat_map(result: CrossPlay) -> Chart:
         for tester, rate in zip(result.testers, line, strict=True)
     ]
     base = _chart(rows, height=max(120, 44 * len(result.coders))).encode(
-        x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)),
-        y=alt.Y("coder:N", sort=None),
+        x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)), y=alt.Y("coder:N", sort=None)
     )
     boxes = base.mark_rect().encode(
         color=alt.Color("rate:Q", scale=alt.Scale(domain=[0, 1], scheme="viridis"), title=None),

@@ -179,6 +179,9 @@ class HttpGate:
                 await _unless_gone(respond(body), incoming)
         except HttpRefusalError as refusal:
             await say(refusal.answer, incoming)
+        except Exception:
+            self._answered(route, 500)  # which the server tells
+            raise
         except asyncio.CancelledError:  # by the server, which nobody wants to wait for
             await say(HttpRefusalError(503, "the service is stopping", retry_after="1").answer)
 

@@ -64,10 +64,7 @@ def opened(
 
 
 def judge(
-    problems: Sequence[Problem],
-    programs: Sequence[tuple[str, str]],
-    sandbox: Sandbox,
-    folder: Path,
+    problems: Sequence[Problem], programs: Sequence[tuple[str, str]], sandbox: Sandbox, folder: Path
 ) -> tuple[list[dict], dict]:
     """Judge programs from a file; returns the rows of verdicts, and the report."""
     folder.mkdir(exist_ok=True)

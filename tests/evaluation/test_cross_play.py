@@ -47,11 +47,7 @@ def played(sandbox, tmp_path_factory):
     own.begin(sandbox)
     with ResultFolder(tmp_path_factory.mktemp("play"), {}, resume=False) as folder:
         plan = EvaluationPlan(num_samples=3, batch_size=3 * len(PROBLEMS), seed=0)
-        EvaluationRun(own, folder).judge_agent(
-            lambda _: Opponents(coders, testers),
-            plan,
-            own.add,
-        )
+        EvaluationRun(own, folder).judge_agent(lambda _: Opponents(coders, testers), plan, own.add)
     return own.played()
 
 

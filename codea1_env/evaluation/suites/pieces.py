@@ -30,9 +30,7 @@ Piece = tuple[str, str, list[GoldenCase], str]
 """Text, the same text for tests that say the same, its cases (none if it is no data), and why it is no Python."""
 
 
-def pieces_of(
-    asked: list[tuple[str, str, int]],
-) -> list[tuple[list[Piece], int, list[str]]]:
+def pieces_of(asked: list[tuple[str, str, int]]) -> list[tuple[list[Piece], int, list[str]]]:
     r"""Return the tests in texts, how many there are after those, and why parts that were meant as tests are none.
 
     Each text comes with its entry point, and how many tests are wanted; 0 where the text is one test as a whole.
