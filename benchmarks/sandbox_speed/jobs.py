@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codea1_env.evaluation.loops import lines_before_loops_end
+from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem

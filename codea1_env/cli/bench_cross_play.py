@@ -119,7 +119,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
 
         own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
         own.load(problems)
-        settings = _settings(command, every, problems) | own.named()
+        settings = _settings(command, every, problems) | {own.kind_setting: own.kind}
         folder = stack.enter_context(
             ResultFolder(command.output_dir, settings, resume=command.resume, kind=CROSS_PLAY)
         )
@@ -169,15 +169,12 @@ def _check(command: CrossPlayCommand) -> None:
                 f"expect {option} to name at least one player, actually: none. Name {' or '.join(known)}, "
                 "FILE.py:NAME or the folder of a run, or leave the option out"
             )
-    for option, number, least in (
-        ("--num-samples", command.num_samples, 1),
-        ("--workers", command.workers, 1),
-        ("--max-problems", 1 if command.max_problems is None else command.max_problems, 1),
-        ("--seed", command.seed, 0),
-    ):
-        if number < least:
+    for name, least in (("num_samples", 1), ("workers", 1), ("max_problems", 1), ("seed", 0)):
+        number = getattr(command, name)
+        if number is not None and number < least:
+            option = name.replace("_", "-")
             raise InputError(
-                f"expect {option} to be at least {least}, actually: {number}. Give a larger one"
+                f"expect --{option} to be at least {least}, actually: {number}. Give a larger one"
             )
     if command.output_dir.exists() and not command.output_dir.is_dir():
         raise InputError(

@@ -76,7 +76,7 @@ def weights_of(name: str) -> str | None:
     """Return the name or folder of the language model that an agent's name means in this process; None if none."""
     roles: tuple[Role, ...] = ("coder", "tester")
     for role in roles:
-        if (Path(name) / "config.toml").is_file():
+        if _is_run(name):
             with suppress(RunError):
                 return str(find_weights(Path(name), role, None))
         elif not is_server(name) and is_language_model(role, name):
@@ -98,12 +98,7 @@ def is_language_model(role: Role, name: str) -> bool:
 
 
 def check_agent(role: Role, name: str) -> None:
-    """Refuse a name that means nobody, before anything is loaded.
-
-    Raises:
-        InputError: It does.
-    """
-    a_run = (Path(name) / "config.toml").is_file()
+    """Refuse a name that means nobody, before anything is loaded."""
     if is_own(name):
         try:
             find(name, "player")
@@ -120,7 +115,7 @@ def check_agent(role: Role, name: str) -> None:
             f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}; "
             f"`codea1 eval held-out` takes it with --role {other}"
         )
-    elif not (a_run or is_server(name) or is_model(name)):
+    elif not (_is_run(name) or is_server(name) or is_model(name)):
         check_name(name, _SCRIPTED[role])
 
 
@@ -131,12 +126,7 @@ def _among_runs(path: Path) -> bool:
 
 
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
-    """Refuse problems that this player cannot be asked about, before anything is written.
-
-    Raises:
-        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references, and a scripted
-            tester golden tests.
-    """
+    """Refuse problems that this player cannot be asked about, before anything is written."""
     if name in _SCRIPTED[role]:
         check_references(name, _SCRIPTED[role], problems)
         # Of programs that read input the evaluation itself says that tests cannot call them.
@@ -168,11 +158,7 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
 
 
 def served_model(name: str, headers: Mapping[str, str]) -> str:
-    """Return the name that a server has for its first model.
-
-    Raises:
-        BackendError: It cannot be reached, or names none.
-    """
+    """Return the name that a server has for its first model."""
     backend = OpenAIBackend(name, headers=headers)
     backend.close()
     return backend.model
@@ -186,55 +172,34 @@ def player_of(
     asking: SamplingOptions,
     stack: ExitStack,
 ) -> AgentOf:
-    """Find the player of this name.
-
-    Args:
-        role: What it must write: a coder writes programs, a tester tests.
-        name: "reference" or "mutant" (coders), "golden" or "boundary" (testers), FILE.py:NAME, a language model
-            (see `load_player`), the address of an OpenAI-compatible server, or the folder of a training run.
-        problems: The problem set.
-        sandbox: Where scripted players run what they must.
-        asking: How it is asked.
-        stack: Closed when the player is not needed any more.
-
-    Raises:
-        InputError: There is no such player, or it cannot be loaded.
-    """
+    """Find the player of this name."""
     known = _SCRIPTED[role]
     if name in known:
         return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
     try:
         if is_server(name):
-            sampling = asking.sampling
-            context = sampling.max_prompt_length + sampling.max_completion_length
+            draws = asking.sampling
+            context = draws.max_prompt_length + draws.max_completion_length
             backend = OpenAIBackend(
-                name,
-                asking.model,
-                context_length=context,
-                fields=asking.request,
-                headers=asking.headers,
-            )
-            return _drawing(LLMAgent(backend, sampling), asking.wording)
-        if (Path(name) / "config.toml").is_file():
-            if _is_table(role, name):
-                check_problems(role, name, problems)
-                return _table(role, Path(name), sandbox, stack)
+                name, asking.model, context_length=context, fields=asking.request, headers=asking.headers
+            )  # fmt: skip
+            return _drawing(LLMAgent(backend, draws), asking.wording)
+        if _is_table(role, name):
+            check_problems(role, name, problems)
+            players = load_run(Path(name), sandbox, stack).players
+            return reseeding(players.coder if role == "coder" else players.tester)
+        if _is_run(name):
             name = str(find_weights(Path(name), role, None))
         if is_language_model(role, name):
             agent = load_player(
-                name,
-                sampling=asking.sampling,
-                backend=asking.backend,
-                computing=asking.computing,
+                name, sampling=asking.sampling, backend=asking.backend, computing=asking.computing
             )
             stack.callback(agent.backend.close)
             return _drawing(agent, asking.wording)
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
     if is_own(name):  # anew for each batch, with its seed
-        make_player(
-            name, known, problems, sandbox, 0, asking.num_tests
-        )  # a wrong name is an error now
+        make_player(name, known, problems, sandbox, 0, asking.num_tests)  # a wrong name is told now
         return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
     return reseeding(make_player(name, known, problems, sandbox, 0))
 
@@ -245,21 +210,19 @@ def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
     )
 
 
+def _is_run(name: str) -> bool:
+    return (Path(name) / "config.toml").is_file()
+
+
 def _is_table(role: Role, name: str) -> bool:
     """Whether this is the run of a player that is no language model."""
-    if not (Path(name) / "config.toml").is_file():
+    if not _is_run(name):
         return False
     try:
         find_weights(Path(name), role, None)
     except RunError:
         return True
     return False
-
-
-def _table(role: Role, path: Path, sandbox: Sandbox, stack: ExitStack) -> AgentOf:
-    """Return the tabular player of a run; `check_problems` says what it can be asked."""
-    players = load_run(path, sandbox, stack).players
-    return reseeding(players.coder if role == "coder" else players.tester)
 
 
 def reseeding(agent: Agent) -> AgentOf:
@@ -274,22 +237,13 @@ def reseeding(agent: Agent) -> AgentOf:
 
 
 def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequest) -> AgentOf:
-    """Show how far answers are while a language model writes them; other players are as they were.
-
-    Args:
-        agent: The player of a seed.
-        name: What the user calls it.
-        shown: Where it is shown.
-        stop: Says what a request to stop waits for.
-    """
+    """Show how far answers are while a language model writes them; other players are as they were."""
 
     def of(seed: int) -> Agent:
         player = agent(seed)
-        return (
-            _WatchedAgent(player, name, shown, stop)
-            if isinstance(player, LanguagePlayer)
-            else player
-        )
+        if isinstance(player, LanguagePlayer):
+            return _WatchedAgent(player, name, shown, stop)
+        return player
 
     return of
 

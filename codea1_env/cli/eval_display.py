@@ -40,12 +40,7 @@ _SHOWN = 20
 
 
 class EvaluationProgress:
-    """Context manager around an evaluation.
-
-    Args:
-        console: Where to show it.
-        evaluation: Counts the verdicts, and gives the estimate.
-    """
+    """Context manager around an evaluation."""
 
     def __init__(self, console: Console, evaluation: Evaluation[Any, Any]) -> None:
         self._console = console
@@ -76,13 +71,7 @@ class EvaluationProgress:
 
     @contextmanager
     def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
-        """Show that answers are written inside, and how far that is.
-
-        Args:
-            number: Answers.
-            who: Writes them.
-            one_by_one: Whether a share that is reported means answers that are there; otherwise it means work.
-        """
+        """Show that answers are written inside, and how far that is."""
         started = time.monotonic()
         total = number if one_by_one else 100
         state = "waiting for a server" if one_by_one else f"% of {number} answers"

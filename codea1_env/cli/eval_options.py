@@ -104,11 +104,7 @@ class AskingOptions(ComputingOptions):
         )
 
     def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
-        """How the agent computes; None if it is no language model of this process. Measured once.
-
-        Args:
-            recorded: Settings of what goes on: what they say is not measured again.
-        """
+        """How the agent computes; None if it is no language model of this process. Measured once."""
         known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
         if not known:
             weights = None if self.agent is None else weights_of(self.agent)

@@ -89,13 +89,7 @@ class _Input:
 
 
 def run(name: str, arguments: Sequence[str], title: str = "") -> int:
-    """Run the evaluation of a name, as `find_evaluation` has it; returns the exit code.
-
-    Args:
-        name: Its name.
-        arguments: The words after the command.
-        title: The command as the user types it, without `codea1`; "" for `eval NAME`.
-    """
+    """Run the evaluation of a name, as `find_evaluation` has it; returns the exit code."""
     with user_input():
         kind = find_evaluation(name)
     title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
@@ -129,8 +123,14 @@ def _prepared(
 ) -> tuple[EvaluationCommand, list[Problem]]:
     """Return the command with what the evaluation or a training run chooses, and its problems."""
     own = command.evaluation
+    names = (word.partition("=")[0] for word in arguments)
+    given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
+    run = Path(command.agent) if command.agent is not None else None
     with user_input():
-        command = dataclasses.replace(command, **_chosen(command))
+        adopted = own.adopt(run if run and (run / "config.toml").is_file() else None, given)
+        limits = [adopted.pop("max_problems", None), command.max_problems]
+        fewest = min((each for each in limits if each), default=None)
+        command = dataclasses.replace(command, **adopted, max_problems=fewest)
     if command.agent is not None:
         check_agent(own.role, command.agent)
     if (command.samples is None) == (command.agent is None):
@@ -139,10 +139,6 @@ def _prepared(
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     with user_input():
-        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
-            names = (word.partition("=")[0] for word in arguments)
-            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
-            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
         problems = load_problems(command.problems, command.split, own.difficulty)
         problems = problems[: command.max_problems]
     if command.agent is not None:
@@ -152,11 +148,7 @@ def _prepared(
 
 
 def _in_folder(
-    command: EvaluationCommand,
-    name: str,
-    problems: Sequence[Problem],
-    path: Path,
-    console: Console,
+    command: EvaluationCommand, name: str, problems: Sequence[Problem], path: Path, console: Console
 ) -> dict[str, Any]:
     """Run an evaluation in its result folder; returns the report."""
     read_before = _read(command, problems)
@@ -175,13 +167,6 @@ def _in_folder(
                 if not command.resume:
                     folder.leave()
                 raise
-
-
-def _chosen(command: EvaluationCommand) -> dict[str, Any]:
-    """Return what the evaluation chooses; of two --max-problems the smaller one counts."""
-    chosen: dict[str, Any] = command.evaluation.choose()
-    limits = [chosen.pop("max_problems", None), command.max_problems]
-    return chosen | {"max_problems": min((each for each in limits if each), default=None)}
 
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
@@ -241,7 +226,7 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
 def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
     """All that verdicts depend on; an evaluation of the user's also says where it is."""
     own = command.evaluation
-    name = own.named()
+    name = {own.kind_setting: own.kind} if own.kind else {}
     if ":" in typed:
         name["evaluation"] = typed
     if digest := digest_of_class(type(own)):

@@ -48,17 +48,7 @@ def unpacked(data: bytes) -> list[Any]:
 
 
 class SandboxActor:
-    """A sandbox that is asked from elsewhere.
-
-    Args:
-        workers: How many programs run at the same time.
-        limits: See `Sandbox`.
-        level: See `Sandbox`; None chooses the strongest that this node offers.
-        packages: See `Sandbox`.
-
-    Raises:
-        LevelUnavailableError: This node cannot contain programs.
-    """
+    """A sandbox that is asked from elsewhere."""
 
     def __init__(
         self, workers: int, limits: Limits, level: str | None, packages: tuple[str, ...]
@@ -72,11 +62,7 @@ class SandboxActor:
             )
 
     def run(self, requests: bytes) -> bytes:
-        """Do a batch of `Request`, each packed for itself, all at once.
-
-        Returns:
-            What each returned, or its `Failure`; packed for itself, so that one that cannot be read costs no other.
-        """
+        """Do a batch of `Request`, each packed for itself, all at once."""
         futures = [_started(request, self._sandbox) for request in unpacked(requests)]
         return packed([_packed_answer(future) for future in futures])
 
@@ -90,14 +76,7 @@ class SandboxActor:
 
 
 class JudgeActor:
-    """A referee that is asked from elsewhere, with a sandbox of one worker. It remembers the references of its problems.
-
-    Args:
-        limits: See `Sandbox`.
-        level: See `Sandbox`.
-        packages: See `Sandbox`.
-        config: How rounds are judged.
-    """
+    """A referee that is asked from elsewhere, with a sandbox of one worker. It remembers the references of its problems."""
 
     def __init__(
         self, limits: Limits, level: str | None, packages: tuple[str, ...], config: RefereeConfig
@@ -105,14 +84,7 @@ class JudgeActor:
         self._referee = Referee(Sandbox(1, limits, level=level, packages=packages), config)
 
     def judge(self, part: bytes) -> bytes:
-        """Judge answers.
-
-        Args:
-            part: A packed `AttackAnswers`.
-
-        Returns:
-            What `codea1_env.judging.spread.answer` makes of it, packed.
-        """
+        """Judge answers."""
         [answers] = unpacked(part)
         return packed([answer(self._referee, answers)])
 

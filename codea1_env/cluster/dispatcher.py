@@ -61,16 +61,7 @@ class _Home:
 
 
 class Dispatcher:
-    """Keeps the sandboxes of all nodes busy.
-
-    Args:
-        ray: The module, connected to a cluster.
-        start: Starts the actor of a node. It raises `ClusterError` where the node cannot have one.
-        leave_out: Whether nodes that cannot have one are left out, rather than refused.
-
-    Raises:
-        ClusterError: A node cannot have an actor, or none can.
-    """
+    """Keeps the sandboxes of all nodes busy."""
 
     def __init__(self, ray: Any, start: Callable[[Node], Any], *, leave_out: bool) -> None:
         self._ray = ray
@@ -102,12 +93,7 @@ class Dispatcher:
             return [home.node for home in self._homes.values()]
 
     def submit(self, request: Request) -> Future[Any]:
-        """Queue a request. Waits while too many others wait.
-
-        Raises:
-            SandboxError: The sandbox is closed, or it belongs to another process.
-            TypeError: The request cannot be sent.
-        """
+        """Queue a request. Waits while too many others wait."""
         if os.getpid() != self._owner:
             raise SandboxError(
                 "Expect a remote sandbox to be used in the process that made it, actually: in a forked one; make one there"

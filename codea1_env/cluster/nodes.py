@@ -33,18 +33,7 @@ class LostError(OSError):
 
 
 def connect(address: str | None) -> Any:
-    """Join a cluster, unless this process has done so.
-
-    Args:
-        address: "auto" for the cluster that this machine belongs to, "HOST:PORT", or "local" for a new one on this
-            machine.
-
-    Returns:
-        The module ray.
-
-    Raises:
-        ClusterError: There is no cluster at the address.
-    """
+    """Join a cluster, unless this process has done so."""
     ray: Any = require("ray", "ray")
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
@@ -115,19 +104,7 @@ def on_node(ray: Any, node: Node) -> dict[str, Any]:
 
 
 def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], at_once: int) -> Any:
-    """Start an actor on a node, and wait until it can be used.
-
-    Args:
-        ray: What `connect` returned.
-        node: Where.
-        actor: Its class. It has a method `alive`.
-        arguments: Of the class.
-        at_once: How many calls it answers at the same time.
-
-    Raises:
-        ClusterError: The node has another version of this package, or none, or it cannot make the actor.
-        OSError: The node is gone.
-    """
+    """Start an actor on a node, and wait until it can be used."""
     check_version(ray, node)
     options = {**on_node(ray, node), "max_restarts": 0, "max_task_retries": 0}
     handle = ray.remote(actor).options(max_concurrency=at_once, **options).remote(*arguments)
@@ -143,13 +120,7 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
 
 
 def end_actor(ray: Any, actor: Any, *, gently: bool) -> None:
-    """End an actor, whatever is wrong with it: it is not needed any more.
-
-    Args:
-        ray: What `connect` returned.
-        actor: It has a method `close`.
-        gently: Whether it is to close what it has.
-    """
+    """End an actor, whatever is wrong with it: it is not needed any more."""
     with suppress(Exception):
         if gently:
             asked(ray, actor.close.remote(), 10.0)
@@ -157,12 +128,7 @@ def end_actor(ray: Any, actor: Any, *, gently: bool) -> None:
 
 
 def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
-    """Return the answer of an actor or a task.
-
-    Raises:
-        LostError: There will be none.
-        Exception: What it raised.
-    """
+    """Return the answer of an actor or a task."""
     try:
         return ray.get(reference, timeout=timeout)
     except LOST(ray) as error:
@@ -191,12 +157,7 @@ def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an
 
 
 def check_version(ray: Any, node: Node) -> None:
-    """Refuse a node that has another version of this package, or none.
-
-    Raises:
-        ClusterError: It does.
-        OSError: The node is gone.
-    """
+    """Refuse a node that has another version of this package, or none."""
 
     def found_version() -> (
         str

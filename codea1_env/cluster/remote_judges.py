@@ -95,11 +95,7 @@ class _ActorPlace:
         self._closed = False
 
     def ask(self, part: AttackAnswers) -> Reply:
-        """Have answers judged.
-
-        Raises:
-            InfraError: The actor was lost, and so were two more.
-        """
+        """Have answers judged."""
         failures: list[str] = []
         data = packed([part])
         with self._lock:
@@ -165,15 +161,7 @@ class _ActorPlace:
 
 
 class Seats:
-    """Seats for judges on the nodes that there are. Threads may share it.
-
-    Args:
-        ray: What `connect` returned.
-        workers: How many judges a node is to have; None for one per processor.
-
-    Raises:
-        ClusterError: No node has a processor.
-    """
+    """Seats for judges on the nodes that there are. Threads may share it."""
 
     def __init__(self, ray: Any, workers: int | None) -> None:
         self._ray = ray
@@ -196,11 +184,7 @@ class Seats:
             return sum(map(self._wanted, self._there))
 
     def take(self) -> Node:
-        """Take a seat where most are free in proportion.
-
-        Raises:
-            LostError: No node is left.
-        """
+        """Take a seat where most are free in proportion."""
         self.look()
         with self._lock:
             if not self._there:
@@ -226,11 +210,7 @@ class Seats:
             return free and crowded
 
     def refuse(self, node: Node, error: ClusterError) -> None:
-        """Leave out a node that cannot have a judge.
-
-        Raises:
-            ClusterError: It was there at the beginning: then whoever has made the cluster is to know.
-        """
+        """Leave out a node that cannot have a judge."""
         if node.id in self._first:
             raise error
         _log.warning("%s", error)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -28,14 +27,13 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
         problems = [each.problem for each in batch]
         answers = ask(agent, "coder", list(map(observe, problems)))
         asked = [(a, each.entry_point) for a, each in zip(answers, problems, strict=True)]
-        programs = parse_programs(asked, self.sandbox, [each.prompt for each in problems])
-        return [
+        read = parse_programs(asked, self.sandbox, [each.prompt for each in problems])
+        codes = [
             # What a preamble gives is put before every program when it is judged, also before those from elsewhere.
-            sample_row(problem, code if problem.preamble else whole_program(problem, code), answer)
-            for problem, answer, code in zip(
-                problems, answers, [program.code for program in programs], strict=True
-            )
+            program.code if problem.preamble else whole_program(problem, program.code)
+            for problem, program in zip(problems, read, strict=True)
         ]
+        return list(map(sample_row, problems, codes, answers))
 
     def read(self, question: Question, row: Mapping[str, Any]) -> ProgramSample:
         """Return the program of a row."""
@@ -48,23 +46,6 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
     def key(self, sample: ProgramSample) -> Hashable:
         """Equal programs are judged once."""
         return sample.task_id, sample.code
-
-
-@dataclass(frozen=True)
-class ProblemAnswers:
-    """All answers for one problem, where they are judged together."""
-
-    task_id: str
-    samples: tuple[SuiteSample, ...]
-    index: int = 0
-    row: Mapping[str, Any] = field(default_factory=dict)
-
-
-def by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Sequence[ProblemAnswers]]:
-    """Yield the answers of each problem together; they come one after the other."""
-    samples = itertools.chain.from_iterable(batches)
-    for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
-        yield [ProblemAnswers(task_id, tuple(some))]
 
 
 @dataclass(kw_only=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +38,6 @@ class Tests:
 
     tests: tuple[SuiteTest, ...]
     weights: tuple[int, ...]
-    """How often each was written."""
     unusable: int
     """Tests that cannot be run, or that never call the program."""
 
@@ -49,14 +48,11 @@ class ProgramRun:
 
     task_id: str
     index: int
-    """Number among the programs of its problem, from 0."""
     code: str
     right: bool
     tests: Tests
     programs: int
-    """Programs of the problem."""
     row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Unused: what is kept are the tests, and verdicts."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,6 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
     """Show the tester a program with each question, those of the problem in turn, as in the Code-A1 paper; otherwise
     it writes tests from the problem alone, as in CodeT."""
     judged: Mapping[str, Sequence[JudgedProgram]] = field(init=False, default_factory=dict)
-    """Task -> its programs."""
     excluded: dict[str, str] = field(init=False, default_factory=dict)
     chosen: dict[str, ChosenProgram] = field(init=False, default_factory=dict)
     """Task -> what was chosen, where all programs ran."""
@@ -124,7 +119,7 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
     """Programs that could not be judged on a test: no choice is made among them."""
     _open: list[tuple[ProgramRun, str]] = field(init=False, default_factory=list)
 
-    def choose(self) -> dict[str, Any]:
+    def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:
         """Return the problems of the evaluation whose programs these are."""
         results = CodeResults(self.programs)
         same = {name: results.settings[name] for name in ("problems", "split", "max_problems")}
@@ -179,24 +174,19 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
         return sum(len(self.judged[task]) for task in self.problems if counts.get(task))
 
     def group(
-        self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[ProgramRun]]:
+        self, samples: Iterator[SuiteSample], counts: Mapping[str, int]
+    ) -> Iterator[ProgramRun]:
         """Yield the programs of each problem, in the order of the problems, as soon as all its tests are there."""
         suites: defaultdict[str, list[SuiteSample]] = defaultdict(list)
         left = [task for task in self.problems if counts.get(task)]
-        for batch in batches:
-            for sample in batch:
-                suites[sample.task_id].append(sample)
+        for sample in samples:
+            suites[sample.task_id].append(sample)
             while left and len(suites[left[0]]) == counts[left[0]]:
                 task = left.pop(0)
-                tests = tests_of(
-                    self.problems[task], suites.pop(task), self.num_tests, self.sandbox
-                )
-                programs = self.judged[task]
-                yield [
-                    ProgramRun(task, index, each.code, each.right, tests, len(programs))
-                    for index, each in enumerate(programs)
-                ]
+                problem, programs = self.problems[task], self.judged[task]
+                tests = tests_of(problem, suites.pop(task), self.num_tests, self.sandbox)
+                for index, each in enumerate(programs):
+                    yield ProgramRun(task, index, each.code, each.right, tests, len(programs))
 
     def key(self, sample: ProgramRun) -> Hashable:
         """Equal programs run once."""

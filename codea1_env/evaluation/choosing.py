@@ -30,7 +30,6 @@ class Matrix:
     passed: tuple[str, ...]
     """For each program, a "1" for each test that it passes and a "0" for each other."""
     weights: tuple[int, ...]
-    """For each test, how often it was written."""
 
     def tests_passed(self, row: str) -> int:
         """How many tests a program passes; one that was written twice counts twice."""
@@ -91,7 +90,6 @@ def _by_consensus(matrix: Matrix, score: Callable[[int, int], int]) -> float:
 
 
 def _of_best(right: Sequence[bool], scores: Sequence[int]) -> float:
-    """Return the share of right programs among those with the highest score."""
     best = max(scores)
     chosen = [each for each, score in zip(right, scores, strict=True) if score == best]
     return sum(chosen) / len(chosen)

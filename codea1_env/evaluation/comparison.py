@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
 from codea1_env.evaluation.registry import BUILT_IN
 from codea1_env.evaluation.result_folder import REPORT, SETTINGS, FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.evaluation.suites.figures import Values, estimate, names
 from codea1_env.evaluation.suites.figures import difference as difference_of_suites
+from codea1_env.evaluation.suites.figures import estimate, names
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class ComparedEvaluations:
     """What can be said about two evaluations."""
 
     problems: int
-    """Problems that both have, and that are the same in both."""
     not_compared: tuple[str, ...]
     """Problems that only one of them has, or that have changed in between."""
     differences: tuple[Difference, ...]
@@ -54,7 +53,6 @@ class ComparedEvaluations:
     kind: str
     """"code", "tests", "best-of-n" or the name of an evaluation of yours."""
     left_out: tuple[str, ...] = ()
-    """Why some figures are not compared."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -62,15 +60,7 @@ class ComparedEvaluations:
 
 
 def compare(a: Path, b: Path) -> ComparedEvaluations:
-    """Compare the result folders of two evaluations.
-
-    Args:
-        a: Result folder.
-        b: Another one, on the same problems.
-
-    Raises:
-        FolderError: One of them is no finished evaluation, or they have no problem or no figure in common.
-    """
+    """Compare the result folders of two evaluations; a FolderError where nothing can be compared."""
     reports = [_report(path) for path in (a, b)]
     kinds = [report.get("kind", "code") for report in reports]
     if kinds[0] != kinds[1]:
@@ -96,13 +86,14 @@ def compare(a: Path, b: Path) -> ComparedEvaluations:
         raise FolderError(
             f"Expect {a} and {b} to have problems in common, actually: none. Compare evaluations of the same set."
         )
-    compare_figures = _compare_suites if kinds[0] == "tests" else _compare_means
-    differences, changes, left_out = compare_figures(reports[0], reports[1], common)
+    find = _of_suites if kinds[0] == "tests" else _of_means
+    differences, shown, left_out = find(reports[0], reports[1], common)
     if not differences:
         raise FolderError(
             f"Expect {a} and {b} to have a figure in common with a value for every problem, actually: none. Compare "
             "evaluations with the same settings or players."
         )
+    changes = [Change(name, x, y) for name, x, y in zip(common, *shown, strict=False)]
     changes.sort(key=lambda change: -abs(change.b - change.a))
     return ComparedEvaluations(
         len(common),
@@ -116,34 +107,26 @@ def compare(a: Path, b: Path) -> ComparedEvaluations:
 
 
 _WHAT = {"code": "programs", "tests": "tests", "best-of-n": "choices"}
-_Found = tuple[list[Difference], list[Change], list[str]]
+_Found = tuple[list[Difference], tuple[Sequence[float], Sequence[float]], list[str]]
+"""Differences, the value of each problem in both that says where they differ, and why figures are left out."""
 
 
-def _compare_means(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
+def _of_means(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
     """Figures that are means over problems of a value that each has."""
     ours, theirs = (_values(report, common) for report in (a, b))
     found = {name: (ours[name], theirs[name]) for name in ours if name in theirs}
-    differences = [
-        Difference(
-            name,
-            mean_over_problems(x),
-            mean_over_problems(y),
-            mean_over_problems([after - before for before, after in zip(x, y, strict=True)]),
-        )
-        for name, (x, y) in found.items()
-    ]
-    shown = found.get("codet") or next(iter(found.values()), ((), ()))
-    changes = [Change(name, x, y) for name, x, y in zip(common, *shown, strict=False)]
-    return differences, changes, []
+    differences = []
+    for name, (x, y) in found.items():
+        paired = [after - before for before, after in zip(x, y, strict=True)]
+        differences.append(Difference(name, *map(mean_over_problems, (x, y, paired))))
+    return differences, found.get("codet") or next(iter(found.values()), ((), ())), []
 
 
 def _values(report: Mapping[str, Any], common: Sequence[str]) -> dict[str, list[float]]:
-    """Name of a figure -> its value for each of the problems, where all have one."""
     results = [report["results"][name] for name in common]
     rows: list[Mapping[str, float | None]]
     if report.get("kind", "code") == "code":
-        known = [name for name in report["figures"]["all"] if name.startswith("pass@")]
-        ks = sorted({1, *(int(name.removeprefix("pass@")) for name in known)})
+        ks = sorted({1, *_ks(report["figures"]["all"])})
         rows = [
             {
                 f"pass@{k}{suffix}": pass_at_k(Count(each["samples"], each[key]), k)
@@ -158,14 +141,11 @@ def _values(report: Mapping[str, Any], common: Sequence[str]) -> dict[str, list[
     else:
         rows = [each["values"] for each in results]
     columns = {name: [row.get(name) for row in rows] for name in rows[0]}
-    return {
-        name: [value for value in column if value is not None]
-        for name, column in columns.items()
-        if None not in column
-    }
+    whole = {name: column for name, column in columns.items() if None not in column}
+    return {name: [float(value or 0) for value in column] for name, column in whole.items()}
 
 
-def _compare_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
+def _of_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
     ours, theirs = ([report["results"][name]["values"] for name in common] for report in (a, b))
     ks = sorted(_ks(ours[0]) & _ks(theirs[0]))
     unlike: list[str] = []
@@ -182,7 +162,10 @@ def _compare_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence
         between = difference_of_suites(ours, theirs, name)
         if found[0] and found[1] and between:
             differences.append(Difference(name, found[0], found[1], between))
-    return differences, _changes(common, ours, theirs, ks), left_out
+    # Where they differ: the share of right tests among the first k, for the largest k that both have.
+    last = [f"pass@{k}" for k in ks[-1:]]
+    x, y = ([each[name] or 0.0 for name in last for each in values] for values in (ours, theirs))
+    return differences, (x, y), left_out
 
 
 _MEASURED_BY = {
@@ -193,29 +176,17 @@ _MEASURED_BY = {
 """Setting -> figures that mean something else where it is another."""
 
 
-def _changes(
-    common: Sequence[str], ours: Sequence[Values], theirs: Sequence[Values], ks: Sequence[int]
-) -> list[Change]:
-    """Share of right tests among the first k, for the largest k that both have."""
-    if not ks:
-        return []
-    shares = [[values[f"pass@{ks[-1]}"] or 0.0 for values in each] for each in (ours, theirs)]
-    return [Change(name, a, b) for name, a, b in zip(common, *shares, strict=True)]
-
-
-def _ks(values: Values) -> set[int]:
-    return {int(name.removeprefix("pass@")) for name in values if name.startswith("pass@")}
+def _ks(names: Iterable[str]) -> set[int]:
+    return {int(name.removeprefix("pass@")) for name in names if name.startswith("pass@")}
 
 
 def _report(folder: Path) -> dict[str, Any]:
     if not (folder / REPORT).is_file():
-        advice = (
-            ". Finish it with --resume, or name another folder."
-            if (folder / SETTINGS).is_file()
-            else f" and no {SETTINGS}. Name another folder."
-        )
+        begun = (folder / SETTINGS).is_file()
+        more = ". Finish it with --resume, or name" if begun else f" and no {SETTINGS}. Name"
         raise FolderError(
-            f"Expect {folder} to be the folder of a finished evaluation, actually: it has no {REPORT}{advice}"
+            f"Expect {folder} to be the folder of a finished evaluation, actually: it has no {REPORT}{more} "
+            "another folder."
         )
     report = read_json(folder / REPORT)
     if not isinstance(report.get("results"), dict) or not isinstance(report.get("figures"), dict):

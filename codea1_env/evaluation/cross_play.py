@@ -1,19 +1,24 @@
-"""Every coder against every tester: who beats whom."""
+"""Every coder against every tester: who beats whom.
+
+Ratings follow the model of Bradley and Terry (1952): each player has a strength, and a coder beats a tester with the
+probability s_coder / (s_coder + s_tester). Strengths are found by the iteration of Hunter 2004, "MM algorithms for
+generalized Bradley-Terry models", and given on the scale of Elo: 400 points more are odds of ten to one.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.result_folder import FolderError, read_json
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, estimate_of
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.task import Evaluation, Question, Stored
 from codea1_env.problems import Problem
@@ -24,6 +29,49 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
 Floats = NDArray[np.float64]
+_PRIOR = 0.5
+"""Wins that every player is given against every opponent: who never lost would have no finite rating."""
+_ITERATIONS = 500
+_REPETITIONS = 300
+_SCALE = 400 / math.log(10)
+
+
+def bradley_terry(coder_wins: ArrayLike, games: ArrayLike) -> tuple[Floats, Floats]:
+    """Ratings of coders and testers from all their games.
+
+    Example:
+        >>> coders, testers = bradley_terry([[9.5], [0.5]], [[10.0], [10.0]])
+        >>> coders.round().tolist(), testers.round().tolist()
+        ([400.0, -400.0], [0.0])
+    """
+    won = np.asarray(coder_wins, dtype=np.float64)
+    wins, losses = won + _PRIOR, np.asarray(games, dtype=np.float64) - won + _PRIOR
+    played = wins + losses
+    coders = np.ones(played.shape[:-1])
+    testers = np.ones((*played.shape[:-2], played.shape[-1]))
+    for _ in range(_ITERATIONS):
+        shared = played / (coders[..., :, None] + testers[..., None, :])
+        coders = wins.sum(axis=-1) / shared.sum(axis=-1)
+        shared = played / (coders[..., :, None] + testers[..., None, :])
+        testers = losses.sum(axis=-2) / shared.sum(axis=-2)
+        scale = np.exp(np.log(np.concatenate([coders, testers], axis=-1)).mean(axis=-1))[..., None]
+        coders, testers = coders / scale, testers / scale
+    return _SCALE * np.log(coders), _SCALE * np.log(testers)
+
+
+def rating_intervals(
+    coder_wins: ArrayLike, games: ArrayLike, rng: np.random.Generator
+) -> tuple[list[Estimate], list[Estimate]]:
+    """Ratings with 95% intervals from problems drawn with replacement."""
+    wins, played = np.asarray(coder_wins, dtype=float), np.asarray(games, dtype=float)
+    drawn = rng.integers(len(wins), size=(_REPETITIONS, len(wins)))
+    values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))
+    samples = bradley_terry(wins[drawn].sum(axis=1), played[drawn].sum(axis=1))
+    coders, testers = (
+        [estimate_of(one, each) for one, each in zip(value, sample.T, strict=True)]
+        for value, sample in zip(values, samples, strict=True)
+    )
+    return coders, testers
 
 
 @dataclass(frozen=True)
@@ -34,13 +82,11 @@ class CrossPlay:
     testers: tuple[str, ...]
     problems: tuple[str, ...]
     passed: Floats
-    """Tests that programs passed, of those that are right as written."""
     tests: Floats
     """Tests that are right as written."""
     wins: Floats
     """Programs that run and that no test of the suite broke."""
     games: Floats
-    """Programs that were attacked."""
 
     @property
     def pass_rates(self) -> Floats:
@@ -72,7 +118,6 @@ class AttackedProgram(Stored):
     tests: tuple[int, ...]
     """Tests of each tester that are right as written."""
     passed: tuple[int, ...]
-    """Those of them that the program passes."""
     won: tuple[bool, ...]
     """Whether the program runs, and none of them breaks it."""
 
@@ -183,52 +228,36 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
 
 def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
     """Write CROSSPLAY.md and crossplay.json, and crossplay.png where there is matplotlib."""
-    coders, testers = result.ratings(np.random.default_rng(0))
-    content = {
-        "coders": result.coders,
-        "testers": result.testers,
-        "problems": result.problems,
-        "passed": result.passed.tolist(),
-        "tests": result.tests.tolist(),
-        "wins": result.wins.tolist(),
-        "games": result.games.tolist(),
-    }
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "CROSSPLAY.md", folder / "crossplay.json"]
     lines = [
-        "# Cross-play",
-        "",
-        "Share of the testers' right tests that the coders' programs pass.",
-        "",
+        *("# Cross-play", ""),
+        *("Share of the testers' right tests that the coders' programs pass.", ""),
+        *_table(result, result.pass_rates),
+        *("", "Share of programs that run and that no right test of a suite breaks.", ""),
+        *_table(result, result.win_rates),
+        *("", "Ratings (Bradley-Terry, on the scale of Elo) with 95% intervals over problems.", ""),
+        *("| player | role | rating |", "|---|---|---|"),
     ]
-    lines += _table(result, result.pass_rates)
-    lines += ["", "Share of programs that run and that no right test of a suite breaks.", ""]
-    lines += _table(result, result.win_rates)
-    lines += [
-        "",
-        "Ratings (Bradley-Terry, on the scale of Elo) with 95% intervals over problems.",
-        "",
-    ]
-    lines += ["| player | role | rating |", "|---|---|---|"]
+    coders, testers = result.ratings(np.random.default_rng(0))
     for role, ratings in (("coder", coders), ("tester", testers)):
         for name, each in sorted(ratings.items(), key=lambda item: -item[1].value):
-            lines.append(
-                f"| {name} | {role} | {each.value:.0f} [{each.low:.0f}, {each.high:.0f}] |"
-            )
+            rating = f"{each.value:.0f} [{each.low:.0f}, {each.high:.0f}]"
+            lines.append(f"| {name} | {role} | {rating} |")
     if _draw(folder / "crossplay.png", result):
         written.append(folder / "crossplay.png")
         lines += ["", "![pass rates](crossplay.png)"]
     written[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    content = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(result).items()
+    }
     written[1].write_text(json.dumps(content) + "\n", encoding="utf-8")
     return written
 
 
 def read_cross_play(path: Path) -> CrossPlay:
-    """Read the crossplay.json that `write_cross_play` wrote.
-
-    Raises:
-        FolderError: It holds something else.
-    """
+    """Read the crossplay.json that `write_cross_play` wrote."""
     content = read_json(path)
     try:
         coders, testers, problems = (

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.evaluation.loops import lines_before_loops_end
+from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
 from codea1_env.reading.examples import split_examples
 from codea1_env.reading.golden import golden_cases
-from codea1_env.referee import Referee, Round, TestVerdict, Verdict
+from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
-from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import Case, Outcome, Sandbox
 from codea1_env.spaces import observe
 
 Flag = bool | None
@@ -88,19 +88,11 @@ def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     known, held = _split_cases(problem, rng)
     # Mutants that never end are slow to judge, and every test kills them: they would only blur the measure.
     risky = set(sandbox.analyse(lines_before_loops_end, problem.reference))
-    found = [
-        mutant.code
-        for mutant in generate_mutants(problem.reference, sandbox)
-        if mutant.line not in risky
-    ]
+    made = generate_mutants(problem.reference, sandbox)
+    found = [mutant.code for mutant in made if mutant.line not in risky]
     mutants = [found[i] for i in rng.permutation(len(found))]
-    return HeldOut(
-        problem,
-        train_cases=known,
-        train_mutants=tuple(mutants[len(mutants) // 2 :]),
-        cases=held,
-        mutants=tuple(mutants[: len(mutants) // 2]),
-    )
+    half = len(mutants) // 2
+    return HeldOut(problem, known, tuple(mutants[half:]), held, tuple(mutants[:half]))
 
 
 @dataclass(frozen=True)
@@ -146,8 +138,7 @@ def pass_rates(
         for item in held_out
     }
     pairs = [(item.problem.task_id, each.code) for item, each in zip(asked, programs, strict=True)]
-    held = _passed(kept, pairs, sandbox)
-    others = _passed(more, pairs, sandbox)
+    held, others = _passed(kept, pairs, sandbox), _passed(more, pairs, sandbox)
     runs: dict[str, list[tuple[str, str]]] = {name: [] for name in kept}
     for pair in pairs:
         runs[pair[0]].append(pair)
@@ -168,7 +159,6 @@ def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
 
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
-    """Return the problem with the tests of a Mistake Book, which are calls and values."""
     rows = sandbox.analyse(golden_cases, list(tests), item.problem.entry_point) if tests else []
     cases = [
         Case(tuple(args), kwargs, value) for found, _ in rows for args, kwargs, value, *_ in found
@@ -180,9 +170,8 @@ def _passed(
     problems: Mapping[str, Problem], pairs: Sequence[tuple[str, str]], sandbox: Sandbox
 ) -> dict[tuple[str, str], list[Flag]]:
     """Return which cases each program passes; None for what could not be judged."""
-    limits = sandbox.limits
     runs = {
-        (name, code): submit_to_tests(problems[name], code, limits, sandbox)
+        (name, code): submit_to_tests(problems[name], code, sandbox.limits, sandbox)
         for name, code in dict.fromkeys(pairs)
         if problems[name].cases
     }
@@ -190,12 +179,11 @@ def _passed(
     for pair, run in runs.items():
         result = run.result()
         missing = len(problems[pair[0]].cases) - len(result.tests)  # it does not load
-        found[pair] = [_flag(each) for each in (*result.tests, *[result.load] * missing)]
+        found[pair] = [
+            None if each.outcome is Outcome.UNJUDGED else each.passed
+            for each in (*result.tests, *[result.load] * missing)
+        ]
     return found
-
-
-def _flag(result: TestResult) -> Flag:
-    return None if result.outcome is Outcome.UNJUDGED else result.passed
 
 
 def _solves(flags: Sequence[Flag]) -> Flag:
@@ -208,11 +196,7 @@ def _solves(flags: Sequence[Flag]) -> Flag:
 def pass_rate(
     coder: Agent, held_out: Sequence[HeldOut], sandbox: Sandbox, samples: int = 4
 ) -> float | None:
-    """Share of held-back golden tests that the coder's programs pass: the mean over problems.
-
-    Returns:
-        The share, from 0 to 1, or None if no problem has held-back tests. See `pass_rates`.
-    """
+    """Mean over problems of `pass_rates`; None if no problem has held-back tests."""
     rates = pass_rates(coder, held_out, sandbox, samples).values()
     known = [each.held_out for each in rates if each.held_out is not None]
     return float(np.mean(known)) if known else None
@@ -238,36 +222,15 @@ def kills(
     return _killed(referee.judge(_rounds(tester, held_out, referee, samples)))
 
 
-def _rounds(
-    tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int
-) -> list[Round]:
-    shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
-    seen = [observe(problem, code=mutant, turn=1) for problem, mutant in shown]
-    answers = ask(tester, "tester", seen)
-    texts = [(text, problem) for text, (problem, _) in zip(answers, shown, strict=True)]
-    suites = parse_suites(texts, referee.sandbox)
-    return [
-        Round(problem, mutant, [suite])
-        for (problem, mutant), suite in zip(shown, suites, strict=True)
-    ]
-
-
 def kills_beside(
     tester: Agent,
     tests: Sequence[tuple[HeldOut, Sequence[str]]],
     referee: Referee,
     samples: int = 4,
 ) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
-    """Return what `kills` finds, and the same for given tests, such as those of the Mistake Book.
+    """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book.
 
-    Args:
-        tester: Writes one suite for each mutant.
-        tests: Problems with the given tests of each.
-        referee: Judges both. Each mutant runs once.
-        samples: Mutants of each problem, the first ones held back.
-
-    Returns:
-        Name of the problem -> one flag for each mutant: of the tester, and of the given tests.
+    Each mutant runs once.
     """
     rounds = _rounds(tester, [item for item, _ in tests], referee, samples)
     given = [
@@ -282,12 +245,19 @@ def kills_beside(
 def kill_rate(
     tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int = 4
 ) -> float | None:
-    """Share of held-back mutants that the tester breaks with a valid test: the mean over mutants.
-
-    Returns:
-        The share, from 0 to 1, or None if no problem has held-back mutants. See `kills`.
-    """
+    """Mean over mutants of `kills`; None if no problem has held-back mutants."""
     return _share(kills(tester, held_out, referee, samples).values())
+
+
+def _rounds(
+    tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int
+) -> list[Round]:
+    shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
+    seen = [observe(problem, code=mutant, turn=1) for problem, mutant in shown]
+    answers = ask(tester, "tester", seen)
+    texts = [(text, problem) for text, (problem, _) in zip(answers, shown, strict=True)]
+    suites = parse_suites(texts, referee.sandbox)
+    return [Round(*pair, [suite]) for pair, suite in zip(shown, suites, strict=True)]
 
 
 def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[Flag]]:
@@ -297,7 +267,10 @@ def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[Flag]]:
         unknown = any(
             test.status == "not made" and test.outcome is Outcome.UNJUDGED for test in tests
         )
-        flag = any(map(_kills, tests)) or (None if unknown else False)
+        broken = any(
+            test.status == "kept" and test.outcome not in (None, Outcome.PASS) for test in tests
+        )
+        flag = True if broken else None if unknown else False
         killed.setdefault(verdict.task_id, []).append(flag)
     return killed
 
@@ -307,20 +280,8 @@ def _share(rows: Iterable[Sequence[Flag]]) -> float | None:
     return float(np.mean(flags)) if flags else None
 
 
-def _kills(test: TestVerdict) -> bool:
-    return test.status == "kept" and test.outcome not in (None, Outcome.PASS)
-
-
 def shown_calls(problems: Sequence[Problem], sandbox: Sandbox) -> list[frozenset[str]]:
-    """Find the calls that the texts of problems show in their examples.
-
-    Args:
-        problems: The problems.
-        sandbox: Where the examples are read.
-
-    Returns:
-        For each problem its calls, in the one form that `Test.same_as` has.
-    """
+    """For each problem the calls that its text shows in examples, in the one form that `Test.same_as` has."""
     shown = [
         "\n".join(split_examples(problem.prompt, problem.entry_point)[1]) for problem in problems
     ]
@@ -329,12 +290,7 @@ def shown_calls(problems: Sequence[Problem], sandbox: Sandbox) -> list[frozenset
 
 
 def copied_share(episodes: Sequence[RolloutEpisode], sandbox: Sandbox) -> float | None:
-    """Share of the testers' tests that make a call which the problem's text shows; None if there are no tests.
-
-    Args:
-        episodes: What was played.
-        sandbox: Where the examples are read.
-    """
+    """Share of the testers' tests that make a call which the problem's text shows; None if there are no tests."""
     problems = list({episode.problem.task_id: episode.problem for episode in episodes}.values())
     calls = shown_calls(problems, sandbox)
     shown = {problem.task_id: each for problem, each in zip(problems, calls, strict=True)}

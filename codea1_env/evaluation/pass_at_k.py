@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from codea1_env.evaluation.statistics import Estimate, bootstrap
-
-Floats = NDArray[np.float64]
 
 _SEED = 0
 """Of the bootstrap: equal counts always give equal intervals."""
@@ -31,16 +28,6 @@ class Count:
 def pass_at_k(count: Count, k: int) -> float:
     """Estimate the probability that at least one of k programs for a problem is right.
 
-    Args:
-        count: What is known: n programs, c of them right.
-        k: Programs that one may try.
-
-    Returns:
-        1 - C(n - c, k) / C(n, k), as a product of k or fewer factors, which no factorial can overflow.
-
-    Raises:
-        ValueError: There are fewer than k programs, or k is below 1.
-
     Example:
         >>> pass_at_k(Count(samples=4, correct=1), k=1), pass_at_k(Count(samples=4, correct=1), k=2)
         (0.25, 0.5)
@@ -56,27 +43,14 @@ def pass_at_k(count: Count, k: int) -> float:
     return float(1.0 - np.prod(missed))
 
 
-def mean_pass_at_k(counts: Sequence[Count], k: int) -> Estimate:
-    """Mean of pass@k over problems, with a 95% bootstrap interval from problems drawn with replacement.
+def mean_over_problems(values: Sequence[float]) -> Estimate:
+    """Mean of a figure that each problem has, with a 95% bootstrap interval over problems.
 
     The interval says how far the figure would move with other problems of the same kind.
 
-    Raises:
-        ValueError: There is no problem, or one has fewer than k programs.
-
     Example:
-        >>> print(mean_pass_at_k([Count(2, 2), Count(2, 2)], k=1))
+        >>> print(mean_over_problems([1.0, 1.0]))
         1.000 [1.000, 1.000]
     """
-    return mean_over_problems([pass_at_k(count, k) for count in counts])
-
-
-def mean_over_problems(values: Sequence[float]) -> Estimate:
-    """Mean of a figure that each problem has, with a 95% bootstrap interval over problems."""
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
-    return bootstrap(column, _means, np.random.default_rng(_SEED))
-
-
-def _means(tables: Floats) -> Floats:
-    means: Floats = tables.mean(axis=(1, 2))
-    return means
+    return bootstrap(column, lambda it: it.mean(axis=(1, 2)), np.random.default_rng(_SEED))

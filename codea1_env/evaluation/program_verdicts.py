@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 import sys
@@ -15,6 +14,7 @@ from codea1_env.problem_sets.expected import NoValueError, ask_reference, unknow
 from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests, too_large
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
+from codea1_env.sandbox.packages import locate
 from codea1_env.sandbox.results import Judged
 
 MIN_TIME_LIMIT = 2.0
@@ -63,17 +63,8 @@ class CodeVerdict(Stored):
         return {"outcome": self.outcome, **base, "message": self.message, "judged": self.judged}
 
 
-def has_base(problem: Problem) -> bool:
-    """Whether the problem tells the tests of the original data set from others."""
-    return problem.base > 0
-
-
 def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
-    """Run the reference on its own tests, with generous limits.
-
-    Raises:
-        InfraError: The sandbox failed three times.
-    """
+    """Run the reference on its own tests, with generous limits."""
     fault = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
     if not problem.number_of_tests:
         fault = "it has no tests"
@@ -110,22 +101,12 @@ def _time_limit(seconds: float) -> float:
 def judge_program(
     problem: Problem, code: str, reference: ReferenceRun, sandbox: Sandbox
 ) -> CodeVerdict:
-    """Judge a program.
-
-    Args:
-        problem: What it should solve.
-        code: Any text.
-        reference: How the reference did.
-        sandbox: Where it runs.
-
-    Raises:
-        InfraError: The sandbox failed three times.
-    """
+    """Judge a program."""
     if reference.fault:
         return _failed(problem, EXCLUDED, reference.fault)
     if problem.reference and code == problem.reference:  # it is known to pass
         judged: Judged = "inside" if problem.test_module else "outside"
-        return CodeVerdict(Outcome.PASS.value, "", True if has_base(problem) else None, judged)
+        return CodeVerdict(Outcome.PASS.value, "", True if problem.base else None, judged)
     unusable = unusable_text(code)
     if unusable is not None:
         return _failed(problem, Outcome.SYNTAX_ERROR.value, unusable)
@@ -140,10 +121,9 @@ def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:
         return _failed(problem, result.load.outcome.value, _steady(result.load.message))
     passed = [test.passed for test in result.tests]
     number = passed.index(False) if False in passed else len(passed)
-    base = number >= problem.base if has_base(problem) else None
-    judged: Judged = "outside"
-    if any(test.judged == "inside" for test in result.tests):
-        judged = "inside"
+    base = number >= problem.base if problem.base else None
+    inside = any(test.judged == "inside" for test in result.tests)
+    judged: Judged = "inside" if inside else "outside"
     if all(passed):
         return CodeVerdict(Outcome.PASS.value, "", base, judged)
     test, count = result.tests[number], problem.number_of_tests
@@ -152,11 +132,10 @@ def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:
 
 
 def _failed(problem: Problem, outcome: str, message: str) -> CodeVerdict:
-    return CodeVerdict(outcome, message, False if has_base(problem) else None)
+    return CodeVerdict(outcome, message, False if problem.base else None)
 
 
 def _steady(message: str) -> str:
-    """Return a message without addresses, which differ from run to run."""
     return _ADDRESS.sub("0x...", message)
 
 
@@ -182,31 +161,15 @@ def _limits(seconds: float) -> Limits:
 
 
 def missing_packages(problem: Problem, sandbox: Sandbox) -> str:
-    """Why a problem cannot be judged in a sandbox for want of packages; "" if it can.
-
-    Args:
-        problem: Its metadata may have `packages`: names as programs import them, with spaces between.
-        sandbox: Where its programs would run.
-    """
-    missing = [
-        name
-        for name in problem.metadata.get("packages", "").split()
-        if name not in sys.stdlib_module_names and name not in sandbox.packages
-    ]
+    """Why a problem cannot be judged in a sandbox for want of packages; "" if it can."""
+    there = {*sys.stdlib_module_names, *sandbox.packages}
+    missing = [name for name in problem.metadata.get("packages", "").split() if name not in there]
     if not missing:
         return ""
-    absent = [name for name in missing if not _is_installed(name)]
-    remedy = f"add --packages {' '.join(missing)}"
+    installed = locate(missing)
+    absent = [name for name in missing if name not in installed]
+    needed, remedy = ", ".join(missing), f"add --packages {' '.join(missing)}"
     if absent:
-        return (
-            f"needs {', '.join(missing)}; {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not "
-            f"installed: install, and {remedy}"
-        )
-    return f"needs {', '.join(missing)}, which programs may not use here: {remedy}"
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
+        verb = "is" if len(absent) == 1 else "are"
+        return f"needs {needed}; {', '.join(absent)} {verb} not installed: install, and {remedy}"
+    return f"needs {needed}, which programs may not use here: {remedy}"

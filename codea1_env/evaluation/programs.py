@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import tyro
 
 from codea1_env.evaluation.asking import ProgramEvaluation
-from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
+from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
 from codea1_env.evaluation.program_verdicts import (
     EXCLUDED,
     MIN_TIME_LIMIT,
@@ -67,7 +67,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
     """Which pass@k to report; None for those of 1, 5 and 10 that the number of samples allows."""
     written: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
-    """Task and program -> how often it was written."""
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Limits; which figures are shown decides nothing."""
@@ -79,7 +78,13 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def check_counts(self, counts: Mapping[str, int]) -> None:
         """Refuse a k above the number of samples."""
-        check_k(self.k, counts)
+        fewest = min(counts, key=lambda name: counts[name])
+        for k in self.k or ():
+            if not 1 <= k <= counts[fewest]:
+                raise TooFewSamplesError(
+                    f"Expect every k to be between 1 and the number of samples, actually: k={k}, and {fewest} has "
+                    f"{counts[fewest]}. Ask for a smaller k, or for more samples."
+                )
 
     def check(self, problem: Problem) -> ReferenceRun:
         """Run the reference on its own tests."""
@@ -98,9 +103,10 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         super().add(sample, verdict)
         self.written[sample.task_id, sample.code] += 1
 
-    def so_far(self) -> list[float]:
-        """pass@1 of each problem."""
-        return [self._right(task) / number for task, number in self._numbers().items()]
+    def values(self, verdicts: Sequence[CodeVerdict]) -> Mapping[str, float | None]:
+        """pass@1, which is shown while it runs."""
+        known = sum(map(_is_known, verdicts))
+        return {"pass@1": sum(each.passed for each in verdicts) / known if known else None}
 
     def _numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
@@ -110,19 +116,14 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
         numbers = self._numbers()
-        ks = check_k(self.k, numbers) if numbers else ()
+        # Of a group, or of what could be judged, there may be too few for a k.
+        fewest = min(numbers.values(), default=0)
+        ks = sorted({k for k in self.k or DEFAULT_K if k <= fewest})
         kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
         return {
             kind: _figures([Count(n, right(task)) for task, n in numbers.items()], ks)
             for kind, right in kinds.items()
         }
-
-    def part(self, verdicts: Mapping[str, list[CodeVerdict]]) -> Self:
-        """Without every k that its problems have too few programs for."""
-        found = super().part(verdicts)
-        fewest = min(sum(map(_is_known, each)) for each in verdicts.values())
-        found.k = None if self.k is None else tuple(k for k in self.k if k <= fewest)
-        return found
 
     def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """pass@k on all tests."""
@@ -133,18 +134,17 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         """How programs ended."""
         faults = self.faults()
         ends = Counter(verdict.outcome for each in self.verdicts.values() for verdict in each)
-        repeated = sum(n - 1 for (task, _), n in self.written.items() if task not in faults)
+        scored = (each for task in self.scored for each in self.verdicts[task])
         return super().summary() | {
-            "outcomes": dict(sorted(ends.items())), "repeated": repeated, "judged_inside": self._inside(),
-        }  # fmt: skip
+            "outcomes": dict(sorted(ends.items())),
+            "repeated": sum(n - 1 for (task, _), n in self.written.items() if task not in faults),
+            "judged_inside": sum(each.judged == "inside" for each in scored),
+        }
 
     def result(self, task: str) -> dict[str, Any]:
         """How many programs are right, of those that could be judged."""
         found = {"samples": self._judged(task), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
-
-    def _inside(self) -> int:
-        return sum(each.judged == "inside" for task in self.scored for each in self.verdicts[task])
 
     @property
     def _has_base(self) -> bool:
@@ -175,14 +175,17 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """How programs ended, and how many are the same."""
         outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
-        repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
-        first = [f"{super().lines(report)[0]}: {outcomes}"]
-        number = report["judged_inside"]
-        verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
-        inside = f"{verdicts} judged inside, in the program's own process: a program can forge that"
-        return [
-            *first, *([repeated] if report["repeated"] else []), *([inside] if report["judged_inside"] else []),
-        ]  # fmt: skip
+        lines = [f"{super().lines(report)[0]}: {outcomes}"]
+        if number := report["repeated"]:
+            lines.append(
+                f"{number} programs repeat another of their problem word for word; they count, as in evalplus"
+            )
+        if number := report["judged_inside"]:
+            verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
+            lines.append(
+                f"{verdicts} judged inside, in the program's own process: a program can forge that"
+            )
+        return lines
 
 
 def _is_known(verdict: CodeVerdict) -> bool:
@@ -190,40 +193,13 @@ def _is_known(verdict: CodeVerdict) -> bool:
     return verdict.outcome != Outcome.UNJUDGED.value
 
 
-def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the k of pass@k that these numbers of samples allow.
-
-    Args:
-        k: What was asked for; None for those of `DEFAULT_K` that are possible.
-        samples: Problem -> its samples.
-
-    Raises:
-        TooFewSamplesError: A problem has fewer samples than a k that was asked for, or k is below 1.
-
-    Example:
-        >>> check_k(None, {"a": 7, "b": 6})
-        (1, 5)
-    """
-    fewest = min(samples, key=lambda name: samples[name])
-    if k is None:
-        return tuple(each for each in DEFAULT_K if each <= samples[fewest])
-    for each in k:
-        if not 1 <= each <= samples[fewest]:
-            raise TooFewSamplesError(
-                f"Expect every k to be between 1 and the number of samples, actually: k={each}, and {fewest} has "
-                f"{samples[fewest]}. Ask for a smaller k, or for more samples."
-            )
-    return tuple(sorted(set(k)))
-
-
 def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, float]]:
-    figures = {f"pass@{k}": mean_pass_at_k(counts, k) for k in ks}
+    asked = {f"pass@{k}": k for k in ks}
     numbers = {count.samples for count in counts}
     if len(numbers) == 1 and numbers != {1}:
-        figures[f"avg@{numbers.pop()}"] = mean_over_problems(
-            [count.correct / count.samples for count in counts]
-        )
-    return {name: dataclasses.asdict(figure) for name, figure in figures.items()}
+        asked[f"avg@{numbers.pop()}"] = 1
+    found = {name: [pass_at_k(count, k) for count in counts] for name, k in asked.items()}
+    return {name: dataclasses.asdict(mean_over_problems(each)) for name, each in found.items()}
 
 
 @dataclass(frozen=True)
@@ -235,14 +211,7 @@ class JudgedProgram:
 
 
 class CodeResults:
-    """The result folder of a finished evaluation of programs.
-
-    Args:
-        path: The folder.
-
-    Raises:
-        FolderError: It is no such folder.
-    """
+    """The result folder of a finished evaluation of programs; a FolderError if it is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -257,16 +226,8 @@ class CodeResults:
             raise FolderError(
                 f"Expect {path} to be the folder of `codea1 eval code`, actually it is that of another evaluation."
             )
-
-    @property
-    def excluded(self) -> dict[str, str]:
-        """Task that could not be used -> why."""
-        return dict(self._report["excluded"])
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Packages that programs were allowed."""
-        return tuple(self.settings.get("packages", {}))
+        self.excluded: dict[str, str] = dict(self._report["excluded"])
+        self.packages = tuple(self.settings.get("packages", {}))
 
     def digest(self) -> str:
         """Return a text that changes whenever the programs or their verdicts do."""
@@ -274,44 +235,31 @@ class CodeResults:
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones.
-
-        Args:
-            problems: The problem set of the evaluation, or a part of it.
-
-        Raises:
-            FolderError: The files, or the problems, have changed since.
-            SamplesError: The file of samples, or of verdicts, cannot be read.
-        """
-        results = self._report["results"]
-        changed = [
-            each.task_id
-            for each in problems
-            if each.task_id in results and results[each.task_id]["digest"] != digest(each)
-        ]
+        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones."""
+        results, ids = self._report["results"], {each.task_id for each in problems}
+        used = [each for each in problems if each.task_id in results]
+        changed = [each.task_id for each in used if results[each.task_id]["digest"] != digest(each)]
         if changed:
             raise FolderError(
                 f"Expect the problems that {self.path} was made with, actually {len(changed)} have changed since, "
                 f"such as {changed[0]}. Evaluate the programs again."
             )
         samples = read_samples(self.path / SAMPLES, problems).samples
-        found: dict[str, list[JudgedProgram]] = {
-            each.task_id: [] for each in problems if each.task_id in results
-        }
-        ids = {each.task_id for each in problems}
+        found: dict[str, list[JudgedProgram]] = {each.task_id: [] for each in used}
         rows = (
-            (check_task(row.fields, row.where), row.fields) for row in rows_of(self.path / VERDICTS)
+            row.fields
+            for row in rows_of(self.path / VERDICTS)
+            if check_task(row.fields, row.where) in ids
         )
-        known = ((task_id, verdict) for task_id, verdict in rows if task_id in ids)
-        for sample, (task_id, verdict) in zip(samples, known, strict=False):
-            if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
+        for sample, row in zip(samples, rows, strict=False):
+            outcome = row.get("outcome")
+            if (row["task_id"], row.get("sample")) != (sample.task_id, sample.index):
                 break
-            if verdict.get("outcome") not in (EXCLUDED, Outcome.UNJUDGED.value):
-                right = verdict.get("outcome") == Outcome.PASS.value
+            if outcome not in (EXCLUDED, Outcome.UNJUDGED.value):
+                right = outcome == Outcome.PASS.value
                 found[sample.task_id].append(JudgedProgram(sample.code, right))
-        if {task: len(programs) for task, programs in found.items()} != {
-            task: result["samples"] for task, result in results.items() if task in ids
-        }:
+        counts = {task: result["samples"] for task, result in results.items() if task in ids}
+        if {task: len(programs) for task, programs in found.items()} != counts:
             raise FolderError(
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
                 f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."

@@ -83,11 +83,7 @@ def find_evaluation(name: str) -> AnyEvaluation:
 
 
 def check_evaluation(name: str, evaluation: object) -> None:
-    """Refuse what is no evaluation.
-
-    Raises:
-        TypeError: It is none. The message says what it lacks.
-    """
+    """Refuse what is no evaluation."""
     what = f"Expect the evaluation {name!r}"
     if not isinstance(evaluation, type) or not issubclass(evaluation, Evaluation):
         raise TypeError(

@@ -9,15 +9,15 @@ Short plain values stay in verdicts.jsonl. A figure of a group is that of an eva
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from types import NoneType
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.evaluation.result_folder import USAGE, VERSION, ResultFolder
 from codea1_env.evaluation.samples import SamplesError
-from codea1_env.evaluation.task import Evaluation, Numbered
+from codea1_env.evaluation.task import Evaluation
 
 USED = ("answers", "untold", "prompt_tokens", "completion_tokens", "truncated")
 """What a row of usage.jsonl counts of a batch of answers."""
@@ -32,29 +32,20 @@ _LONGEST = 200
 def build_report(
     evaluation: Evaluation[Any, Any], settings: Mapping[str, Any], unknown: Mapping[str, int]
 ) -> dict[str, Any]:
-    """All that is known at the end. Equal verdicts give equal reports.
-
-    Args:
-        evaluation: It has all its verdicts; what it adds is its `summary` and its `result` of a problem.
-        settings: How samples were made and judged.
-        unknown: Tasks of the files that the problem set has not.
-    """
-    faults = evaluation.faults()
-    left = evaluation.problems.keys() - faults.keys() - evaluation.verdicts.keys()
+    """All that is known at the end. Equal verdicts give equal reports."""
+    own = evaluation
+    left = own.problems.keys() - own.faults().keys() - own.verdicts.keys()
     return {
         "version": VERSION,
-        **({"kind": evaluation.kind} if evaluation.kind else {}),
+        **({"kind": own.kind} if own.kind else {}),
         "settings": dict(settings),
-        **evaluation.summary(),
-        "excluded": evaluation.left_out(),
-        "missing": [task for task in evaluation.problems if task in left],
+        **own.summary(),
+        "excluded": own.left_out(),
+        "missing": [task for task in own.problems if task in left],
         "unknown": dict(unknown),
         "results": {
-            task: {
-                **evaluation.result(task),
-                "digest": evaluation.digest(evaluation.problems[task]),
-            }
-            for task in evaluation.scored
+            task: {**own.result(task), "digest": own.digest(own.problems[task])}
+            for task in own.scored
         },
     }
 
@@ -65,22 +56,19 @@ def usage_of(folder: ResultFolder) -> dict[str, int] | None:
     return {name: sum(row[name] for row in rows) for name in USED} if rows else None
 
 
-def usage_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the same in words."""
+def usage_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return the same in words."""
     used = report.get("usage")
     if not used:
-        return
-    told = used["answers"] - used["untold"]
-    if not told:
-        yield f"Tokens: the server told none of its {used['answers']} answers"
-        return
-    of = (
-        f", without {used['untold']} answers that the server told none of" if used["untold"] else ""
-    )
-    yield (
-        f"Tokens of {used['answers']} answers: {used['prompt_tokens']} of prompts, {used['completion_tokens']} of "
-        f"answers, {used['completion_tokens'] / told:.0f} each{of}; {used['truncated']} answers were cut off"
-    )
+        return []
+    answers, untold, tokens = used["answers"], used["untold"], used["completion_tokens"]
+    if answers == untold:
+        return [f"Tokens: the server told none of its {answers} answers"]
+    of = f", without {untold} answers that the server told none of" if untold else ""
+    return [
+        f"Tokens of {answers} answers: {used['prompt_tokens']} of prompts, {tokens} of answers, "
+        f"{tokens / (answers - untold):.0f} each{of}; {used['truncated']} answers were cut off"
+    ]
 
 
 def own_fields(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,18 +82,9 @@ def own_fields(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_fields(
-    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
+    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Any]
 ) -> None:
-    """Refuse fields that samples cannot be divided by.
-
-    Args:
-        evaluation: It judges each of them.
-        fields: Their names.
-        samples: What is to be divided.
-
-    Raises:
-        SamplesError: No sample has such a field, or it is no label, or there would be too many groups.
-    """
+    """Refuse fields that samples cannot be divided by."""
     if fields and type(evaluation).group is not Evaluation.group:
         raise SamplesError(
             "Expect --by with an evaluation that judges each sample by itself, actually this one does not. Leave it out."
@@ -132,48 +111,35 @@ def check_fields(
 
 
 def figures_by(
-    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
+    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Any]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the figures of each group of samples, as report.json has them.
-
-    Args:
-        evaluation: It has all its verdicts.
-        fields: What `check_fields` allowed.
-        samples: What was judged.
-
-    Returns:
-        Field -> its groups, sorted by value; None is the value of samples without the field.
-    """
+    """Return field -> the figures of each group of samples, sorted by value; None is the value of those without the field."""
     scored = set(evaluation.scored)
-    return {
-        name: [
-            _group(evaluation, value, [each for each in found if each.task_id in scored])
-            for value, found in _divided(name, samples)
+    found = {}
+    for name in dict.fromkeys(fields):
+        groups: dict[str, list[Any]] = {}
+        for each in samples:
+            groups.setdefault(_key(each, name), []).append(each)
+        values = sorted((json.loads(key) for key in groups), key=_order)
+        found[name] = [
+            _group(evaluation, value, [s for s in groups[json.dumps(value)] if s.task_id in scored])
+            for value in values
         ]
-        for name in dict.fromkeys(fields)
-    }
+    return found
 
 
-def _divided(name: str, samples: Sequence[Numbered]) -> list[tuple[Any, list[Numbered]]]:
-    groups: dict[str, list[Numbered]] = {}
-    for each in samples:
-        groups.setdefault(_key(each, name), []).append(each)
-    values = ((json.loads(key), found) for key, found in groups.items())
-    return sorted(values, key=lambda it: _order(it[0]))
-
-
-def _group(
-    evaluation: Evaluation[Any, Any], value: Any, samples: Sequence[Numbered]
-) -> dict[str, Any]:
+def _group(evaluation: Evaluation[Any, Any], value: Any, samples: Sequence[Any]) -> dict[str, Any]:
     verdicts: dict[str, list[Any]] = {}
     for each in samples:
         verdict = evaluation.verdicts[each.task_id][each.index]
         verdicts.setdefault(each.task_id, []).append(verdict)
+    part = copy.copy(evaluation)
+    part.verdicts = verdicts
     counts = {"value": value, "problems": len(verdicts), "samples": len(samples)}
-    return {**counts, "figures": evaluation.part(verdicts).figures() if verdicts else {}}
+    return {**counts, "figures": part.figures() if verdicts else {}}
 
 
-def _key(sample: Numbered, name: str) -> str:
+def _key(sample: Any, name: str) -> str:
     """Different for 1, 1.0 and true, which are equal in Python."""
     return json.dumps(sample.row.get(name))
 
@@ -189,4 +155,4 @@ def _is_label(value: Any) -> bool:
         return math.isfinite(value)
     if isinstance(value, int):
         return abs(value) < 1 << 63  # a flag is one, too
-    return isinstance(value, NoneType) or (isinstance(value, str) and len(value) <= _LONGEST)
+    return value is None or (isinstance(value, str) and len(value) <= _LONGEST)

@@ -1,13 +1,4 @@
-"""Folders of results, of evaluations and benchmarks, which can go on after a kill.
-
-That of an evaluation holds:
-
-eval.json          version and settings: an evaluation is resumed only with the same
-references.jsonl   one row per problem: what its reference did, and the time limit that follows
-samples.jsonl      the programs, in evalplus' format
-verdicts.jsonl     what came of each, in the same order
-usage.jsonl        tokens of each batch of answers, where a language model wrote them
-report.json        figures, written at the end
+"""Folders of results, of evaluations and benchmarks, which can go on after a kill (docs/evaluation.md lists the files).
 
 Rows are only ever appended, in the order of the samples. After a kill, a row that was cut off is dropped.
 """
@@ -81,20 +72,9 @@ class ResultFolder(LogFolder):
     ) -> None:
         self._kind = kind
         begun = (path / kind.settings).exists()
-        if resume and not begun:
-            raise FolderError(
-                f"Expect {path} to hold {kind.name} to resume, actually: it has no {kind.settings}. Check the "
-                "folder, or leave --resume out."
-            )
-        if begun and not resume and not kind.beside:
-            raise FolderError(
-                f"Expect {path} to be a new folder, actually it holds {kind.name}. Add --resume to go on "
-                "with it, or name another folder."
-            )
-        if not begun and path.exists() and not _is_free(path, kind):
-            raise FolderError(
-                f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
-            )
+        fault = _fault(path, kind, resume=resume, begun=begun)
+        if fault:
+            raise FolderError(f"Expect {path} to be {fault}")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -102,18 +82,16 @@ class ResultFolder(LogFolder):
                 f"Expect {path} to be a place for a new folder, actually: {error.strerror}. Name another folder."
             ) from error
         super().__init__(path, FolderError)
-        if not resume:
-            if begun:  # not before the folder is ours
-                for name in (kind.settings, SAMPLES, VERDICTS, REPORT):
-                    (path / name).unlink(missing_ok=True)
-            self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
-            return
-        try:
-            self._check(settings)
-        except FolderError:
-            self.close()
-            raise
-        if kind.extensible:  # what was asked for last is what it goes on with next
+        if resume:
+            try:
+                self._check(settings)
+            except FolderError:
+                self.close()
+                raise
+        elif begun:  # not before the folder is ours
+            for name in (kind.settings, SAMPLES, VERDICTS, REPORT):
+                (path / name).unlink(missing_ok=True)
+        if not resume or kind.extensible:  # what was asked for last is what it goes on with next
             self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -161,31 +139,43 @@ class ResultFolder(LogFolder):
                 f"Expect {path} to hold the settings of {kind.name}, actually: {before!r:.80}. The file was "
                 "changed: put it back, or name another folder."
             )
-        keys = [
-            key
+        other = [
+            f"{key.removesuffix('_sha256')} changed"
+            if key.endswith("_sha256")
+            else f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
             for key in sorted(before.keys() | now.keys())
             if key not in kind.extensible and before.get(key) != now.get(key)
         ]
-        if keys:
-            other = [
-                f"{content} changed"
-                if (content := key.removesuffix("_sha256")) != key
-                else f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
-                for key in keys
-            ]
-            files = " and files" if any(key.endswith("_sha256") for key in keys) else ""
+        if other:
+            files = " and files" if any(each.endswith(" changed") for each in other) else ""
             raise FolderError(
                 f"Expect the settings that {self.path} was begun with, actually: {'; '.join(other)}. Give the "
                 f"same options{files}, or name another folder."
             )
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that `ResultFolder.write` wrote.
+def _fault(path: Path, kind: FolderKind, *, resume: bool, begun: bool) -> str:
+    """Why a folder cannot be taken; "" if it can."""
+    if resume and not begun:
+        return (
+            f"a folder that holds {kind.name} to resume, actually: it has no {kind.settings}. Check the folder, or leave "
+            "--resume out."
+        )
+    if begun and not resume and not kind.beside:
+        return (
+            f"a new folder, actually it holds {kind.name}. Add --resume to go on with it, or name "
+            "another folder."
+        )
+    if begun or not path.exists():
+        return ""
+    found = {child.name for child in path.iterdir()} if path.is_dir() else {SETTINGS}
+    # What a process leaves that was killed before it wrote anything is no obstacle.
+    taken = found & LOGS or found >= _RUN if kind.beside else found - {".lock"}
+    return "a new or an empty folder, actually it is not. Name another folder." if taken else ""
 
-    Raises:
-        FolderError: There is none, or it holds something else.
-    """
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file that `ResultFolder.write` wrote; a FolderError if it holds something else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -193,11 +183,3 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FolderError(f"Expect {path} to hold a JSON object, actually: {content!r:.80}")
     return content
-
-
-def _is_free(path: Path, kind: FolderKind) -> bool:
-    """Whether a folder is empty, but for what a process leaves that was killed before it wrote anything."""
-    found = {child.name for child in path.iterdir()} if path.is_dir() else {SETTINGS}
-    if kind.beside:
-        return not (found & LOGS or found >= _RUN)
-    return not found - {".lock"}

@@ -31,10 +31,10 @@ from codea1_env.evaluation.task import (
     OF_SAMPLE,
     Evaluation,
     EvaluationError,
-    Numbered,
     Question,
     S,
     V,
+    row_of,
 )
 from codea1_env.rollout import Agent
 
@@ -59,7 +59,6 @@ class EvaluationPlan:
     num_samples: int
     """Samples per problem: programs, or suites of tests."""
     batch_size: int
-    """Samples that the agent is asked for at a time."""
     seed: int
 
     def seed_of(self, batch: int) -> int:
@@ -73,7 +72,6 @@ class Metered(Protocol):
 
     def take_usage(self) -> Any:
         """Return what the answers since the last call of this method took: has the counts of `report.USED`."""
-        ...
 
 
 class EvaluationRun(Generic[S, V]):
@@ -82,7 +80,7 @@ class EvaluationRun(Generic[S, V]):
     Args:
         evaluation: What is evaluated; it has loaded its problems, and has a sandbox.
         folder: Where everything is kept.
-        stop: Whether to stop as soon as what is being judged is done.
+        stop: Whether to stop (`Stopped`) as soon as what is being judged is done.
         threads: Samples that are judged at the same time. Has no influence on the results.
     """
 
@@ -101,16 +99,7 @@ class EvaluationRun(Generic[S, V]):
     def check(
         self, watch: Callable[[], None] = lambda: None, tasks: Collection[str] | None = None
     ) -> None:
-        """Look at every problem that the folder says nothing about.
-
-        Args:
-            watch: Is called after each problem.
-            tasks: Only these problems; None for all.
-
-        Raises:
-            Stopped: It was asked to stop.
-            EvaluationError: No problem can be used.
-        """
+        """Check these problems, or all, as far as the folder says nothing about them; `watch` is told of each."""
         own = self._evaluation
         for row in self._folder.rows(REFERENCES):
             own.checks[row["task_id"]] = own.check_type.of(row)
@@ -135,23 +124,13 @@ class EvaluationRun(Generic[S, V]):
             )
 
     def judge_file(self, samples: Sequence[Any], watch: Watch) -> None:
-        """Judge samples made elsewhere; they are copied to the folder.
-
-        Raises:
-            Stopped: It was asked to stop.
-            FolderError: The folder has verdicts on other samples.
-        """
+        """Judge samples made elsewhere; they are copied to the folder."""
         known = len(self._folder.rows(SAMPLES))
         self._folder.append(SAMPLES, (sample.row for sample in samples[known:]))
         self._judge([samples], Counter(sample.task_id for sample in samples), watch)
 
     def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
-        """Let an agent write samples, and judge them while the next ones are being written.
-
-        Raises:
-            Stopped: It was asked to stop.
-            FolderError: The folder has verdicts on other samples.
-        """
+        """Let an agent write samples, and judge them while the next ones are being written."""
         questions = self._evaluation.questions(plan.num_samples)
         counts = Counter(each.problem.task_id for each in questions)
         self._judge(self._written(agent, questions, plan), counts, watch)
@@ -185,33 +164,59 @@ class EvaluationRun(Generic[S, V]):
     def _judge(
         self, batches: Iterable[Sequence[Any]], counts: Mapping[str, int], watch: Watch
     ) -> None:
-        """Judge samples that have no verdict yet, and tell `watch` of all verdicts."""
+        """Judge samples that have no verdict yet, and tell `watch` of all verdicts, in the order of the samples."""
         own, done = self._evaluation, self._folder.rows(VERDICTS)
         judged: dict[Hashable, Future[V]] = {}  # equal samples are judged once
+        taken: list[Future[None]] = []
+        errors: list[BaseException] = []
 
-        def record(sample: S, verdict: V) -> None:
-            fields = own_fields(sample.row)
-            row = {"task_id": sample.task_id, "sample": sample.index}
-            row |= ({"fields": fields} if fields else {}) | dict(own.row_of(verdict))
-            self._folder.append(VERDICTS, [row])
-            watch(sample, verdict)
+        def record(sample: S, pending: Future[V]) -> None:
+            if errors:
+                return  # a gap would put later verdicts in wrong places
+            try:
+                self._record(sample, verdict := pending.result())
+                watch(sample, verdict)
+            except BaseException as error:
+                errors.append(error)
+                raise
 
-        with ThreadPoolExecutor(self._threads, "judge") as threads:
-            recorder = _Recorder(record)
-            samples = itertools.chain.from_iterable(own.group(iter(batches), counts))
+        samples = own.group(itertools.chain.from_iterable(batches), counts)
+        judges = ThreadPoolExecutor(self._threads, "judge")
+        with judges, ThreadPoolExecutor(1, "recorder") as recorder:
             try:
                 for position, sample in enumerate(samples):
+                    if errors:
+                        raise errors[0]
                     if position < len(done):
-                        _check_row(done[position], sample)
-                        watch(sample, own.verdict_of(done[position]))
+                        watch(sample, self._known(done[position], sample))
                         continue
                     key = own.key(sample)
                     if key not in judged:
-                        judged[key] = threads.submit(self._judged, sample)
-                    recorder.add(sample, judged[key])
-                recorder.wait(self._stop)
+                        judged[key] = judges.submit(self._judged, sample)
+                    taken.append(recorder.submit(record, sample, judged[key]))
+                for each in taken:
+                    _wait(each, self._stop)
             finally:
-                recorder.close()
+                for pending in judged.values():
+                    pending.cancel()
+
+    def _record(self, sample: S, verdict: V) -> None:
+        row: dict[str, Any] = {"task_id": sample.task_id, "sample": sample.index}
+        if fields := own_fields(sample.row):
+            row["fields"] = fields
+        self._folder.append(VERDICTS, [row | dict(row_of(verdict))])
+
+    def _known(self, row: Mapping[str, Any], sample: S) -> V:
+        """Return the verdict of a row of verdicts.jsonl."""
+        if (row.get("task_id"), row.get("sample")) != (sample.task_id, sample.index):
+            raise FolderError(
+                f"Expect {VERDICTS} to go on with {sample.task_id}, sample {sample.index}, actually: "
+                f"{row.get('task_id')}, sample {row.get('sample')}. The files were changed; begin in a new folder."
+            )
+        found: Any = {key: value for key, value in row.items() if key not in OF_SAMPLE}
+        if (kind := self._evaluation.verdict_type) is not None:
+            found = kind.of(found)
+        return found  # type: ignore[no-any-return]
 
     def _judged(self, sample: S) -> V:
         own = self._evaluation
@@ -221,58 +226,12 @@ class EvaluationRun(Generic[S, V]):
         except Exception as error:
             error.add_note(f"This was {type(own).__name__}.judge on {place}.")
             raise
-        found: V = plain_verdict(verdict, place) if own.verdict_type is None else verdict
+        found: V = _plain(verdict, place) if own.verdict_type is None else verdict
         return found
 
 
-class _Recorder(Generic[S, V]):
-    """Takes verdicts in the order of the samples as soon as they are there, in a thread of its own."""
-
-    def __init__(self, record: Callable[[S, V], None]) -> None:
-        self._take = record
-        self._thread = ThreadPoolExecutor(1, "recorder")
-        self._taken: list[Future[None]] = []
-        self._pending: list[Future[V]] = []
-        self._error: BaseException | None = None
-
-    def add(self, sample: S, pending: Future[V]) -> None:
-        """Take the verdict on a sample once it is known and all before it are taken."""
-        if self._error is not None:
-            raise self._error
-        self._pending.append(pending)
-        self._taken.append(self._thread.submit(self._record, sample, pending))
-
-    def wait(self, stop: Callable[[], bool]) -> None:
-        """Wait until all are taken, or until asked to stop."""
-        for taken in self._taken:
-            _wait(taken, stop)
-
-    def close(self) -> None:
-        """Cancel what has not begun, and take what has."""
-        for pending in self._pending:
-            pending.cancel()
-        self._thread.shutdown(wait=True)
-
-    def _record(self, sample: S, pending: Future[V]) -> None:
-        if self._error is not None:
-            return  # a gap would put later verdicts in wrong places
-        try:
-            self._take(sample, pending.result())
-        except BaseException as error:
-            self._error = error
-            raise
-
-
-def plain_verdict(verdict: Any, place: str) -> Any:
-    """Return a verdict as JSON has it: numbers of numpy become Python's.
-
-    Args:
-        verdict: What an evaluation of somebody's own gave.
-        place: Of which sample, for messages.
-
-    Raises:
-        EvaluationError: It is no mapping of names to numbers, flags, texts and None, or a number is not finite.
-    """
+def _plain(verdict: Any, place: str) -> Any:
+    """Return a verdict of somebody's own evaluation as JSON has it: numbers of numpy become Python's."""
     if not isinstance(verdict, Mapping):
         raise EvaluationError(
             f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
@@ -293,20 +252,8 @@ def plain_verdict(verdict: Any, place: str) -> Any:
 
 
 def _wait(job: Future[_T], stop: Callable[[], bool]) -> _T:
-    """Return the job's result; looks up now and then, so that a request to stop is heard.
-
-    Raises:
-        Stopped: It was asked to stop.
-    """
+    """Return the job's result; looks up now and then, so that a request to stop is heard."""
     while not stop():
         with suppress(TimeoutError):
             return job.result(_POLL)
     raise Stopped
-
-
-def _check_row(row: Mapping[str, Any], sample: Numbered) -> None:
-    if (row.get("task_id"), row.get("sample")) != (sample.task_id, sample.index):
-        raise FolderError(
-            f"Expect {VERDICTS} to go on with {sample.task_id}, sample {sample.index}, actually: "
-            f"{row.get('task_id')}, sample {row.get('sample')}. The files were changed; begin in a new folder."
-        )

@@ -31,13 +31,9 @@ class ProgramSample:
     """One program for one problem."""
 
     task_id: str
-    """As the problem set has it."""
     index: int
-    """Number among the samples of its problem, from 0."""
     code: str
-    """The whole program."""
     row: Mapping[str, Any]
-    """What stands in the file."""
 
 
 S = TypeVar("S")
@@ -48,23 +44,13 @@ class SampleFile(Generic[S]):
     """What a file of samples holds, as far as it belongs to a problem set."""
 
     samples: tuple[S, ...]
-    """In the order of the file."""
     unknown: Mapping[str, int]
     """Task that is not in the problem set -> its samples."""
     missing: tuple[str, ...]
-    """Problems without samples."""
 
 
 def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile[ProgramSample]:
-    """Read programs made elsewhere.
-
-    Args:
-        path: A .jsonl or .jsonl.gz file.
-        problems: What they are meant for. MBPP's tasks may be called MBPP/2, or Mbpp/2 as evalplus does.
-
-    Raises:
-        SamplesError: The file cannot be read, or a line is no sample.
-    """
+    """Read programs made elsewhere."""
     names = {evalplus_id(each): each for each in problems} | {
         each.task_id: each for each in problems
     }
@@ -78,18 +64,7 @@ def read_file(
     task_of: Callable[[Any, str], str],
     make: Callable[[Problem, int, Mapping[str, Any]], S],
 ) -> SampleFile[S]:
-    """Read samples of any kind.
-
-    Args:
-        path: A .jsonl or .jsonl.gz file.
-        problems: What they are meant for.
-        names: What a file may call them.
-        task_of: Fields of a row and its place -> its task, or a `SamplesError` if it is no sample.
-        make: Problem, number among its samples and fields of the row -> the sample.
-
-    Raises:
-        SamplesError: The file cannot be read, or a line is no sample.
-    """
+    """Read samples of any kind."""
     if not path.name.endswith(_SUFFIXES):
         raise SamplesError(
             f"Expect a file of samples to end in {' or '.join(_SUFFIXES)}, actually: {path}. Rename or convert it."
@@ -160,11 +135,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def rows_of(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file of JSON lines.
-
-    Raises:
-        SamplesError: It cannot be read, or a line is no JSON.
-    """
+    """Yield the rows of a file of JSON lines."""
     try:
         for row in rows(str(path)):
             if isinstance(row, ProblemsError):
@@ -175,11 +146,7 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 
 def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str:
-    """Return the task of a row.
-
-    Raises:
-        SamplesError: It is no row of samples.
-    """
+    """Return the task of a row; a SamplesError if it is no row of samples."""
     if not isinstance(fields, Mapping):
         raise SamplesError(
             f"{where}: Expect a JSON object, actually: {fields!r:.80}. Write one object a line."
@@ -193,7 +160,6 @@ def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str
 
 
 def _checked(fields: Any, where: str) -> str:
-    """Return the task of a row that holds a program."""
     task_id = check_task(fields, where)
     name = _field(fields)
     if name not in fields:

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
+import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,26 +22,19 @@ from codea1_env.rollout import Agent
 from codea1_env.sandbox import Limits, Sandbox
 
 
-class Numbered(Protocol):
+class _Numbered(Protocol):
     """What every sample has."""
 
     @property
-    def task_id(self) -> str:
-        """Its problem."""
-        ...
-
+    def task_id(self) -> str: ...
     @property
-    def index(self) -> int:
-        """Number among the samples of its problem, from 0."""
-        ...
-
+    def index(self) -> int: ...
     @property
-    def row(self) -> Mapping[str, Any]:
-        """As samples.jsonl has it."""
-        ...
+    def row(self) -> Mapping[str, Any]: ...
 
 
-S = TypeVar("S", bound=Numbered)
+S = TypeVar("S", bound=_Numbered)
+"""A sample: its problem, its number among the samples of that, and its row of samples.jsonl."""
 V = TypeVar("V")
 
 OF_SAMPLE = ("task_id", "sample", "fields")
@@ -68,6 +61,12 @@ class Stored:
         )
 
 
+def row_of(verdict: Any) -> Mapping[str, Any]:
+    """Return a verdict, as JSON has it."""
+    found: Mapping[str, Any] = verdict.row() if isinstance(verdict, Stored) else verdict
+    return found
+
+
 @dataclass(frozen=True)
 class ProblemFault(Stored):
     """Whether a problem can be used."""
@@ -88,6 +87,16 @@ class Question:
     """The program that a tester is shown; "" for none."""
 
 
+@dataclass(frozen=True)
+class ProblemAnswers:
+    """All samples of one problem, where they are judged together."""
+
+    task_id: str
+    samples: tuple[Any, ...]
+    index: int = 0
+    row: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(kw_only=True, eq=False)
 class Evaluation(Generic[S, V]):
     """One evaluation: who is asked, what a sample is, how it is judged, which figures verdicts make.
@@ -106,6 +115,10 @@ class Evaluation(Generic[S, V]):
     """Whether figures are shares, shown in percent."""
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
+    kind_setting: ClassVar[str] = "evaluates"
+    """The setting that says `kind`."""
+    judged_together: ClassVar[bool] = False
+    """Whether the samples of a problem, which come one after the other, are judged together, as `ProblemAnswers`."""
     check_type: ClassVar[type[Stored]] = ProblemFault
     """What `check` returns."""
     verdict_type: ClassVar[type[Stored] | None] = None
@@ -115,7 +128,7 @@ class Evaluation(Generic[S, V]):
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of these."""
     fixed: ClassVar[tuple[str, ...]] = ()
-    """Common options that there are none of; the evaluation may choose their values, see `choose`."""
+    """Common options that there are none of; the evaluation may choose their values, see `adopt`."""
     difficulty: ClassVar[str | None] = None
     """Which problems are loaded: those that the source calls so hard; None for all."""
     limits: ClassVar[Limits] = Limits()
@@ -134,25 +147,9 @@ class Evaluation(Generic[S, V]):
         """Judge a sample; the only method without a default. `self.sandbox` is where foreign text may run."""
         raise NotImplementedError
 
-    def choose(self) -> dict[str, Any]:
-        """Values of the options in `fixed`."""
+    def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:
+        """Return values of the options in `fixed`, and of those not `given` that the run of --agent has."""
         return {}
-
-    def adopt(self, run: Path, given: Set[str]) -> dict[str, Any]:
-        """Take from the training run that --agent names what is not said.
-
-        Args:
-            run: Its folder.
-            given: Names of the options that are given.
-
-        Returns:
-            Values of options that all evaluations have.
-        """
-        return {}
-
-    def named(self) -> dict[str, Any]:
-        """Return the setting that says which evaluation it is."""
-        return {"evaluates": self.kind} if self.kind else {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
@@ -161,11 +158,7 @@ class Evaluation(Generic[S, V]):
         return {name: str(it) if isinstance(it, Path) else it for name, it in found.items()}
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
-        """Take the problem set, and read what else is needed. Returns the unknown tasks of other files.
-
-        Raises:
-            ValueError: Something is wrong with it.
-        """
+        """Take the problem set, and read what else is needed. Returns the unknown tasks of other files."""
         self.problems = {problem.task_id: problem for problem in problems}
         return {}
 
@@ -206,26 +199,23 @@ class Evaluation(Generic[S, V]):
 
     def expected(self, counts: Mapping[str, int]) -> int:
         """How many verdicts there will be for these numbers of samples."""
-        return sum(counts.values())
+        tasks = counts.keys() - self.faults().keys()
+        return len(tasks) if self.judged_together else sum(counts.values())
 
-    def group(
-        self, batches: Iterator[Sequence[Any]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[S]]:
-        """Return what is judged, from the samples; they are the same unless the evaluation says otherwise."""
-        return batches
+    def group(self, samples: Iterator[Any], counts: Mapping[str, int]) -> Iterator[S]:
+        """Yield what is judged, from the samples."""
+        if not self.judged_together:
+            yield from samples
+            return
+        faults = self.faults()
+        for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
+            answers: Any = ProblemAnswers(task_id, tuple(some))
+            if task_id not in faults:
+                yield answers
 
     def key(self, sample: S) -> Hashable:
         """Equal for samples that can only have equal verdicts: they are judged once."""
         return sample.task_id, sample.index
-
-    def row_of(self, verdict: V) -> Mapping[str, Any]:
-        """Return a verdict, as JSON has it."""
-        return verdict.row() if isinstance(verdict, Stored) else verdict  # type: ignore[return-value]
-
-    def verdict_of(self, row: Mapping[str, Any]) -> V:
-        """Return the verdict of a row of verdicts.jsonl."""
-        own = {key: value for key, value in row.items() if key not in OF_SAMPLE}
-        return own if self.verdict_type is None else self.verdict_type.of(own)  # type: ignore[return-value]
 
     @property
     def scored(self) -> list[str]:
@@ -256,7 +246,7 @@ class Evaluation(Generic[S, V]):
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
         """Return the values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
-        rows = [self.row_of(verdict) for verdict in verdicts]
+        rows = map(row_of, verdicts)
         found: dict[str, list[float]] = {}
         for name, value in (item for row in rows for item in row.items()):
             if value is None or isinstance(value, (int, float)):
@@ -273,13 +263,6 @@ class Evaluation(Generic[S, V]):
             name: dataclasses.asdict(mean_over_problems(each)) if each else None
             for name, each in found.items()
         }
-
-    def part(self, verdicts: Mapping[str, list[V]]) -> Self:
-        """Return this evaluation with some of its verdicts only, for their figures."""
-        found = copy.copy(self)
-        found.verdicts = dict(verdicts)
-        found.total = sum(map(len, verdicts.values()))
-        return found
 
     def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """Return the few of `figures` that are shown where there is little room."""

@@ -17,6 +17,15 @@ from codea1_env.support.extras import require
 from codea1_env.training.metrics import slug
 from codea1_env.training.summary import phase_totals
 
+
+class _Altair:
+    """The package altair, loaded where it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(require("altair", "report"), name)
+
+
+alt: Any = _Altair()
 Spec = dict[str, Any]
 _COLOURS = ("#3b82f6", "#e8710a", "#12a594", "#d6409f", "#8e6cef", "#a18a00", "#e5484d", "#6b7f99")
 """Told apart on light and on dark ground."""
@@ -45,7 +54,6 @@ class _Measure(NamedTuple):
     control: str = ""
     """A metric that could refute it; "start" for its own first value."""
     share: bool = True
-    """Whether it lies between 0 and 1."""
 
 
 REWARDS = (
@@ -103,11 +111,6 @@ def curve(group: RunGroup, metric: str, *, share: bool = False) -> list[Point]:
     """Return the curve of a metric; empty where no run has it.
 
     The interval, from five runs on, is a 95% interval over runs, by Student's t. It says nothing of other problems.
-
-    Args:
-        group: Runs that differ by their seed.
-        metric: What is drawn.
-        share: Whether it lies between 0 and 1, as its interval then does.
     """
     binned = _binned(group, metric)
     points = []
@@ -182,17 +185,11 @@ def ages(groups: Sequence[RunGroup], replays: Mapping[Path, Replays]) -> Iterato
     for group in groups:
         found = [replays[run.path] for run in group.runs]
         means = bin_means(
-            (
-                (step, each.ages[step] / tests)
-                for each in found
-                for step, tests in each.tests.items()
-            ),
+            ((step, log.ages[step] / tests) for log in found for step, tests in log.tests.items()),
             bin_width(group.runs),
         )
-        rows += [
-            {"step": step, "value": value, "group": group.name, "line": "measured"}
-            for step, value in sorted(means.items())
-        ]
+        line = {"group": group.name, "line": "measured"}
+        rows += [{"step": step, "value": value, **line} for step, value in sorted(means.items())]
     if rows:
         note = "Steps since each first broke a program, mean over replays, as far as episodes.jsonl shows."
         yield Chart("Age of replayed tests", note, _lines(rows, [group.name for group in groups]))
@@ -200,7 +197,6 @@ def ages(groups: Sequence[RunGroup], replays: Mapping[Path, Replays]) -> Iterato
 
 def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
     """Where the time went."""
-    alt = require("altair", "report")
     rows = [
         {"group": group.name, "phase": total.name, "seconds": total.seconds / len(group.runs)}
         for group in groups
@@ -208,27 +204,24 @@ def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
         for total in phase_totals(run.timings, run.metrics)
     ]
     if rows:
-        chart = _chart(rows, height=max(90, 40 * len(groups))).mark_bar()
-        chart = chart.encode(
+        chart = _chart(rows, height=max(90, 40 * len(groups))).mark_bar().encode(
             x=alt.X("sum(seconds):Q", title="seconds"),
             y=alt.Y("group:N", title=None),
             color=alt.Color("phase:N", scale=_scale(sorted({str(row["phase"]) for row in rows}))),
             tooltip=["group:N", "phase:N", alt.Tooltip("sum(seconds):Q", format=".1f")],
-        )
+        )  # fmt: skip
         yield Chart("Seconds of each phase", "Mean over the runs of a group.", _spec(chart))
 
 
 def heat_map(result: CrossPlay) -> Chart:
     """Who passes whose tests."""
-    alt = require("altair", "report")
     rows = [
         {"coder": coder, "tester": tester, "rate": None if np.isnan(rate) else float(rate)}
         for coder, line in zip(result.coders, result.pass_rates.tolist(), strict=True)
         for tester, rate in zip(result.testers, line, strict=True)
     ]
     base = _chart(rows, height=max(120, 44 * len(result.coders))).encode(
-        x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)),
-        y=alt.Y("coder:N", sort=None),
+        x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)), y=alt.Y("coder:N", sort=None)
     )
     boxes = base.mark_rect().encode(
         color=alt.Color("rate:Q", scale=alt.Scale(domain=[0, 1], scheme="viridis"), title=None),
@@ -246,52 +239,37 @@ def drawn(
     points: Sequence[Point], rows: Sequence[str], control: str, settings: Sequence[str]
 ) -> Spec:
     """Return curves over the settings of a knob, that of the control dashed."""
-    alt = require("altair", "report")
     dashed = alt.condition(alt.FieldEqualPredicate(field="row", equal=control), alt.value([5, 4]), alt.value([1, 0]))  # fmt: skip
-    chart = (
-        _chart(points)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("setting:N", sort=list(settings), title=None, axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("value:Q", title=None),
-            color=alt.Color("row:N", scale=_scale(rows), title=None),
-            strokeDash=dashed,
-            tooltip=["row:N", "setting:N", *_numbers("value")],
-        )
-    )
+    chart = _chart(points).mark_line(point=True).encode(
+        x=alt.X("setting:N", sort=list(settings), title=None, axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("value:Q", title=None),
+        color=alt.Color("row:N", scale=_scale(rows), title=None),
+        strokeDash=dashed,
+        tooltip=["row:N", "setting:N", *_numbers("value")],
+    )  # fmt: skip
     return _spec(chart)
 
 
 def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[str]) -> Spec:
     """Return polygons around a centre, whose corners are already placed."""
-    alt = require("altair", "report")
-    place = {
-        axis: alt.X(f"{axis}:Q", axis=None, scale=alt.Scale(domain=[-1.25, 1.25]))
-        if axis == "x"
-        else alt.Y(f"{axis}:Q", axis=None, scale=alt.Scale(domain=[-1.25, 1.25]))
-        for axis in ("x", "y")
-    }
+    scale = alt.Scale(domain=[-1.25, 1.25])
+    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
     ground = _chart(rings, height=320).encode(**place)
     net = ground.mark_line(strokeWidth=0.8, color="#888").encode(
         order="order:Q",
         strokeDash=alt.StrokeDash("ring:N", scale=alt.Scale(domain=["control", "outer"], range=[[5, 4], [1, 0]]), legend=None),
     )  # fmt: skip
     names = ground.transform_filter("datum.name != ''").mark_text(color="#888", dy=-8)
-    lines = (
-        _chart(points, height=320)
-        .mark_line(point=True)
-        .encode(
-            **place,
-            order="order:Q",
-            color=alt.Color("row:N", scale=_scale(rows), title=None),
-            tooltip=["row:N", "tag:N", *_numbers("area")],
-        )
-    )
+    lines = _chart(points, height=320).mark_line(point=True).encode(
+        **place,
+        order="order:Q",
+        color=alt.Color("row:N", scale=_scale(rows), title=None),
+        tooltip=["row:N", "tag:N", *_numbers("area")],
+    )  # fmt: skip
     return _spec(net + names.encode(text="name:N") + lines)
 
 
 def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
-    alt = require("altair", "report")
     legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it
     base = _chart(rows).encode(
         x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
@@ -308,38 +286,32 @@ def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
         ),
         tooltip=["group:N", "line:N", "step:Q", *_numbers("value", "low", "high")],
     )
-    layers = line
     if any(row["line"] == "run" for row in rows):
         single = base.transform_filter("datum.line == 'run'")
         single = single.mark_line(strokeWidth=0.8, opacity=0.5)
         tips = ["group:N", "seed:N", "step:Q", *_numbers("value")]
-        layers = single.encode(y=value, detail="seed:N", tooltip=tips) + layers
-    if not any("low" in row for row in rows):
-        return _spec(layers)
-    band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2, line=False)
-    return _spec(band.encode(y="low:Q", y2="high:Q", detail="line:N") + layers)
+        line = single.encode(y=value, detail="seed:N", tooltip=tips) + line
+    if any("low" in row for row in rows):
+        band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2, line=False)
+        line = band.encode(y="low:Q", y2="high:Q", detail="line:N") + line
+    return _spec(line)
 
 
 def _areas(rows: Sequence[Point], names: Sequence[str]) -> Spec:
-    alt = require("altair", "report")
-    chart = _chart(rows).mark_area()
-    return _spec(
-        chart.encode(
-            x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
-            y=alt.Y("value:Q", title=None),
-            color=alt.Color("reason:N", scale=_scale(names), title=None),
-            tooltip=["reason:N", "step:Q", *_numbers("value")],
-        )
-    )
+    chart = _chart(rows).mark_area().encode(
+        x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=alt.Y("value:Q", title=None),
+        color=alt.Color("reason:N", scale=_scale(names), title=None),
+        tooltip=["reason:N", "step:Q", *_numbers("value")],
+    )  # fmt: skip
+    return _spec(chart)
 
 
 def _numbers(*names: str) -> list[Any]:
-    alt = require("altair", "report")
     return [alt.Tooltip(f"{name}:Q", format=".3f") for name in names]
 
 
 def _chart(rows: Sequence[Point], height: int = _HEIGHT) -> Any:
-    alt = require("altair", "report")
     rounded = [
         {k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows
     ]
@@ -347,7 +319,6 @@ def _chart(rows: Sequence[Point], height: int = _HEIGHT) -> Any:
 
 
 def _scale(names: Sequence[str]) -> Any:
-    alt = require("altair", "report")
     return alt.Scale(
         domain=list(names), range=[_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
     )

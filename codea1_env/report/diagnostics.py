@@ -15,7 +15,7 @@ _SPOKES = 3
 """Tags from which on a radar has a shape."""
 
 
-def sheets(found: Diagnosed) -> list[Sheet]:
+def _sheets(found: Diagnosed) -> list[Sheet]:
     """Return expectations beside results, and the rows of each experiment beside their control."""
     said = [
         [text_cell(each[key]) for key in ("name", "question", "expected", "came", "refuted_by")]
@@ -32,16 +32,14 @@ def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
     own = {each["row"]: each for each in found.scores if each["experiment"] == experiment["name"]}
     rows = []
     for each in experiment["rows"]:
-        score = own[each["row"]]
-        control = each["row"] == experiment["control"]
-        cells = [_setting(each, setting) for setting in experiment["settings"]]
-        area = None
+        score, area = own[each["row"]], None
         if score["area"] is not None:
             area = Estimate(*(float(score[key]) for key in ("area", "low", "high")))
+        control = " (control)" if each["row"] == experiment["control"] else ""
         rows.append(
             [
-                text_cell(f"{each['row']} (control)" if control else each["row"]),
-                *cells,
+                text_cell(f"{each['row']}{control}"),
+                *(_setting(each, setting) for setting in experiment["settings"]),
                 figure_cell(None if score["score"] is None else float(score["score"]), ".2f"),
                 figure_cell(area),
                 text_cell("; ".join(each["failures"]) or "none"),
@@ -66,8 +64,7 @@ def _setting(row: dict[str, Any], setting: str) -> Cell:
     return Cell(text, float(value))
 
 
-def charts(found: Diagnosed) -> Iterator[Chart]:
-    """Yield the radar, and the curve of each experiment."""
+def _charts(found: Diagnosed) -> Iterator[Chart]:
     yield from _radar(found)
     for each in found.experiments:
         points = [
@@ -84,7 +81,6 @@ def charts(found: Diagnosed) -> Iterator[Chart]:
 
 
 def _radar(found: Diagnosed) -> Iterator[Chart]:
-    """Draw a spoke for each tag, and rows that have an area on three spokes or more."""
     areas: dict[str, dict[str, float]] = {}
     for each in found.scores:
         if each["area"] is not None:
@@ -125,17 +121,13 @@ def _place(tags: Sequence[str], tag: str, radius: float) -> tuple[float, float]:
 
 
 def diagnosed_section(found: Sequence[Diagnosed]) -> tuple[list[Sheet], list[Chart]]:
-    """Return tables and charts of folders.
-
-    Raises:
-        ReportError: The scores of one have another form.
-    """
+    """Return tables and charts of folders."""
     tables: list[Sheet] = []
     curves: list[Chart] = []
     for each in found:
         try:
-            tables += sheets(each)
-            curves += charts(each)
+            tables += _sheets(each)
+            curves += _charts(each)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ReportError(
                 f"Expect the scores of {each.name} as `codea1 bench diagnose` writes them, actually: {error!r:.100}"

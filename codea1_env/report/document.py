@@ -37,11 +37,7 @@ class Section(NamedTuple):
 
 
 def check_extras() -> None:
-    """Refuse to begin where a package is missing that the page needs.
-
-    Raises:
-        MissingExtraError: One is.
-    """
+    """Refuse to begin where a package is missing that the page needs."""
     for name in ("altair", "jinja2", "vl_convert"):
         require(name, "report")
 
@@ -83,50 +79,23 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
         log.run.path: {**log.run.damaged, **({EPISODES: log.damaged} if log.damaged else {})}
         for log in logs
     }
-    return [
-        Section(
-            "overview",
-            "Overview",
-            "Runs that differ only by their seed are one group; a second run of a seed is in another.",
-            [
-                tables.overview(groups, damaged),
-                tables.side_by_side(groups),
-                tables.other_settings(groups),
-            ],
-        ),
-        Section(
-            "held-out",
-            "What is held back",
-            "No reward uses it. Each measure stands beside what could refute it.",
-            charts=list(charts.measures(groups, charts.HELD_OUT)),
-        ),
-        Section(
-            "rewards",
-            "Rewards",
-            "Each player's reward depends on the other: it may fall while both learn.",
-            charts=list(charts.measures(groups, charts.REWARDS)),
-        ),
-        Section(
-            "invalid",
-            "Invalid tests",
-            "By the reason why they do not count.",
-            charts=list(charts.invalid_tests(groups)),
-        ),
-        Section(
-            "book",
-            "Mistake Book",
-            "What broke programs is replayed until they pass it.",
-            [tables.replay_counts(logs), tables.came_back(logs)],
-            [*charts.measures(groups, charts.BOOK), *charts.ages(groups, replays)],
-        ),
-        Section(
-            "time",
-            "Time and tokens",
-            "Wall-clock time, which differs from machine to machine.",
-            [tables.time_and_tokens(groups)],
-            list(charts.phases(groups)),
-        ),
-    ]
+    overview = [
+        tables.overview(groups, damaged), tables.side_by_side(groups), tables.other_settings(groups),
+    ]  # fmt: skip
+    book = [tables.replay_counts(logs), tables.came_back(logs)]
+    book_charts = [*charts.measures(groups, charts.BOOK), *charts.ages(groups, replays)]
+    held_out, rewards = (
+        list(charts.measures(groups, wanted)) for wanted in (charts.HELD_OUT, charts.REWARDS)
+    )
+    time = ([tables.time_and_tokens(groups)], list(charts.phases(groups)))
+    return [Section(name, title, note, *parts) for name, title, note, *parts in (
+        ("overview", "Overview", "Runs that differ only by their seed are one group; a second run of a seed is in another.", overview),
+        ("held-out", "What is held back", "No reward uses it. Each measure stands beside what could refute it.", (), held_out),
+        ("rewards", "Rewards", "Each player's reward depends on the other: it may fall while both learn.", (), rewards),
+        ("invalid", "Invalid tests", "By the reason why they do not count.", (), list(charts.invalid_tests(groups))),
+        ("book", "Mistake Book", "What broke programs is replayed until they pass it.", book, book_charts),
+        ("time", "Time and tokens", "Wall-clock time, which differs from machine to machine.", *time),
+    )]  # fmt: skip
 
 
 def _render(groups: Sequence[RunGroup], sections: Sequence[Section], found: EpisodeSample) -> str:

@@ -42,7 +42,6 @@ class BookEntry:
     replays: int = 0
     passed: int = 0
     passes: bool = False
-    """Whether the last program passed it."""
     episode: int = -1
     """The number of the last episode that it was replayed in, where its text can be found."""
 
@@ -52,7 +51,6 @@ class Replays:
     """Counts replayed tests, episode by episode. They are known by their hashes: there may be millions."""
 
     tests: Counter[int] = field(default_factory=Counter)
-    """Step -> tests that were replayed."""
     ages: Counter[int] = field(default_factory=Counter)
     """Step -> steps since each of these first broke a program, together."""
     first: dict[int, int] = field(default_factory=dict)
@@ -60,15 +58,9 @@ class Replays:
     relapses: Counter[int] = field(default_factory=Counter)
     """Test -> how often it broke a program after one had passed it."""
     entries: dict[int, BookEntry] = field(default_factory=dict)
-    """The tests that were replayed."""
 
     def add(self, episode: Row, number: int) -> None:
-        """Count the replayed tests of an episode, and note the new ones that broke its program.
-
-        Args:
-            episode: Its row.
-            number: Its number in the log.
-        """
+        """Count the replayed tests of an episode, and note the new ones that broke its program."""
         step, task = episode["step"], episode["task_id"]
         for test in episode["history"]:
             key = _key(task, test["test"])
@@ -94,9 +86,7 @@ class ReplayedTest(NamedTuple):
     task_id: str
     test: str
     first: int
-    """The step in which it first broke a program."""
     last: int
-    """The step in which it was last replayed."""
     replays: int
     passed: int
     relapses: int
@@ -111,7 +101,6 @@ class EpisodeLog:
     places: list[tuple[int, int, int]]
     """Step and offset of each whole episode, and the number of the one before for the same problem, or -1."""
     damaged: int
-    """Lines that are no whole episodes."""
     replays: Replays
 
     def episode(self, number: int) -> Row:
@@ -196,7 +185,7 @@ def outcome_of(row: Row) -> tuple[str, str]:
 
 
 def is_episode(row: Row) -> bool:
-    """Tell whether a row has what is read of it, in the types that are expected."""
+    """Whether a row has what is read of it, in the types that are expected."""
     suites = row.get("suites")
     if not isinstance(suites, list) or not all(isinstance(suite, dict) for suite in suites):
         return False

@@ -70,7 +70,6 @@ class EpisodeSample:
     """Of each its text, status, outcome, and why it is not kept as it was written (or None): the texts by number."""
     rows: list[Row] = field(default_factory=list)
     total: int = 0
-    """Episodes that there are."""
 
     def data(self) -> Row:
         """All of it, as JSON has it."""
@@ -89,12 +88,7 @@ class EpisodeSample:
 
 
 def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSample:
-    """Draw as many episodes as fit, of all runs and of all steps alike; the same ones each time.
-
-    Args:
-        logs: The runs. Each gets the same share of the room.
-        limit: Bytes that all may take as JSON.
-    """
+    """Draw as many episodes as fit, of all runs and of all steps alike; the same ones each time."""
     found = EpisodeSample()
     used = 0
     for number, log in enumerate(logs):

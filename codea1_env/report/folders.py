@@ -79,11 +79,7 @@ class Findings:
 
 
 def read_folders(paths: Sequence[Path]) -> Findings:
-    """Read folders of runs, benchmarks, evaluations and cross-play.
-
-    Raises:
-        ReportError: One is something else, or of another version.
-    """
+    """Read folders of runs, benchmarks, evaluations and cross-play."""
     found = Findings()
     distinct = list(dict.fromkeys(path.resolve() for path in paths))
     names = short_names(map(str, distinct))
@@ -100,7 +96,10 @@ def _read(path: Path, name: str, found: Findings) -> None:
         "config.toml": (found.runs, read_run),
         "bench.json": (found.benchmarks, _benchmark),
         SETTINGS: (found.evaluations, _evaluation),
-        "crossplay.json": (found.cross_plays, _cross_play),
+        "crossplay.json": (
+            found.cross_plays,
+            lambda folder, name: (name, read_cross_play(folder / "crossplay.json")),
+        ),
         SCORES: (found.diagnostics, _diagnostics),
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
@@ -117,10 +116,6 @@ def _read(path: Path, name: str, found: Findings) -> None:
         place.append(read(path, name))
 
 
-def _cross_play(path: Path, name: str) -> tuple[str, CrossPlay]:
-    return name, read_cross_play(path / "crossplay.json")
-
-
 def _diagnostics(path: Path, name: str) -> Diagnosed:
     content = _of_version(path / SCORES, SCORES_VERSION)
     scores, experiments = content.get("scores"), content.get("experiments")
@@ -132,7 +127,6 @@ def _diagnostics(path: Path, name: str) -> Diagnosed:
 
 
 def _nothing_of(path: Path, files: Sequence[str]) -> str:
-    """Why there is nothing to report of, and what to name instead."""
     if not path.exists():
         return "there is no such folder. Name another"
     if not path.is_dir():

@@ -39,32 +39,27 @@ class Written(NamedTuple):
 
     path: Path
     episodes: int
-    """Episodes in it."""
     total: int
-    """Episodes that the run has."""
 
 
 def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Written:
-    """Write episodes of a run as a log of inspect_ai.
+    """Write episodes of a run as a log of inspect_ai, which must not be there yet.
 
     Args:
         run: The run.
         folder: Where the log goes; made if it is not there.
         max_episodes: Of more, so many are drawn from all steps alike, the same ones each time: inspect_ai's writer
             keeps them all in memory.
-
-    Raises:
-        MissingExtraError: inspect_ai is not installed.
-        FileExistsError: The log is there already.
     """
     inspect_log = _inspect("log")
     found = scan(run)
     drawn = sorted(drawing_order(found.places)[:max_episodes])
-    widths = (len(str(run.step)), len(str(len(found.places))))
+    step, place = len(str(run.step)), len(str(len(found.places)))
     samples = []
     for index in drawn:
-        row = found.episode(index)
-        samples.append(_sample(row, _identifier(row, index, widths), run))
+        row = found.episode(index)  # sorted by their names, samples are in the order of the run
+        name = f"{row['step']:0{step}}-{index:0{place}}-{_plain(row['task_id'])}"
+        samples.append(_sample(row, name, run))
     key = hashlib.sha256(f"{run.path.resolve()} {run.config!r}".encode()).hexdigest()[:22]
     created = datetime.fromtimestamp((run.path / "config.toml").stat().st_mtime, UTC)
     path = folder / f"{created:%Y-%m-%dT%H-%M-%S}+00-00_{_plain(run.name)}_{key}.eval"
@@ -72,12 +67,15 @@ def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Writte
         raise FileExistsError(
             f"Expect a new log, actually: {path} exists. Name another folder, or delete the file"
         )
+    files = [run.path / name for name in ("config.toml", METRICS, EPISODES)]
+    last = max(file.stat().st_mtime for file in files if file.is_file())
     log = inspect_log.EvalLog(
         status="success",
         eval=_spec(run, found, samples, key, created),
         results=_results(samples),
         stats=inspect_log.EvalStats(
-            started_at=created.isoformat(), completed_at=_last_written(run)
+            started_at=created.isoformat(),
+            completed_at=datetime.fromtimestamp(last, UTC).isoformat(),
         ),
         samples=samples,
     )
@@ -96,7 +94,10 @@ def _spec(
         task_id=key,
         created=created.isoformat(),
         task=_plain(run.name),
-        task_args={name: _jsonable(value) for name, value in flat(run.config).items()},
+        task_args={
+            name: value if isinstance(value, str | int | float | bool | None) else str(value)
+            for name, value in flat(run.config).items()
+        },
         dataset=inspect_log.EvalDataset(
             name=run.config.problems,
             samples=len(samples),
@@ -119,12 +120,6 @@ def _spec(
 
 def _inspect(part: str) -> Any:
     return require(f"inspect_ai.{part}", "inspect")
-
-
-def _last_written(run: LoggedRun) -> str:
-    logs = [run.path / name for name in ("config.toml", METRICS, EPISODES)]
-    written = max(log.stat().st_mtime for log in logs if log.is_file())
-    return datetime.fromtimestamp(written, UTC).isoformat()
 
 
 def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
@@ -177,10 +172,10 @@ def _scores(row: Row, outcome: str, winner: str) -> dict[str, Any]:
     paid = [_paid(suite) for suite in row["suites"]]
     parts = [f"The program: {outcome}."]
     if row["history"]:
-        parts.append(_listed("Replayed from the Mistake Book", row["history"]))
+        parts += _listed("Replayed from the Mistake Book", row["history"])
     for number, (suite, values) in enumerate(zip(row["suites"], paid, strict=True), 1):
         about = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
-        parts.append(_listed(f"Suite {number}: {about or 'not paid'}", suite["tests"]))
+        parts += _listed(f"Suite {number}: {about or 'not paid'}", suite["tests"])
     rewards = {
         "coder_reward": row["reward"] if is_number(row.get("reward")) else None,
         "tester_reward": mean(each.get("reward") for each in paid),
@@ -192,31 +187,27 @@ def _scores(row: Row, outcome: str, winner: str) -> dict[str, Any]:
 
 
 def _results(samples: Sequence[Any]) -> Any:
-    """Means over the episodes that are in the log."""
     inspect_log = _inspect("log")
-    scores = []
+    scores, number = [], len(samples)
     for name in ("coder_wins", "coder_reward", "tester_reward", *PAID[1:]):
         values = [sample.scores[name].value for sample in samples if name in sample.scores]
-        if values:
-            numbers = [float(each == "C") if isinstance(each, str) else each for each in values]
+        numbers = [float(each == "C") if isinstance(each, str) else each for each in values]
+        if numbers:
             metric = inspect_log.EvalMetric(name="mean", value=sum(numbers) / len(numbers))
-            counts = {"scored_samples": len(values), "unscored_samples": len(samples) - len(values)}
+            counts = {"scored_samples": len(values), "unscored_samples": number - len(values)}
             scores.append(
                 inspect_log.EvalScore(name=name, scorer=name, metrics={"mean": metric}, **counts)
             )
-    number = len(samples)
     return inspect_log.EvalResults(total_samples=number, completed_samples=number, scores=scores)
 
 
-def _listed(title: str, tests: Sequence[Row]) -> str:
+def _listed(title: str, tests: Sequence[Row]) -> list[str]:
     """Return tests with their verdicts, as a list in Markdown."""
-    rows = [_test(test) for test in tests]
-    lines = [
-        f"- **{row['verdict']}** {in_line(row['test'])}"
-        + (f": {in_line(row['reason'])}" if row["reason"] else "")
-        for row in rows
-    ]
-    return "\n".join([f"**{title}**", "", *(lines or ["No tests."])])
+    lines = []
+    for row in map(_test, tests):
+        reason = f": {in_line(row['reason'])}" if row["reason"] else ""
+        lines.append(f"- **{row['verdict']}** {in_line(row['test'])}{reason}")
+    return [f"**{title}**", "\n".join(lines) or "No tests."]
 
 
 def _test(test: Row) -> dict[str, str]:
@@ -256,21 +247,10 @@ def _as_code(text: str) -> str:
     return fenced(text, "markdown" if "```" in text else "python")
 
 
-def _identifier(row: Row, index: int, widths: tuple[int, int]) -> str:
-    """Return a name for a sample: sorted by their names, samples are in the order of the run."""
-    step, place = widths
-    return f"{row['step']:0{step}}-{index:0{place}}-{_plain(row['task_id'])}"
-
-
 def _plain(text: str) -> str:
-    """Return a text as a part of a file's name."""
     return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)[:80].strip("-") or "unnamed"
 
 
 def _player(run: LoggedRun, role: str) -> str:
     player = run.config.player(role).player
     return run.config.model_of(role) if player == "llm" else f"codea1/{player}"
-
-
-def _jsonable(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

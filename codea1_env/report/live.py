@@ -30,10 +30,8 @@ class LastEpisode(NamedTuple):
     step: int
     task_id: str
     winner: str
-    """coder, tester or nobody."""
     outcome: str
     test: str
-    """One that broke the program, or nothing."""
 
 
 class Pace(NamedTuple):
@@ -70,16 +68,7 @@ class LiveRun:
 
 
 class LiveReader:
-    """Looks at a run again and again. Files that are not there yet are waited for: they have no rows.
-
-    Args:
-        path: Its folder.
-        name: What it is called.
-        episodes: How many of the last episodes are kept.
-
-    Raises:
-        RunError: The folder holds no run, or none of this version of the package.
-    """
+    """Looks at a run again and again. Files that are not there yet are waited for: they have no rows."""
 
     def __init__(self, path: Path, name: str, episodes: int) -> None:
         self._path, self._kept = path, episodes
@@ -88,11 +77,7 @@ class LiveReader:
         self._end = tail_offset(path / EPISODES, _TAIL)
 
     def read(self) -> LiveRun:
-        """Return the run as it stands now.
-
-        Raises:
-            RunError: The folder holds no run any more.
-        """
+        """Return the run as it stands now."""
         run = self._reader.read()
         self._read_episodes()
         return LiveRun(run, tuple(reversed(self._last)), pace(run), self._age())

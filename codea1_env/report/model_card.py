@@ -94,7 +94,6 @@ def licence_of(name: str) -> str | None:
 
 
 def _data_sets(problems: str) -> list[str] | None:
-    """Return the data set on the hub; None for what is bundled, and for files."""
     source = HUB_SOURCES[problems].path if problems in HUB_SOURCES else problems
     known = re.fullmatch(_HUB_NAME, source, re.ASCII) and not Path(source).exists()
     return [source] if known and not source.endswith((".jsonl", ".json", ".gz")) else None
@@ -139,7 +138,6 @@ _AGAINST = {"coder": "writes tests to break them", "tester": "writes those progr
 
 
 def _differing(config: TrainConfig) -> dict[str, Any]:
-    """Return the settings that are not the defaults, in blocks as a file has them."""
     defaults = flat(TrainConfig())
     table: dict[str, Any] = {}
     for name, value in flat(config).items():
@@ -154,7 +152,6 @@ def _differing(config: TrainConfig) -> dict[str, Any]:
 
 
 def _figures(run: LoggedRun, step: int) -> list[str]:
-    """Return what was held back, before the first step and when last measured."""
     measured = _held_out(run.path / HELD_OUT, step)
     if not measured:
         return ["Nothing was measured on what is held back."]
@@ -175,7 +172,6 @@ def _figures(run: LoggedRun, step: int) -> list[str]:
 
 
 def _held_out(path: Path, step: int) -> dict[int, dict[str, Mapping[str, Any]]]:
-    """Step -> problem -> its row, up to a step."""
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
     for row, _ in every_line(path):
         if row is not None and type(row.get("step")) is int and row["step"] <= step:

@@ -65,15 +65,7 @@ class RunGroup:
 
 
 class RunReader:
-    """Reads the folder of a run again and again while it goes on, each time only what is new.
-
-    Args:
-        path: The folder.
-        name: What the run is called.
-
-    Raises:
-        RunError: The folder holds no run, or none of this version of the package.
-    """
+    """Reads the folder of a run again and again while it goes on, each time only what is new."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self._name = path, name
@@ -81,14 +73,7 @@ class RunReader:
         self._config, self._written = read_config(path), _changed(path)
 
     def read(self, *, growing: bool = True) -> LoggedRun:
-        """Return all that is logged by now.
-
-        Args:
-            growing: Leave out a last line that has no end: somebody may be writing it.
-
-        Raises:
-            RunError: The folder holds no run any more.
-        """
+        """Return all that is logged by now."""
         if (written := _changed(self._path)) != self._written:
             # A run decides some of its settings itself, after it has begun.
             self._config, self._written = read_config(self._path), written
@@ -100,11 +85,7 @@ class RunReader:
 
 
 def read_run(path: Path, name: str) -> LoggedRun:
-    """Read the folder of a run, also while it goes on.
-
-    Raises:
-        RunError: The folder holds no run, or none of this version of the package.
-    """
+    """Read the folder of a run, also while it goes on."""
     return RunReader(path, name).read(growing=False)
 
 
@@ -164,7 +145,6 @@ def _what_counts(config: TrainConfig) -> dict[str, Any]:
 
 
 def _changed(run: Path) -> int:
-    """When its configuration was written; 0 if there is none."""
     path = run / "config.toml"
     return path.stat().st_mtime_ns if path.is_file() else 0
 

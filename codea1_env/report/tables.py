@@ -86,17 +86,12 @@ def _command(words: str) -> Cell:
 
 def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
     """Return the runs."""
-    rows = [
-        [
-            text_cell(run.name),
-            text_cell(group.name),
-            _count(run.config.seed),
-            Cell(run.state, run.step),
-            text_cell(", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"),
-        ]
-        for group in groups
-        for run in group.runs
-    ]
+    rows = []
+    for group in groups:
+        for run in group.runs:
+            lines = ", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"
+            of = (_count(run.config.seed), Cell(run.state, run.step), text_cell(lines))
+            rows.append([text_cell(run.name), text_cell(group.name), *of])
     return Sheet("Runs", "", ["run", "group", "seed", "steps", "damaged lines"], rows)
 
 
@@ -107,9 +102,8 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
     for metric, label in SUMMARY.items():
         cells = [_from_to([(a[metric], b[metric]) for a, b in each]) for each in ends]
         if any(cell.text != "-" for cell in cells):
-            rows.append(
-                [text_cell(label.replace("  ", "↳ ", 1) if label[0] == " " else label), *cells]
-            )
+            shown = label.replace("  ", "↳ ", 1) if label[0] == " " else label
+            rows.append([text_cell(shown), *cells])
     note = (
         "Start and end: rewards and shares over the first and the last tenth of the steps, what is held back before the "
         "first step and when last measured. Brackets: 95% interval over runs, by Student's t. Controls stand below what "
@@ -120,10 +114,8 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
 
 def other_settings(groups: Sequence[RunGroup]) -> Sheet:
     """Return the settings that differ between groups."""
-    rows = [
-        [text_cell(name), *map(text_cell, values)]
-        for name, values in differing_settings(groups).items()
-    ]
+    settings = differing_settings(groups).items()
+    rows = [[text_cell(name), *map(text_cell, values)] for name, values in settings]
     return Sheet("Settings that differ", "", ["setting", *(group.name for group in groups)], rows)
 
 
@@ -159,9 +151,9 @@ def came_back(logs: Sequence[EpisodeLog]) -> Sheet:
         "Those that came back most often:"
     )
     tests = [(log, each) for log in logs for each in log.came_back()]
-    rows = [_row_of(log, each, each.first, each.relapses) for log, each in tests]
-    rows.sort(key=lambda row: -(row[-1].order or 0))
-    return Sheet("What was forgotten", note, headings, rows[:_LISTED])
+    tests.sort(key=lambda it: -it[1].relapses)
+    rows = [_row_of(log, each, each.first, each.relapses) for log, each in tests[:_LISTED]]
+    return Sheet("What was forgotten", note, headings, rows)
 
 
 def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
@@ -175,11 +167,12 @@ def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
         else ""
     )
     tests = [(log, each) for log in logs for each in log.most_replayed()]
+    tests.sort(key=lambda it: -it[1].replays)
     rows = [
-        _row_of(log, each, each.first, each.last, each.replays, each.passed) for log, each in tests
+        _row_of(log, each, each.first, each.last, each.replays, each.passed)
+        for log, each in tests[:_LISTED]
     ]
-    rows.sort(key=lambda row: -(row[-2].order or 0))
-    return Sheet("Replays of each test", note, headings, rows[:_LISTED])
+    return Sheet("Replays of each test", note, headings, rows)
 
 
 def _row_of(log: EpisodeLog, test: ReplayedTest, *numbers: int) -> list[Cell]:
@@ -326,19 +319,16 @@ def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
 
 
 def _option(name: str, value: Any) -> list[str]:
-    """Return the words of an option; none where it is not given."""
     if value is None or value is False or (name, value) == ("backend", "server"):
         return []
-    match value:
-        case True:
-            values = []
-        case dict() if name == "packages":  # with their versions
-            values = list(value)
-        case dict():
-            pairs = ((key, "None" if it is None else it) for key, it in value.items())
-            values = [", ".join(f"{key} = {json.dumps(it)}" for key, it in pairs)]
-        case list():
-            values = list(map(str, value))
-        case _:
-            values = [str(value)]
+    values = [str(value)]
+    if value is True:
+        values = []
+    elif name == "packages":  # with their versions
+        values = list(value)
+    elif isinstance(value, dict):
+        pairs = ((key, "None" if it is None else it) for key, it in value.items())
+        values = [", ".join(f"{key} = {json.dumps(it)}" for key, it in pairs)]
+    elif isinstance(value, list):
+        values = list(map(str, value))
     return [f"--{name.replace('_', '-')}", *values]

@@ -57,18 +57,8 @@ def around(files, wanted, mark, most, code):
 """
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Refuse names that are no files below the run's folder.
-
-    Raises:
-        ValueError: One is none, there are too many, or one is a file and a folder.
-
-    Example:
-        >>> check_names(["data/in.txt", "../passwd"])
-        Traceback (most recent call last):
-            ...
-        ValueError: Expect files to have relative paths without "..", actually: '../passwd'
-    """
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse names that are no files below the run's folder."""
     names = list(names)
     if len(names) > MAX_FILES:
         raise ValueError(f"Expect at most {MAX_FILES} files, actually: {len(names)}")
@@ -83,17 +73,13 @@ def check_names(names: Iterable[str]) -> None:
                 f"Expect paths of at most {_MAX_NAME} bytes and {_MAX_PARTS} parts, actually: {name!r:.100}"
             )
     folders = {str(folder) for name in names for folder in PurePosixPath(name).parents}
-    for name in names:
-        if name in folders:
-            raise ValueError(f"Expect {name!r:.100} to be a file or a folder, actually: it is both")
+    if both := folders & set(names):
+        name = min(both)
+        raise ValueError(f"Expect {name!r:.100} to be a file or a folder, actually: it is both")
 
 
-def check_contents(contents: Mapping[str, str]) -> None:
-    """Refuse files that are not in base64, or too large.
-
-    Raises:
-        ValueError: One is not, or all together are.
-    """
+def _check_contents(contents: Mapping[str, str]) -> None:
+    """Refuse files that are not in base64, or too large."""
     size = 0
     for name, text in contents.items():
         try:
@@ -110,23 +96,14 @@ def check_contents(contents: Mapping[str, str]) -> None:
 
 
 class Parcel:
-    """A program with its files.
-
-    Args:
-        code: Program text.
-        files: Base64 text of each file; None where there is none.
-        fetch: The files that are wanted back.
-
-    Raises:
-        ValueError: See `check_names` and `check_contents`.
-    """
+    """A program with its files."""
 
     def __init__(self, code: str, files: Mapping[str, str | None], fetch: Iterable[str]) -> None:
         contents = {name: text for name, text in files.items() if text is not None}
         self._fetch = list(dict.fromkeys(fetch))
-        check_names(contents)
-        check_names(self._fetch)
-        check_contents(contents)
+        _check_names(contents)
+        _check_names(self._fetch)
+        _check_contents(contents)
         self._mark = f"\n{secrets.token_hex(16)}\n"
         self.needs_folder = bool(contents or self._fetch)
         self.extra_output = MAX_FETCHED if self._fetch else 0

@@ -1,4 +1,4 @@
-"""What a request has to pass before the application sees it: the token, the queue, the size of its body."""
+"""HTTP before the sandbox: the token, the queue, the size of a body, and how an answer is sent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import binascii
 import contextlib
 import hmac
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 MAX_BODY = 32 << 20
 """Bytes of one request."""
@@ -24,13 +24,33 @@ UNREAD_TIMEOUT = 2.0
 """Seconds in which they have to arrive."""
 OPEN = ("/health",)
 """Asked for without a token."""
-ROUTES = {"/run_code": "POST", "/run_tests": "POST", "/health": "GET", "/metrics": "GET"}
 
 T = TypeVar("T")
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
+Headers = Mapping[bytes, bytes]
+
+
+class HttpAnswer(NamedTuple):
+    """What a client is told."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+Handler = Callable[[Headers, bytes], Awaitable[HttpAnswer]]
+"""Headers and body of a request -> the answer."""
+
+
+def json_answer(content: object, status: int = 200, **headers: str) -> HttpAnswer:
+    """Return an answer in JSON. It is ASCII: of hostile text not everything can be encoded as UTF-8."""
+    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    return HttpAnswer(
+        status, json.dumps(content).encode(), {"content-type": "application/json"} | said
+    )
 
 
 class HttpRefusalError(Exception):
@@ -38,9 +58,8 @@ class HttpRefusalError(Exception):
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers
+        # The rest of a body that nobody reads would be taken for the next request.
+        self.answer = json_answer({"detail": detail}, status, connection="close", **headers)
 
 
 def _busy(what: str) -> HttpRefusalError:
@@ -65,11 +84,7 @@ class Admission:
 
     @contextlib.contextmanager
     def admit(self) -> Iterator[Callable[[int], None]]:
-        """Hold a place in the queue; gives a function that counts the memory that the request takes.
-
-        Raises:
-            HttpRefusalError: The queue is full. The function raises it where others have taken the memory.
-        """
+        """Hold a place in the queue; gives a function that counts the memory that the request takes."""
         if self.admitted >= self.capacity:
             raise _busy(f"{self.capacity} requests are waiting or running, and that is the limit")
         taken = 0
@@ -89,10 +104,7 @@ class Admission:
             self.held -= taken
 
     async def run(self, start: Callable[[], Future[T]]) -> T:
-        """Start a job when it is its turn, and wait for its result.
-
-        Who is cancelled while it runs keeps its place until it is over.
-        """
+        """Start a job when it is its turn. Who is cancelled while it runs keeps its place until it is over."""
         await self._places.acquire()
         try:
             job = asyncio.wrap_future(start())
@@ -109,10 +121,10 @@ class Admission:
 
 
 class HttpGate:
-    """Stands before an application.
+    """The ASGI application: looks at each request, and lets a handler answer.
 
     Args:
-        app: The application (ASGI).
+        routes: Path -> method and handler.
         admission: The queue.
         answered: Counts responses: called with the route and the status.
         token: What clients have to say; None asks for nothing.
@@ -120,56 +132,63 @@ class HttpGate:
 
     def __init__(
         self,
-        app: App,
+        routes: Mapping[str, tuple[str, Handler]],
         admission: Admission,
         answered: Callable[[str, int], None],
         token: str | None,
     ) -> None:
-        self._app = app
+        self._routes = routes
         self._admission = admission
         self._answered = answered
         self._token = token.encode() if token is not None else None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a request pass, or answer it."""
-        path = scope["path"]
-        incoming = _Incoming(scope, receive)
-        route = path if path in ROUTES else "other"
+        """Answer a request."""
+        path, headers = scope["path"], dict(scope["headers"])
+        route = path if path in self._routes else "other"
+        incoming = _Incoming(headers, receive)
 
-        async def counting(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._answered(route, message["status"])
-            elif not message.get("more_body"):
-                # The last piece is empty, and waits until the others are read: till then the answer takes memory,
-                # and its request a place.
-                await send({**message, "more_body": True})
-                message = {"type": message["type"]}
-            await send(message)
+        async def say(answer: HttpAnswer, unread: _Incoming | None = None) -> None:
+            self._answered(route, answer.status)
+            said = {**answer.headers, "content-length": str(len(answer.body))}
+            lines = [(name.encode(), value.encode()) for name, value in said.items()]
+            await send({"type": "http.response.start", "status": answer.status, "headers": lines})
+            # The last piece is empty, and waits until the others are read: till then the answer takes memory,
+            # and its request a place.
+            await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+            if unread is not None:
+                await unread.forget()
+            await send({"type": "http.response.body"})
+
+        async def respond(body: bytes) -> None:
+            await say(await handler(headers, body))
 
         try:
             if path not in OPEN:
-                self._check_token(scope)
+                self._check_token(headers)
             if route == "other":
-                raise HttpRefusalError(404, f"Expect one of: {', '.join(ROUTES)}")
-            method = ROUTES[path]
+                raise HttpRefusalError(404, f"Expect one of: {', '.join(self._routes)}")
+            method, handler = self._routes[path]
             if scope["method"] != method:
                 raise HttpRefusalError(405, f"Expect the method {method}", allow=method)
             if method == "GET":
-                await self._app(scope, receive, counting)
+                await respond(b"")
                 return
             with self._admission.admit() as take:
-                body = await _read_body(scope, incoming, take)
-                await self._answer(scope, body, incoming, counting)
+                body = await _read_body(headers, incoming, take)
+                await _unless_gone(respond(body), incoming)
         except HttpRefusalError as refusal:
-            await _refuse(counting, refusal, incoming)
+            await say(refusal.answer, incoming)
+        except Exception:
+            self._answered(route, 500)  # which the server tells
+            raise
         except asyncio.CancelledError:  # by the server, which nobody wants to wait for
-            stopping = HttpRefusalError(503, "the service is stopping", retry_after="1")
-            await _refuse(counting, stopping)
+            await say(HttpRefusalError(503, "the service is stopping", retry_after="1").answer)
 
-    def _check_token(self, scope: Message) -> None:
+    def _check_token(self, headers: Headers) -> None:
         if self._token is None:
             return
-        said = _token_in(_header(scope, b"authorization") or b"")
+        said = _token_in(headers.get(b"authorization", b""))
         if not hmac.compare_digest(said, self._token):
             raise HttpRefusalError(
                 401,
@@ -177,31 +196,26 @@ class HttpGate:
                 www_authenticate="Bearer",
             )
 
-    async def _answer(self, scope: Message, body: bytes, receive: Receive, send: Send) -> None:
-        """Have the application answer; if the client goes away meanwhile, nobody waits for the answer."""
-        messages = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def replay() -> Message:
-            return messages.pop() if messages else await receive()
-
-        answer = asyncio.ensure_future(self._app(scope, replay, send))
-        gone = asyncio.ensure_future(receive())
-        try:
-            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                answer.result()
-        finally:
-            for task in (answer, gone):
-                task.cancel()
-            await asyncio.gather(answer, gone, return_exceptions=True)
+async def _unless_gone(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Answer; if the client goes away meanwhile, nobody waits for the answer."""
+    answer, gone = asyncio.ensure_future(answering), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            answer.result()
+    finally:
+        for task in (answer, gone):
+            task.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
 
 
 class _Incoming:
     """What a client sends, and how much of it is still to come."""
 
-    def __init__(self, scope: Message, receive: Receive) -> None:
+    def __init__(self, headers: Headers, receive: Receive) -> None:
         self._receive = receive
-        self._rest = int(_header(scope, b"content-length") or 0)
+        self._rest = int(headers.get(b"content-length", 0))
 
     async def __call__(self) -> Message:
         message = await self._receive()
@@ -217,15 +231,10 @@ class _Incoming:
                         return
 
 
-async def _read_body(scope: Message, receive: Receive, take: Callable[[int], None]) -> bytes:
-    """Return the whole body.
-
-    Raises:
-        HttpRefusalError: It is too large, or too slow, or the client went away.
-    """
+async def _read_body(headers: Headers, receive: Receive, take: Callable[[int], None]) -> bytes:
     too_large = HttpRefusalError(413, f"Expect a request of at most {MAX_BODY} bytes")
-    length = _header(scope, b"content-length")
-    if length is not None and (len(length) > 12 or int(length) > MAX_BODY):
+    length = headers.get(b"content-length", b"0")
+    if len(length) > 12 or int(length) > MAX_BODY:
         raise too_large
     body = bytearray()  # of pieces of one byte a list would be large
     try:
@@ -242,14 +251,8 @@ async def _read_body(scope: Message, receive: Receive, take: Callable[[int], Non
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        raise HttpRefusalError(
-            408, f"Expect a request to arrive within {BODY_TIMEOUT:g} s"
-        ) from None
-
-
-def _header(scope: Message, name: bytes) -> bytes | None:
-    found: dict[bytes, bytes] = dict(scope["headers"])
-    return found.get(name)
+        late = f"Expect a request to arrive within {BODY_TIMEOUT:g} s"
+        raise HttpRefusalError(408, late) from None
 
 
 def _token_in(header: bytes) -> bytes:
@@ -261,22 +264,3 @@ def _token_in(header: bytes) -> bytes:
         with contextlib.suppress(binascii.Error, ValueError):
             return base64.b64decode(rest, validate=True).partition(b":")[2]
     return b""
-
-
-async def _refuse(send: Send, refusal: HttpRefusalError, incoming: _Incoming | None = None) -> None:
-    headers = {name.replace("_", "-"): value for name, value in refusal.headers.items()}
-    # The rest of a body that nobody reads would be taken for the next request.
-    headers |= {"content-type": "application/json", "connection": "close"}
-    body = json.dumps({"detail": refusal.detail}).encode()
-    headers["content-length"] = str(len(body))
-    await send(
-        {
-            "type": "http.response.start",
-            "status": refusal.status,
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": True})
-    if incoming is not None:
-        await incoming.forget()
-    await send({"type": "http.response.body"})

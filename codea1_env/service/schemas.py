@@ -6,14 +6,12 @@ import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from codea1_env.sandbox import MAX_INPUT, Job, Limits, Outcome, ScriptResult
 from codea1_env.support.extras import require
 
 from .files import MAX_FILES
-
-LANGUAGES = ("python",)
 
 CEILING = Limits(
     call_cpu_time=600.0,
@@ -26,24 +24,20 @@ CEILING = Limits(
     result=64 << 20,
 )
 """The most that a request may ask for."""
-
 MAX_TESTS = 10_000
 MAX_CAPTURED = 64 << 20
 """Bytes that the tests of one request may have printed, where that is wanted back."""
 MAX_ODD = 1 << 20
 """Bytes of a body with text that is no Unicode."""
-
 _MIB = 1 << 20
 _GRACE = 2.0
 """Wall-clock time for each second of CPU time, so that a busy machine does not decide."""
-
 _RUN_STATUS = {
     Outcome.TIMEOUT: "TimeLimitExceeded",
     # Ended by the sandbox: there is no exit status of its own.
     Outcome.OUTPUT_LIMIT: "Error",
     Outcome.FORBIDDEN: "Error",
 }
-
 
 T = TypeVar("T")
 
@@ -53,17 +47,12 @@ class BadBodyError(ValueError):
 
 
 class AtMost:
-    """Bounds a list or a mapping where it is read, and stops at its first mistake: each takes a kilobyte to report.
-
-    Args:
-        most: How many items there may be.
-    """
+    """Bounds a list or a mapping where pydantic reads it, and stops at its first mistake: each takes a kilobyte to report."""
 
     def __init__(self, most: int) -> None:
         self.most = most
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Say it to pydantic."""
         return {**handler(source), "max_length": self.most, "fail_fast": True}
 
 
@@ -72,7 +61,7 @@ class RunCode:
     """The body of SandboxFusion's `/run_code`. What else clients send is ignored, as it is there."""
 
     code: str
-    language: str
+    language: Literal["python"]
     stdin: str | None = None
     files: Annotated[dict[str, str | None], AtMost(MAX_FILES)] = field(default_factory=dict)
     fetch_files: Annotated[list[str], AtMost(MAX_FILES)] = field(default_factory=list)
@@ -82,25 +71,10 @@ class RunCode:
     memory_limit_MB: float = -1.0  # noqa: N815 (SandboxFusion's name)
     """-1 is the sandbox's own limit."""
 
-    def check(self) -> None:
-        """Refuse what cannot be run.
-
-        Raises:
-            ValueError: It is another language than there is, or too much input.
-        """
-        if self.language not in LANGUAGES:
-            raise ValueError(
-                f"Expect language to be one of: {', '.join(LANGUAGES)}, actually: {self.language!r:.50}"
-            )
+    def limits(self, default: Limits, ceiling: Limits) -> Limits:
+        """Return the limits of the run; a ValueError if more is asked for than there may be."""
         if len((self.stdin or "").encode("utf-8", "surrogatepass")) > MAX_INPUT:
             raise ValueError(f"Expect stdin of at most {MAX_INPUT} bytes, actually: more")
-
-    def limits(self, default: Limits, ceiling: Limits) -> Limits:
-        """Return the limits of the run.
-
-        Raises:
-            ValueError: More is asked for than there may be.
-        """
         time, memory = self.run_timeout, default.memory
         _check("run_timeout", time, ceiling.call_cpu_time)
         if self.memory_limit_MB != -1:
@@ -125,11 +99,7 @@ class RunTests:
 
 
 def job_of(body: RunTests, default: Limits, ceiling: Limits) -> Job:
-    """Return the job that a request asks for.
-
-    Raises:
-        ValueError: A word is unknown, or more is asked for than there may be.
-    """
+    """Return the job that a request asks for; a ValueError if a word is unknown, or more is asked for than there may be."""
     names = _known("fields", vars(body), body)
     limits = limits_of(body.limits, default, ceiling)
     most = MAX_CAPTURED // (2 * max(1, len(body.tests)))
@@ -149,12 +119,8 @@ def _adapter(kind: Any) -> Any:
 def read_body(kind: type[T], body: bytes) -> T:
     """Return what a body says.
 
-    It is read straight into its fields, so that what nobody asked for takes no memory while the request waits.
-
-    Raises:
-        BadBodyError: It is no JSON.
-        ValueError: A field is missing, or of another type. In one line, without the input, which may be long and
-            hostile.
+    It is read straight into its fields: what nobody asked for takes no memory while the request waits. Errors are one line,
+    without the input, which may be long and hostile.
     """
     pydantic = require("pydantic", "service")
     named: Any = kind  # of a type mypy does not know that it can be hashed
@@ -163,10 +129,11 @@ def read_body(kind: type[T], body: bytes) -> T:
         try:
             found: T = adapter.validate_json(body)
         except pydantic.ValidationError as error:
-            if error.errors(include_input=False)[0]["type"] != "json_invalid":
-                raise
             # Half of a surrogate pair, which Python's json writes and reads, and pydantic does not.
-            if len(body) > MAX_ODD:
+            if (
+                error.errors(include_input=False)[0]["type"] != "json_invalid"
+                or len(body) > MAX_ODD
+            ):
                 raise
             try:
                 data = json.loads(body)
@@ -185,9 +152,6 @@ def read_body(kind: type[T], body: bytes) -> T:
 
 def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> Limits:
     """Return the limits that a request asks for; of others, the sandbox's own.
-
-    Raises:
-        ValueError: A name is unknown, or more is asked for than there may be.
 
     Example:
         >>> limits_of({"call_cpu_time": 1e9}, Limits(), Limits())
@@ -220,27 +184,19 @@ def _check(name: str, value: float, most: float) -> None:
 
 
 def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """Return what became of a program, in SandboxFusion's shape.
-
-    Args:
-        result: What became of it.
-        stdout: What it printed.
-        files: The fetched files.
-    """
+    """Return what became of a program, what it printed and the fetched files, in SandboxFusion's shape."""
     if result.outcome is Outcome.UNJUDGED:
         return failure_response(result.message)
     ok = result.outcome is Outcome.PASS
-    timed_out = result.outcome is Outcome.TIMEOUT
     # The sandbox says in one line what the interpreter would have printed at the end.
     apart = "\n" if result.stderr and not result.stderr.endswith("\n") else ""
-    stderr = result.stderr if ok else f"{result.stderr}{apart}{result.message}\n"
     run = {
         "status": _RUN_STATUS.get(result.outcome, "Finished"),
         "execution_time": result.cpu_time,
         "cpu_time": result.cpu_time,
-        "return_code": None if timed_out else int(not ok),
+        "return_code": None if result.outcome is Outcome.TIMEOUT else int(not ok),
         "stdout": stdout,
-        "stderr": stderr,
+        "stderr": result.stderr if ok else f"{result.stderr}{apart}{result.message}\n",
     }
     return _response("Success" if ok else "Failed", result.message, run, files)
 

@@ -32,12 +32,7 @@ class Address(NamedTuple):
 
 
 def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the token of a file, or of the environment; None where there is none.
-
-    Raises:
-        ValueError: It is too short, or not one printable word.
-        OSError: The file cannot be read.
-    """
+    """Return the token of a file, or of the environment; None where there is none, a ValueError for a bad one."""
     # Whatever is no text is no token, either.
     text = file.read_text("utf-8", "replace") if file else environment.get(TOKEN_VARIABLE)
     if text is None:
@@ -53,15 +48,10 @@ def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -
 
 
 def open_address(host: str, port: int, *, guarded: bool) -> Address:
-    """Take an address, before anything else is started.
-
-    Args:
-        host: A name or number of this machine.
-        port: 0 takes any free one.
-        guarded: Whether clients need a token. Without one only this machine may be a client.
+    """Take an address, before anything else is started; port 0 takes any free one.
 
     Raises:
-        ValueError: The address is not there, or taken, or open to others without a token.
+        ValueError: The address is not there, or taken, or open to others without a token (not `guarded`).
     """
     if not 0 <= port < 1 << 16:
         raise ValueError(f"Expect a port from 0 to 65535, actually: {port}")
@@ -91,7 +81,6 @@ def open_address(host: str, port: int, *, guarded: bool) -> Address:
 
 
 def _descriptors() -> int:
-    """How many this process may have."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 

@@ -7,7 +7,7 @@ the fewest tests are kept that kill the same mutants of the reference.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +15,13 @@ from typing import Annotated, Any
 import tyro
 
 from codea1_env.compare import Returned, read_reply
-from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
+from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.suites.ruling import REFERENCE_SHARE, reference_fault
 from codea1_env.evaluation.suites.samples import SuiteSample, texts_of
-from codea1_env.evaluation.task import ProblemFault, Stored
+from codea1_env.evaluation.task import ProblemAnswers, ProblemFault, Stored
 from codea1_env.mutation import generate_mutants
 from codea1_env.oracle import Oracle, Subject, Truth
 from codea1_env.problem_sets.schemas import row_of
@@ -78,6 +78,8 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     """
 
     kind = "suites"
+    kind_setting = "writes"  # as folders have it since before it was an evaluation
+    judged_together = True
     figure = "mutation score"
     in_percent = True
     verdict_type = ProblemSuite
@@ -89,10 +91,6 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
 
     num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 8
     """Tests that an agent is asked for in an answer."""
-
-    def named(self) -> dict[str, Any]:
-        """As folders have it since before it was an evaluation."""
-        return {"writes": "suites"}
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """How many tests an agent is asked for."""
@@ -120,17 +118,6 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         place = {problem.task_id: number for number, problem in enumerate(problems)}
         ordered = sorted(file.samples, key=lambda each: place[each.task_id])
         return dataclasses.replace(file, samples=tuple(ordered))
-
-    def expected(self, counts: Mapping[str, int]) -> int:
-        """Return a suite for each problem that can be used."""
-        return len(counts.keys() - self.faults().keys())
-
-    def group(
-        self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[ProblemAnswers]]:
-        """Return the answers of each problem together."""
-        faults = self.faults()
-        return (each for each in by_problem(batches) if each[0].task_id not in faults)
 
     def judge(self, problem: Problem, sample: ProblemAnswers) -> ProblemSuite:
         """Make the suite of a problem."""

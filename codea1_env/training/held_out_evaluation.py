@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.agents import FixedAgent
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rates
-from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
+from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.held_out import Flag
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import share
-from codea1_env.evaluation.suites.samples import SuiteSample
-from codea1_env.evaluation.task import ProblemFault, Question
+from codea1_env.evaluation.task import ProblemAnswers, ProblemFault, Question
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rollout import Agent, ask
@@ -52,6 +51,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     """
 
     kind = "held-out"
+    judged_together = True
     unit = "problems"
     figure = "{measure}"
     defaults = {"num_samples": TrainConfig.eval_samples}  # noqa: RUF012  never changed
@@ -77,8 +77,10 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     def __post_init__(self) -> None:
         self.measure = "pass_rate" if self.role == "coder" else "kill_rate"
 
-    def adopt(self, run: Path, given: Set[str]) -> dict[str, Any]:
+    def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:
         """Take the seed of a run and its problems, where nothing else is said."""
+        if run is None:
+            return {}
         config = read_config(run)
         if self.held_out_seed is None:
             self.held_out_seed = config.seed
@@ -123,16 +125,6 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
         if self.role == "tester":
             return super().ask(agent, batch, tests)
         return ask(agent, "coder", [observe(each.problem) for each in batch])
-
-    def expected(self, counts: Mapping[str, int]) -> int:
-        """Return a measurement for each problem."""
-        return len(counts)
-
-    def group(
-        self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[ProblemAnswers]]:
-        """Return the answers of each problem together."""
-        return by_problem(batches)
 
     def judge(self, problem: Problem, sample: ProblemAnswers) -> Mapping[str, float | None]:
         """Measure the player by its answers."""

@@ -43,8 +43,7 @@ def test_a_step_learns_from_answers_of_the_weights_before_until_nobody_writes(
     cluster: Any, models: TrainConfig, tmp_path: Path
 ) -> None:
     config = replaced(
-        models,
-        {"coder": PlayerConfig("reference"), "engine": "ray", "address": cluster.address},
+        models, {"coder": PlayerConfig("reference"), "engine": "ray", "address": cluster.address}
     )
     folder = tmp_path / "run"
     killing = kill_after(3, folder, cluster, "WriterActor")

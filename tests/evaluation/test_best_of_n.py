@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from in_one_process import BestOfN, BestOfNTally, build_best_of_n_report
+from in_one_process import InFolder, ignore
 
-from codea1_env.evaluation.best_of_n import ProgramRun
+from codea1_env.evaluation.best_of_n import BestOfN, ProgramRun
 from codea1_env.evaluation.programs import JudgedProgram
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, Stopped
@@ -80,16 +81,22 @@ def samples() -> list[SuiteSample]:
 
 
 def evaluation(
-    sandbox: Sandbox, folder: ResultFolder, stop=lambda: False, problems: Sequence[Problem] = ()
-) -> BestOfN:
-    return BestOfN(problems or [NEXT, SIGN], PROGRAMS, sandbox, folder, 4, stop)
+    sandbox: Sandbox,
+    folder: ResultFolder,
+    stop=lambda: False,
+    problems: Sequence[Problem] = (NEXT, SIGN),
+    programs: Mapping[str, Sequence[JudgedProgram]] = PROGRAMS,
+    **options: Any,
+) -> InFolder:
+    own = BestOfN(programs=Path(), **{"num_tests": 4, **options})
+    own.take(problems, programs)
+    return InFolder(own, sandbox, folder, stop)
 
 
 def test_matrix_and_figures(sandbox, tmp_path):
-    tally = BestOfNTally()
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        own = evaluation(sandbox, folder)
-        own.run_agent(Writer(), EvaluationPlan(2, 3, 0), tally.add, white_box=False)
+        found = evaluation(sandbox, folder)
+        found.judge_agent(Writer(), EvaluationPlan(2, 3, 0), found.own.add)
         rows = folder.rows("verdicts.jsonl")
         answers = folder.rows("samples.jsonl")
     # Tests of step, in the order in which they were written: step(1) == 2 (twice), step(-1) == 0, step(0) == 0.
@@ -102,7 +109,7 @@ def test_matrix_and_figures(sandbox, tmp_path):
         {"task_id": "demo/sign", "sample": 1, "passed": "00"},
     ]
     assert [row["answer"] for row in answers] == [*TESTS["demo/next"], *TESTS["demo/sign"]]
-    report = build_best_of_n_report({}, own.problems, tally, {}, [], {})
+    report = found.report()
     assert report["results"]["demo/next"] == {
         "programs": 4,
         "right": 2,
@@ -133,9 +140,9 @@ def test_a_file_gives_the_same_as_an_agent(sandbox, tmp_path):
         with ResultFolder(tmp_path / name, {}, resume=False) as folder:
             own = evaluation(sandbox, folder)
             if name == "agent":
-                own.run_agent(Writer(), EvaluationPlan(2, 2, 0), lambda *_: None, white_box=False)
+                own.judge_agent(Writer(), EvaluationPlan(2, 2, 0), ignore)
             else:
-                own.run_file(samples()[::-1], lambda *_: None)
+                own.judge_file(samples()[::-1], ignore)
             found.append(folder.rows("verdicts.jsonl"))
     assert found[0] == found[1]
 
@@ -144,33 +151,30 @@ def test_tests_of_some_problems_only(sandbox, tmp_path):
     seen: list[str] = []
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         only = [each for each in samples() if each.task_id == "demo/sign"]
-        evaluation(sandbox, folder).run_file(only, lambda run, _: seen.append(run.task_id))
+        evaluation(sandbox, folder).judge_file(only, lambda run, _: seen.append(run.task_id))
     assert seen == ["demo/sign", "demo/sign"]
 
 
 def test_white_box_testers_see_the_programs_in_turn(sandbox, tmp_path):
     tester = Writer()
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation(sandbox, folder).run_agent(
-            tester, EvaluationPlan(6, 4, 0), lambda *_: None, white_box=True
-        )
+        own = evaluation(sandbox, folder, white_box=True)
+        own.judge_agent(tester, EvaluationPlan(6, 4, 0), ignore)
     codes = [each.code for each in PROGRAMS["demo/next"]]
     assert tester.seen[:6] == [("demo/next", code) for code in (*codes, *codes[:2])]
     assert [code for _, code in tester.seen[6:]] == ["def sign(n): return 1", ""] * 3
     blind = Writer()
     with ResultFolder(tmp_path / "blind", {}, resume=False) as folder:
-        evaluation(sandbox, folder).run_agent(
-            blind, EvaluationPlan(2, 4, 0), lambda *_: None, white_box=False
-        )
+        evaluation(sandbox, folder).judge_agent(blind, EvaluationPlan(2, 4, 0), ignore)
     assert {code for _, code in blind.seen} == {""}
 
 
 def test_no_tests_at_all_is_a_random_choice(sandbox, tmp_path):
-    tally = BestOfNTally()
     rows = [SuiteSample("demo/next", 0, {"answer": "I cannot."})]
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation(sandbox, folder).run_file(rows, tally.add)
-    assert tally.chosen["demo/next"].chances == {
+        found = evaluation(sandbox, folder)
+        found.judge_file(rows, found.own.add)
+    assert found.own.chosen["demo/next"].chances == {
         "random": 0.5, "codet": 0.5, "codet_released": 0.5, "most_tests": 0.5, "best": 1.0,
     }  # fmt: skip
 
@@ -179,13 +183,13 @@ def test_programs_that_never_end_pass_nothing(sandbox, tmp_path):
     programs = {"demo/next": [JudgedProgram(HANGS, False), JudgedProgram(RIGHT, True)]}
     passed: list[str] = []
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        own = BestOfN([NEXT], programs, sandbox, folder, 8)
+        own = evaluation(sandbox, folder, problems=[NEXT], programs=programs, num_tests=8)
         tests = [
             SuiteSample(
                 "demo/next", 0, {"tests": [f"assert step({n}) == {n + 1}" for n in range(8)]}
             )
         ]
-        own.run_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
+        own.judge_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
     assert passed == ["0" * 8, "1" * 8]
 
 
@@ -197,8 +201,8 @@ def test_the_preamble_stands_before_programs(sandbox, tmp_path):
     passed: list[str] = []
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         tests = [SuiteSample("demo/next", 0, {"tests": ["assert step(1) == 2"]})]
-        own = BestOfN([problem], programs, sandbox, folder, 8)
-        own.run_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
+        own = evaluation(sandbox, folder, problems=[problem], programs=programs)
+        own.judge_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
     assert passed == ["1"]
 
 
@@ -206,27 +210,21 @@ def test_the_preamble_stands_before_programs(sandbox, tmp_path):
 def test_stopped_and_resumed_gives_the_same_bytes(after, sandbox, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     with ResultFolder(whole, {}, resume=False) as folder:
-        evaluation(sandbox, folder).run_agent(
-            Writer(), EvaluationPlan(2, 1, 0), lambda *_: None, white_box=False
-        )
+        evaluation(sandbox, folder).judge_agent(Writer(), EvaluationPlan(2, 1, 0), ignore)
     seen: list[ProgramRun] = []
     with ResultFolder(parts, {}, resume=False) as folder:
         own = evaluation(sandbox, folder, lambda: len(seen) >= after)
         with pytest.raises(Stopped):
-            own.run_agent(
-                Writer(), EvaluationPlan(2, 1, 0), lambda run, _: seen.append(run), white_box=False
-            )
+            own.judge_agent(Writer(), EvaluationPlan(2, 1, 0), lambda run, _: seen.append(run))
     rest = Writer()
     asked = len((parts / "samples.jsonl").read_text().splitlines())
     for task in list(TESTS):  # whoever goes on gives the answers that come next
         rest.counts[task] = min(2, max(0, asked - 2 * list(TESTS).index(task)))
     with ResultFolder(parts, {}, resume=True) as folder:
-        tally = BestOfNTally()
-        evaluation(sandbox, folder).run_agent(
-            rest, EvaluationPlan(2, 1, 0), tally.add, white_box=False
-        )
+        found = evaluation(sandbox, folder)
+        found.judge_agent(rest, EvaluationPlan(2, 1, 0), found.own.add)
     assert len(rest.seen) == 4 - asked
-    assert tally.total == 6
+    assert found.own.total == 6
     for name in ("samples.jsonl", "verdicts.jsonl"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
@@ -235,4 +233,4 @@ def test_verdicts_of_other_programs_are_refused(sandbox, tmp_path: Path):
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         folder.append("verdicts.jsonl", [{"task_id": "demo/sign", "sample": 0, "passed": ""}])
         with pytest.raises(FolderError, match="go on with demo/next, sample 0"):
-            evaluation(sandbox, folder).run_file(samples(), lambda *_: None)
+            evaluation(sandbox, folder).judge_file(samples(), ignore)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from in_one_process import CodeEvaluation, OutcomeTally, build_report
+from in_one_process import InFolder, ignore
 
 from codea1_env.agents import MutantCoder
+from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import ProgramSample, read_samples
@@ -52,11 +53,18 @@ class Coder:
         return [self.answers[number % len(self.answers)] for number in numbers]
 
 
+def opened(
+    problems: Sequence[Problem], sandbox: Sandbox, folder: ResultFolder, *stop: Callable[[], bool]
+) -> InFolder:
+    own = CodeEvaluation()
+    own.load(problems)
+    found = InFolder(own, sandbox, folder, *stop)
+    found.check()
+    return found
+
+
 def judge(
-    problems: Sequence[Problem],
-    programs: Sequence[tuple[str, str]],
-    sandbox: Sandbox,
-    folder: Path,
+    problems: Sequence[Problem], programs: Sequence[tuple[str, str]], sandbox: Sandbox, folder: Path
 ) -> tuple[list[dict], dict]:
     """Judge programs from a file; returns the rows of verdicts, and the report."""
     folder.mkdir(exist_ok=True)
@@ -64,13 +72,10 @@ def judge(
     rows = [{"task_id": task, "solution": code} for task, code in programs]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = read_samples(path, problems)
-    tally = OutcomeTally()
     with ResultFolder(folder / "results", {}, resume=False) as results:
-        evaluation = CodeEvaluation(problems, sandbox, results)
-        evaluation.run_references()
-        evaluation.judge_file(file.samples, tally.add)
-        report = build_report({}, problems, evaluation.references, tally, None, file.unknown)
-        return results.rows("verdicts.jsonl"), report
+        evaluation = opened(problems, sandbox, results)
+        evaluation.judge_file(file.samples, evaluation.own.add)
+        return results.rows("verdicts.jsonl"), evaluation.report(file.unknown)
 
 
 def test_every_kind_of_end(sandbox, tmp_path):
@@ -165,11 +170,8 @@ def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
             ResultFolder(tmp_path / str(workers), {}, resume=False) as folder,
         ):
             mutants = MutantCoder(problems, sandbox)
-            evaluation = CodeEvaluation(problems, sandbox, folder)
-            evaluation.run_references()
-            evaluation.judge_agent(
-                lambda _, coder=mutants: coder, EvaluationPlan(3, 4, 0), lambda *_: None
-            )
+            evaluation = opened(problems, sandbox, folder)
+            evaluation.judge_agent(lambda _, coder=mutants: coder, EvaluationPlan(3, 4, 0), ignore)
         outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 18
@@ -179,11 +181,8 @@ def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
     fenced = f"Here:\n```python\n{NEXT.reference}```\n"
     coder = Coder([fenced])
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = CodeEvaluation([NEXT, PLUS], sandbox, folder)
-        evaluation.run_references()
-        evaluation.judge_agent(
-            coder, EvaluationPlan(num_samples=3, batch_size=4, seed=7), lambda *_: None
-        )
+        evaluation = opened([NEXT, PLUS], sandbox, folder)
+        evaluation.judge_agent(coder, EvaluationPlan(num_samples=3, batch_size=4, seed=7), ignore)
         samples = folder.rows("samples.jsonl")
     assert coder.asked == 6
     assert len(set(coder.seeds)) == len(coder.seeds) == 2
@@ -209,14 +208,12 @@ def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
     plan = EvaluationPlan(num_samples=12, batch_size=2, seed=0)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     with ResultFolder(whole, {}, resume=False) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
-        evaluation.judge_agent(Coder(answers), plan, lambda *_: None)
+        evaluation = opened([NEXT], sandbox, folder)
+        evaluation.judge_agent(Coder(answers), plan, ignore)
     stop = StopAfter(3)
     first = Coder(answers)
     with ResultFolder(parts, {}, resume=False) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder, stop)
-        evaluation.run_references()
+        evaluation = opened([NEXT], sandbox, folder, stop)
         with pytest.raises(Stopped):
             evaluation.judge_agent(first, plan, stop.watch)
         done = folder.rows("verdicts.jsonl")
@@ -224,8 +221,7 @@ def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
     rest = Coder(answers[first.asked :] or answers)
     seen: list[int] = []
     with ResultFolder(parts, {}, resume=True) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
+        evaluation = opened([NEXT], sandbox, folder)
         evaluation.judge_agent(rest, plan, lambda sample, verdict: seen.append(sample.index))
     assert first.asked + rest.asked == 12
     assert seen == list(range(12))
@@ -236,9 +232,8 @@ def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
 def test_rows_that_a_kill_cut_off_are_made_again(sandbox, tmp_path):
     plan = EvaluationPlan(num_samples=4, batch_size=2, seed=0)
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
-        evaluation.judge_agent(Coder(["x"]), plan, lambda *_: None)
+        evaluation = opened([NEXT], sandbox, folder)
+        evaluation.judge_agent(Coder(["x"]), plan, ignore)
     files = {name: (tmp_path / name).read_bytes() for name in ("samples.jsonl", "verdicts.jsonl")}
     lines = {name: content.splitlines(keepends=True) for name, content in files.items()}
     (tmp_path / "samples.jsonl").write_bytes(b"".join(lines["samples.jsonl"][:3]))  # half a batch
@@ -246,9 +241,8 @@ def test_rows_that_a_kill_cut_off_are_made_again(sandbox, tmp_path):
     (tmp_path / "references.jsonl").write_bytes(b'{"task_id": ')
     coder = Coder(["x"])
     with ResultFolder(tmp_path, {}, resume=True) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
-        evaluation.judge_agent(coder, plan, lambda *_: None)
+        evaluation = opened([NEXT], sandbox, folder)
+        evaluation.judge_agent(coder, plan, ignore)
     assert coder.asked == 2
     assert files == {name: (tmp_path / name).read_bytes() for name in files}
 
@@ -256,21 +250,19 @@ def test_rows_that_a_kill_cut_off_are_made_again(sandbox, tmp_path):
 def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         folder.append("verdicts.jsonl", [{"task_id": "demo/next", "sample": 1}])
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
+        evaluation = opened([NEXT], sandbox, folder)
         with pytest.raises(FolderError, match="go on with demo/next, sample 0"):
-            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(1, 1, 0), lambda *_: None)
+            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(1, 1, 0), ignore)
 
 
 def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
+        evaluation = opened([NEXT], sandbox, folder)
         own = Sandbox()
         own.close()
-        evaluation._sandbox = own
+        evaluation.own.sandbox = own
         with pytest.raises((InfraError, RuntimeError)):
-            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(2, 2, 0), lambda *_: None)
+            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(2, 2, 0), ignore)
         assert folder.rows("verdicts.jsonl") == []
 
 
@@ -292,10 +284,9 @@ def test_a_program_at_which_the_sandbox_fails_is_left_out_and_counted(tmp_path, 
         assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(0.5)
         assert report["outcomes"] == {"fail": 1, "pass": 1, "unjudged": 1}
         with ResultFolder(tmp_path / "results", {}, resume=True) as results:
-            evaluation = CodeEvaluation([NEXT], sandbox, results)
-            evaluation.run_references()
+            evaluation = opened([NEXT], sandbox, results)
             samples = read_samples(tmp_path / "given.jsonl", [NEXT]).samples
-            evaluation.judge_file(samples, lambda *_: None)
+            evaluation.judge_file(samples, ignore)
             assert results.rows("verdicts.jsonl") == rows
 
 
@@ -304,8 +295,7 @@ def test_an_error_of_the_watcher_is_raised(sandbox, tmp_path):
         raise ZeroDivisionError
 
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = CodeEvaluation([NEXT], sandbox, folder)
-        evaluation.run_references()
+        evaluation = opened([NEXT], sandbox, folder)
         with pytest.raises(ZeroDivisionError):
             evaluation.judge_agent(Coder(["x"]), EvaluationPlan(4, 2, 0), watch)
 
@@ -323,8 +313,7 @@ def test_what_a_problem_gives_is_there_once(sandbox: Sandbox, tmp_path: Path) ->
     program = "def half(n):\n    return math.floor(n / 2)"
     seen = []
     with ResultFolder(tmp_path / "results", {}, resume=False) as results:
-        evaluation = CodeEvaluation([shown, given], sandbox, results)
-        evaluation.run_references()
+        evaluation = opened([shown, given], sandbox, results)
         evaluation.judge_agent(
             Coder([program]),
             EvaluationPlan(num_samples=1, batch_size=2, seed=0),

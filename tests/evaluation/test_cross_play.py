@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import BoundaryTester, FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
-from codea1_env.evaluation.ratings import bradley_terry, rating_intervals
+from codea1_env.evaluation.cross_play import (
+    CrossPlayEvaluation,
+    Opponents,
+    bradley_terry,
+    rating_intervals,
+    write_cross_play,
+)
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.problems import load_problems
@@ -42,11 +47,7 @@ def played(sandbox, tmp_path_factory):
     own.begin(sandbox)
     with ResultFolder(tmp_path_factory.mktemp("play"), {}, resume=False) as folder:
         plan = EvaluationPlan(num_samples=3, batch_size=3 * len(PROBLEMS), seed=0)
-        EvaluationRun(own, folder).judge_agent(
-            lambda _: Opponents(coders, testers),
-            plan,
-            own.add,
-        )
+        EvaluationRun(own, folder).judge_agent(lambda _: Opponents(coders, testers), plan, own.add)
     return own.played()
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import textwrap
 
-from codea1_env.evaluation.loops import lines_before_loops_end
+from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 
 
 def test_functions_without_while_loops_have_none():

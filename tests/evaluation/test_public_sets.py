@@ -10,7 +10,6 @@ import pytest
 from problem_rows import LAYOUTS, judged, template
 
 from codea1_env.cli.app import run
-from codea1_env.evaluation.program_verdicts import has_base
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import load_problems
@@ -46,7 +45,7 @@ def test_references_are_right(name: str, every: int, shared_data: Path, tmp_path
 
 
 def test_which_layouts_tell_base_tests_from_others():
-    base = {name for name, row in LAYOUTS.items() if has_base(to_problem(Row(row, name)))}
+    base = {name for name, row in LAYOUTS.items() if to_problem(Row(row, name)).base}
     assert base == {"mbpp+ hub"}
 
 

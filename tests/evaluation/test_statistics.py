@@ -50,18 +50,3 @@ def test_bootstrap_intervals_over_problems():
     assert 0.9 < held / 200 < 0.99
     column = rng(3).normal(size=(7, 1))
     assert bootstrap(column, mean, rng()) == bootstrap(column, mean, rng()), "the same seed"
-
-
-@pytest.mark.parametrize("scores", [[], [1.0], [[]], [[[1.0]]]])
-def test_wrong_shapes(scores):
-    with pytest.raises(ValueError, match=r"Expect scores of shape \(problems, figures\)"):
-        bootstrap(scores, lambda tables: tables.mean(axis=(1, 2)), rng())
-
-
-def test_unknown_scores():
-    with pytest.raises(
-        ValueError, match="Expect finite scores, actually 1 of 2 are not, such as nan"
-    ):
-        bootstrap([[float("nan")], [1.0]], lambda tables: tables.mean(axis=(1, 2)), rng())
-    with pytest.raises(ValueError, match=r"Expect finite means, .* such as inf"):
-        mean_over_runs([1.0, float("inf")])

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from in_one_process import SuiteEvaluation, SuiteTally, build_suite_report
+from in_one_process import InFolder, ignore
 
+from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.suites.coverage import Coverage
+from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.evaluation.suites.judging import PoolRuns, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.mutation import Mutant
@@ -162,9 +164,10 @@ def test_a_mutator_that_cannot_read_a_reference_excludes_it(sandbox):
     sample = SuiteSample(CLAMP.task_id, 0, {"tests": []})
     score = own.judge(CLAMP, own.check(CLAMP), sample)
     assert score.excluded == "its reference has no mutants: too deep"
-    tally = SuiteTally(1)
-    tally.add(sample, score)
-    report = build_suite_report({}, [CLAMP], {CLAMP.task_id: own.check(CLAMP)}, tally, None, {})
+    evaluation = SuiteEvaluation()
+    evaluation.load([CLAMP])
+    evaluation.add(sample, score)
+    report = build_report(evaluation, {}, {})
     assert report["excluded"] == {CLAMP.task_id: score.excluded}
     assert report["scored"] == 0
 
@@ -201,21 +204,31 @@ ANSWERS = [
 FILES = ("samples.jsonl", "verdicts.jsonl")
 
 
+def opened(
+    problems: Sequence[Problem], judge: SuiteJudge, folder: ResultFolder, **options: Any
+) -> InFolder:
+    own = SuiteEvaluation(num_tests=judge._num_tests)
+    own.load(problems)
+    found = InFolder(own, judge._sandbox, folder, **options)
+    own.suite_judge = judge
+    found.check()
+    return found
+
+
 def run_agent(
-    folder: ResultFolder, sandbox: Sandbox, tester: Answers, **options: Any
-) -> SuiteTally:
+    folder: ResultFolder, sandbox: Sandbox, tester: Answers, stop_after: int = 99
+) -> SuiteEvaluation:
     """Ask for 12 suites, two at a time."""
-    tally = SuiteTally(2)
-    own = SuiteJudge(sandbox, 2, mutator)
-    evaluation = SuiteEvaluation([CLAMP], own, folder, options.get("stop", lambda: False))
-    evaluation.run_checks()
+    seen: list[SuiteSample] = []
+    judge = SuiteJudge(sandbox, 2, mutator)
+    evaluation = opened([CLAMP], judge, folder, stop=lambda: len(seen) >= stop_after)
 
     def watch(sample: SuiteSample, score: SuiteScore) -> None:
-        tally.add(sample, score)
-        options.get("watch", lambda: None)()
+        evaluation.own.add(sample, score)
+        seen.append(sample)
 
     evaluation.judge_agent(tester, EvaluationPlan(12, 2, 0), watch)
-    return tally
+    return evaluation.own
 
 
 def test_a_tester_sees_the_reference(sandbox, tmp_path):
@@ -232,15 +245,10 @@ def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     with ResultFolder(whole, {}, resume=False) as folder:
         run_agent(folder, sandbox, Answers(ANSWERS))
-    left = [3]
-
-    def count() -> None:
-        left[0] -= 1
-
     first = Answers(ANSWERS)
     with ResultFolder(parts, {}, resume=False) as folder:
         with pytest.raises(Stopped):
-            run_agent(folder, sandbox, first, stop=lambda: left[0] <= 0, watch=count)
+            run_agent(folder, sandbox, first, stop_after=3)
         assert 3 <= len(folder.rows("verdicts.jsonl")) <= first.asked <= 12
     rest = Answers(ANSWERS[first.asked :] or ANSWERS)
     with ResultFolder(parts, {}, resume=True) as folder:
@@ -258,14 +266,13 @@ def test_scores_do_not_depend_on_workers(tmp_path):
             Sandbox(workers) as sandbox,
             ResultFolder(tmp_path / str(workers), {}, resume=False) as folder,
         ):
-            evaluation = SuiteEvaluation(problems, SuiteJudge(sandbox, 3), folder, threads=workers)
-            evaluation.run_checks()
+            evaluation = opened(problems, SuiteJudge(sandbox, 3), folder, threads=workers)
             samples = [
                 SuiteSample(problem.task_id, i, {"tests": list(problem.tests[i : i + 4])})
                 for problem in problems
                 for i in range(2)
             ]
-            evaluation.judge_file(samples, lambda *_: None)
+            evaluation.judge_file(samples, ignore)
         outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 12
@@ -281,11 +288,10 @@ def test_scores_of_other_suites_are_refused(sandbox, tmp_path):
 def test_a_failing_sandbox_is_no_score(tmp_path):
     own = Sandbox()
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = SuiteEvaluation([CLAMP], SuiteJudge(own, 2), folder)
-        evaluation.run_checks()
+        evaluation = opened([CLAMP], SuiteJudge(own, 2), folder)
         own.close()
         with pytest.raises(RuntimeError):
-            evaluation.judge_agent(Answers(ANSWERS), EvaluationPlan(2, 2, 0), lambda *_: None)
+            evaluation.judge_agent(Answers(ANSWERS), EvaluationPlan(2, 2, 0), ignore)
         assert folder.rows("verdicts.jsonl") == []
 
 
@@ -299,12 +305,10 @@ def test_a_report_by_hand(sandbox, tmp_path):
         "demo/golden": ["assert clamp(1) == 2", "assert clamp(-1) == 0", "assert clamp(5) == 5"],
     }
     samples = [SuiteSample(task, 0, {"tests": tests}) for task, tests in rows.items()]
-    tally = SuiteTally(2)
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = SuiteEvaluation(problems, SuiteJudge(sandbox, 2, mutator), folder)
-        checks = evaluation.run_checks()
-        evaluation.judge_file(samples, tally.add)
-    report = build_suite_report({"seed": 1}, problems, checks, tally, None, {"other": 2})
+        evaluation = opened(problems, SuiteJudge(sandbox, 2, mutator), folder)
+        evaluation.judge_file(samples, evaluation.own.add)
+    report = evaluation.report({"other": 2})
     value = {name: each["value"] for name, each in report["figures"].items()}
     assert value["pass@1"] == pytest.approx((1 + 0) / 2)
     assert value["pass@2"] == pytest.approx((1 / 2 + 1 / 2) / 2)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from in_one_process import print_suite_report
 from rich.console import Console
+
+from codea1_env.cli.eval_display import print_report
+from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 
 ONE = {"value": 0.5, "low": 0.25, "high": 0.75}
 TWO = {"value": 0.6, "low": 0.4, "high": 0.8}
@@ -33,7 +35,7 @@ REPORT: dict[str, Any] = {
 def shown(**changes: Any) -> list[str]:
     console = Console(width=80, force_terminal=False)
     with console.capture() as capture:
-        print_suite_report({**REPORT, **changes}, console)
+        print_report(SuiteEvaluation(), {**REPORT, **changes}, console)
     return [" ".join(line.split()) for line in capture.get().splitlines()]
 
 

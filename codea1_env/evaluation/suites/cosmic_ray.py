@@ -88,19 +88,6 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
 
     The untrusted text is parsed in a sandbox of this module's own, which allows the packages that it takes.
 
-    Args:
-        source: Program text.
-        level: How strongly that sandbox is confined, see `Sandbox`.
-
-    Returns:
-        Mutants whose `operator` is the name of cosmic-ray's operator, such as "NumberReplacer".
-
-    Raises:
-        ImportError: The extra `evaluation` is not installed.
-        AnalysisError: The text is not a Python program, or too large or too deep for cosmic-ray's parser.
-        InfraError: The sandbox failed three times.
-        LevelUnavailableError: The machine does not offer the level.
-
     Example:
         >>> for mutant in cosmic_ray_mutants("def more(a):\n    return a + 1\n")[10:13]:
         ...     print(mutant.operator, mutant.description)
@@ -126,11 +113,7 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
 
 
 def version_of_cosmic_ray() -> str:
-    """Return the version that is installed.
-
-    Raises:
-        ImportError: There is none.
-    """
+    """Return the version that is installed."""
     try:
         return metadata.version("cosmic-ray")
     except metadata.PackageNotFoundError as error:
@@ -153,7 +136,6 @@ def _close_in(pid: int, sandbox: Sandbox) -> None:
 
 
 def _description(source: str, start: int, end: int, new: str) -> str:
-    """Return the changed lines, old and new."""
     first = source.rfind("\n", 0, start) + 1
     last = source.find("\n", end)
     rest = source[end : last if last >= 0 else len(source)]

@@ -54,21 +54,10 @@ class Coverage:
 def measure_coverage(
     problem: Problem, tests: Sequence[SuiteTest], sandbox: Sandbox
 ) -> list[Coverage]:
-    r"""Measure how much of the reference the first tests execute together, for each number of tests.
+    r"""Measure how much of the reference no test, the first one, the first two, ... execute together.
 
     Tests count whether they hold or not, as far as they run. Limits of time are twenty times the sandbox's, since a
     traced program is slower.
-
-    Args:
-        problem: Its reference is measured.
-        tests: Tests, in order.
-        sandbox: Where everything runs.
-
-    Returns:
-        What no test, the first one, the first two, ... execute. What runs when the program is loaded counts, too.
-
-    Raises:
-        InfraError: The sandbox failed three times.
     """
     named = problem.entry_point.partition(".")[0]
     head = _HEAD.format(named)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -89,9 +89,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         found["mutator"] = self.mutator
         if self.mutator == "cosmic-ray":
             found["cosmic_ray"] = version_of_cosmic_ray()
-        if self.wrong_programs is not None:
-            found["wrong_programs"] = str(self.wrong_programs)
-            found["wrong_programs_sha256"] = digest_of_file(self.wrong_programs)
+        if (path := self.wrong_programs) is not None:
+            found |= {"wrong_programs": str(path), "wrong_programs_sha256": digest_of_file(path)}
         return found | {"min_time_limit": MIN_SECONDS, "time_limit_factor": FACTOR}
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
@@ -109,9 +108,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def begin(self, sandbox: Sandbox) -> None:
         """Make the judge."""
         super().begin(sandbox)
-        mutator = None
-        if self.mutator == "cosmic-ray":
-            mutator = partial(cosmic_ray_mutants, level=sandbox.level)
+        theirs = partial(cosmic_ray_mutants, level=sandbox.level)
+        mutator = theirs if self.mutator == "cosmic-ray" else None
         self.suite_judge = SuiteJudge(sandbox, self.num_tests, mutator, self._programs)
 
     def check(self, problem: Problem) -> ProblemCheck:
@@ -179,19 +177,15 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         kinds = Counter(test.fault or "right" for test in tests)
         kinds[InvalidReason.UNPARSABLE.value] += sum(len(score.dropped) for score in scores)
         kinds[MISSING] = self.num_tests * len(scores) - len(tests)
-        packages = Counter(test.missing_module for test in tests if test.missing_module)
-        empty = Counter(score.empty for score in scores if score.empty)
+        distinct = [{tuple(test.text for test in score.tests) for score in each} for each in suites]
         pools = {each: n for each in self.scored if (n := self.verdicts[each][0].pool.programs)}
         return super().summary() | {
             "tests": dict(sorted((+kinds).items())),
-            "not_installed": dict(sorted(packages.items())),
+            "not_installed": _counted(test.missing_module for test in tests),
             "judged_inside": sum(test.judged == "inside" for test in tests),
             "repeated": sum(test.repeats for test in tests),
-            "repeated_suites": sum(
-                len(each) - len({tuple(test.text for test in score.tests) for score in each})
-                for each in suites
-            ),
-            "without_tests": dict(sorted(empty.items())),
+            "repeated_suites": len(scores) - sum(map(len, distinct)),
+            "without_tests": _counted(score.empty for score in scores),
             "late": sum(score.late for score in scores),
             "mutants": sum(each[0].mutants for each in suites),
             "wrong_programs": {
@@ -226,7 +220,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what was wrong with tests, and what they do on wrong programs."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
-        figures = report["figures"]
         lines = [f"{super().lines(report)[0]}, {report['mutants']} mutants. Tests: {kinds}"]
         if report["not_installed"]:
             found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
@@ -238,10 +231,18 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
             lines.append(f"{counts.total()} answers have no test, most often: {why}")
         lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
-        whole = [f"{name} {percent(figures[name])}" for name in TESTGENEVAL if name in figures]
-        if whole:
-            lines.append(f"Whole suites, as TestGenEval: {', '.join(whole)}")
+        if whole := _shown(report, TESTGENEVAL):
+            lines.append(f"Whole suites, as TestGenEval: {whole}")
         return lines + _powers(report)
+
+
+def _shown(report: Mapping[str, Any], names: Iterable[str]) -> str:
+    figures = report["figures"]
+    return ", ".join(f"{name} {percent(figures[name])}" for name in names if name in figures)
+
+
+def _counted(names: Iterable[str | None]) -> dict[str, int]:
+    return dict(sorted(Counter(name for name in names if name).items()))
 
 
 def _code(answer: str) -> str:
@@ -252,13 +253,6 @@ def _code(answer: str) -> str:
 
 def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
     """Return the k that this number of tests allows.
-
-    Args:
-        k: What was asked for; None for those of `DEFAULT_K` that are possible, and the number itself.
-        num_tests: Tests that a suite is asked for.
-
-    Raises:
-        TooFewSamplesError: A k is above the number of tests, or below 1.
 
     Example:
         >>> check_ks(None, 3)
@@ -276,22 +270,15 @@ def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
 
 
 def _at(name: str, k: str) -> str:
-    """Return the name of a figure for another k."""
     figure, _, *rest = name.split("@")
     return "@".join([figure, k, *rest])
 
 
 def _powers(report: Mapping[str, Any]) -> list[str]:
-    """Return what tests do on wrong programs."""
-    pool, figures = report["wrong_programs"], report["figures"]
+    pool = report["wrong_programs"]
     if not pool["problems"]:
         return ["No problem has wrong programs, so that p_01 and p_00 are not known"]
-    shown = ", ".join(
-        f"{name} {percent(figures[name])}"
-        for name in ("p_u", "p_01", "p_00", "mu")
-        if name in figures
-    )
-    found = shown or "no test ran on them"
+    found = _shown(report, ("p_u", "p_01", "p_00", "mu")) or "no test ran on them"
     lines = [f"On {pool['programs']} wrong programs of {pool['problems']} problems: {found}"]
     if pool["problems_unchecked"]:
         lines.append(

@@ -8,7 +8,6 @@ drawn with replacement. docs/evaluation.md has the definitions and where they co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,30 +31,6 @@ _SEED = 0
 """Of the bootstrap: equal values always give equal intervals."""
 
 
-class Metric(NamedTuple):
-    """How values of problems make a figure."""
-
-    parts: tuple[str, ...]
-    """Names of values."""
-    combine: Callable[[Floats], Floats]
-    """Means of these values, shape (parts, n) -> n figures."""
-
-
-def figure(name: str) -> Metric:
-    """How a figure is made.
-
-    Example:
-        >>> figure("Mul@5").parts
-        ('pass@5', 'mut@5@pass')
-    """
-    if name.startswith("Mul@"):
-        k = name.removeprefix("Mul@")
-        return Metric((f"pass@{k}", f"mut@{k}@pass"), _mul)
-    if name == "mu":
-        return Metric(("p_u", "p_01", "p_00"), _mu)
-    return Metric((name,), lambda means: means[0])
-
-
 def names(ks: Sequence[int]) -> list[str]:
     """All figures for these k, in the order in which they are shown."""
     at_k = [
@@ -69,12 +44,7 @@ def names(ks: Sequence[int]) -> list[str]:
 
 
 def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, float | None]:
-    """Return the values of one problem: means over its suites.
-
-    Args:
-        scores: At least one.
-        ks: How many tests of a suite to look at, each in turn.
-    """
+    """Return the values of one problem: means over its suites."""
     values: dict[str, float | None] = {}
     for k in ks:
         for name, value in _at(scores, k).items():
@@ -93,7 +63,6 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
 
 
 def _at(scores: Sequence[SuiteScore], k: int) -> dict[str, float | None]:
-    """Return the values of one problem for the first k tests of its suites."""
     values = {
         "pass": _mean([score.right(k) / k for score in scores]),
         "any-pass": _mean([float(score.right(k) > 0) for score in scores]),
@@ -123,23 +92,26 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
         >>> print(estimate([{"pass@1": 1.0}, {"pass@1": 1.0}], "pass@1"))
         1.000 [1.000, 1.000]
     """
-    made = figure(name)
-    table = _table(problems, made.parts)
-    return _estimate(table, made.combine)
+    parts, combine = _made_of(name)
+    return _estimate(_table(problems, parts), combine)
 
 
 def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
-    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems.
+    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over the same problems."""
+    parts, combine = _made_of(name)
+    size = len(parts)
+    table = np.concatenate([_table(ours, parts), _table(theirs, parts)], axis=1)
+    return _estimate(table, lambda means: combine(means[size:]) - combine(means[:size]))
 
-    Args:
-        ours: The values of each problem in one evaluation.
-        theirs: The values of the same problems in another.
-        name: The figure.
-    """
-    made = figure(name)
-    size = len(made.parts)
-    table = np.concatenate([_table(ours, made.parts), _table(theirs, made.parts)], axis=1)
-    return _estimate(table, lambda means: made.combine(means[size:]) - made.combine(means[:size]))
+
+def _made_of(name: str) -> tuple[tuple[str, ...], Callable[[Floats], Floats]]:
+    """Return the values that make a figure, and how: means of these, shape (parts, n) -> n figures."""
+    if name.startswith("Mul@"):
+        k = name.removeprefix("Mul@")
+        return (f"pass@{k}", f"mut@{k}@pass"), _mul
+    if name == "mu":
+        return ("p_u", "p_01", "p_00"), _mu
+    return (name,), lambda means: means[0]
 
 
 def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
@@ -197,7 +169,6 @@ def _means(table: Floats, drawn: Floats) -> Floats:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of those that exist."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 

@@ -50,7 +50,6 @@ class SuiteScore(Stored):
     tests: tuple[JudgedTest, ...] = ()
     """The tests that count, in the order of the suite."""
     late: int = 0
-    """Tests after those that count."""
     dropped: tuple[str, ...] = ()
     """Why parts of an answer that were meant as tests are none."""
     empty: str = ""
@@ -85,13 +84,9 @@ Mutator = Callable[[str], Sequence[Mutant]]
 
 
 class SuiteJudge:
-    """Judges suites of a problem set. Safe to use from several threads.
+    """Judges the first `num_tests` tests of suites. Safe to use from several threads.
 
-    Args:
-        sandbox: Where everything runs.
-        num_tests: How many tests of a suite count: the first ones.
-        mutator: Makes the mutants that suites must kill; None for those of `generate_mutants`.
-        programs: Task -> programs among which the wrong ones are looked for; None for mutants.
+    Wrong programs are looked for among `programs` (task -> texts), or among mutants.
     """
 
     def __init__(
@@ -111,11 +106,7 @@ class SuiteJudge:
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
     def check(self, problem: Problem) -> ProblemCheck:
-        """Find out whether tests of a problem can be judged, and which programs are wrong.
-
-        Raises:
-            InfraError: The sandbox failed.
-        """
+        """Find out whether tests of a problem can be judged, and which programs are wrong."""
         fault = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
         if fault:
             return ProblemCheck(problem.task_id, fault)
@@ -133,43 +124,33 @@ class SuiteJudge:
         return ProblemCheck(problem.task_id, "", wrong)
 
     def judge(self, problem: Problem, check: ProblemCheck, sample: SuiteSample) -> SuiteScore:
-        """Judge a suite.
-
-        Raises:
-            InfraError: The sandbox failed.
-        """
+        """Judge a suite."""
         if check.fault:
             return SuiteScore(check.fault)
         try:
             mutants = self._mutants(problem.reference)
         except AnalysisError as error:
             return SuiteScore(f"its reference has no mutants: {error}")
-        suite = read_suite(sample, problem.entry_point, self._num_tests, self._sandbox)
+        name, sandbox = problem.entry_point, self._sandbox
+        suite = read_suite(sample, name, self._num_tests, sandbox)
         tests = self._ruler.rule(problem, suite.tests)
         places = [place for place, test in enumerate(tests) if not test.fault]
         right = [suite.tests[place] for place in places]
-        limits = self._limits(problem, right)
-        firsts = first_failures(mutants, right, problem.entry_point, limits, self._sandbox)
+        room = sandbox.limits.with_room_for(tests=len(right))
+        limits = limits_beside(run_once(problem.reference, right, name, room, sandbox))
         killed = [0] * self._num_tests
-        for first in firsts:
+        for first in first_failures(mutants, right, name, limits, sandbox):
             if first is not None:
                 killed[places[first]] += 1
         return SuiteScore(
-            "",
-            tests,
-            suite.late,
-            suite.dropped,
-            suite.empty,
-            len(mutants),
-            tuple(killed),
-            self._cover(problem, suite.tests, places),
-            self._run_pool(problem, check, list(zip(suite.tests, tests, strict=True)), limits),
-        )
-
-    def _limits(self, problem: Problem, right: Sequence[SuiteTest]) -> Limits:
-        limits = self._sandbox.limits.with_room_for(tests=len(right))
-        return limits_beside(
-            run_once(problem.reference, right, problem.entry_point, limits, self._sandbox)
+            tests=tests,
+            late=suite.late,
+            dropped=suite.dropped,
+            empty=suite.empty,
+            mutants=len(mutants),
+            killed=tuple(killed),
+            coverage=self._cover(problem, suite.tests, places),
+            pool=self._run_pool(problem, check, suite.tests, tests, limits),
         )
 
     def _cover(
@@ -186,30 +167,28 @@ class SuiteJudge:
         self,
         problem: Problem,
         check: ProblemCheck,
-        tests: Sequence[tuple[SuiteTest, JudgedTest]],
+        tests: Sequence[SuiteTest],
+        judged: Sequence[JudgedTest],
         limits: Limits,
     ) -> PoolRuns:
         """Run right tests, and those that the reference fails, on wrong programs."""
         programs = self._wrong_programs(problem, check)
         # A text that is no Python passes on nothing, and need not be tried.
         tried = [
-            each for each in tests if each[0].fault is None and (each[1].fails or not each[1].fault)
+            number
+            for number, each in enumerate(judged)
+            if tests[number].fault is None and (each.fails or not each.fault)
         ]
-        texts = [test for test, _ in tried]
+        texts = [tests[number] for number in tried]
         rows = run_on_each(programs, texts, problem.entry_point, limits, self._sandbox)
-        passed = [
-            sum(each is not None and each.passed for each in column)
-            for column in zip(*rows, strict=True)
-        ] or [0] * len(tried)
-        right = [not judged.fault for _, judged in tried]
-        wrong = sum(judged.fails for _, judged in tests)
-        return PoolRuns(
-            len(programs),
-            len(programs) * sum(right),
-            sum(number for number, is_right in zip(passed, right, strict=True) if is_right),
-            len(programs) * wrong,
-            sum(number for number, is_right in zip(passed, right, strict=True) if not is_right),
-        )
+        passed = {True: 0, False: 0}  # by right and wrong tests
+        for row in rows:
+            for number, each in zip(tried, row, strict=True):
+                passed[not judged[number].fault] += each is not None and each.passed
+        right = sum(not each.fault for each in judged)
+        wrong = sum(each.fails for each in judged)
+        count = len(programs)
+        return PoolRuns(count, count * right, passed[True], count * wrong, passed[False])
 
     def _wrong_programs(self, problem: Problem, check: ProblemCheck) -> list[str]:
         if check.wrong is not None:

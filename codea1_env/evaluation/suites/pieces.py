@@ -30,16 +30,10 @@ Piece = tuple[str, str, list[GoldenCase], str]
 """Text, the same text for tests that say the same, its cases (none if it is no data), and why it is no Python."""
 
 
-def pieces_of(
-    asked: list[tuple[str, str, int]],
-) -> list[tuple[list[Piece], int, list[str]]]:
-    r"""Return the tests in texts.
+def pieces_of(asked: list[tuple[str, str, int]]) -> list[tuple[list[Piece], int, list[str]]]:
+    r"""Return the tests in texts, how many there are after those, and why parts that were meant as tests are none.
 
-    Args:
-        asked: Text, entry point, and how many tests of an answer are wanted; 0 where the text is one test as a whole.
-
-    Returns:
-        For each text: its tests, how many there are after those, and why parts that were meant as tests are none.
+    Each text comes with its entry point, and how many tests are wanted; 0 where the text is one test as a whole.
 
     Example:
         >>> pieces_of([("x = 1\nassert f(x) == 2\nassert f(", "f", 5)])
@@ -185,3 +179,27 @@ def _bound(node: Any) -> set[str]:
     if isinstance(node, _DEFINITIONS):
         return {node.name, *(_names(ast.List(node.decorator_list)) if node.decorator_list else ())}
     return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+
+
+# Programs that may not end
+
+
+def lines_before_loops_end(source: str) -> list[int]:
+    r"""Return the lines of each function up to the end of its last `while` loop.
+
+    A fault there easily makes the loop endless: in the loop itself, in what it starts from, or in the check
+    that protects it.
+
+    Example:
+        >>> lines_before_loops_end("def f(n):\n    while n > 9:\n        n -= 9\n    return n")
+        [1, 2, 3]
+    """
+    found: set[int] = set()
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            ends = [
+                loop.end_lineno or 0 for loop in ast.walk(function) if isinstance(loop, ast.While)
+            ]
+            if ends:
+                found.update(range(function.lineno, max(ends) + 1))
+    return sorted(found)

@@ -15,17 +15,10 @@ from codea1_env.sandbox import AnalysisError, Sandbox, TestResult, equal
 from codea1_env.sandbox.compare import FLOAT_ATOL, short
 from codea1_env.sandbox.results import Judged
 
-_FAILS = frozenset(
-    {
-        InvalidReason.UNPARSABLE,
-        InvalidReason.WRONG_VALUE,
-        InvalidReason.RAISES,
-        InvalidReason.NOT_INSTALLED,
-        InvalidReason.TIMEOUT,
-        InvalidReason.LIMIT,
-        InvalidReason.UNENCODABLE,
-    }
-)
+_FAILS = frozenset([
+    InvalidReason.UNPARSABLE, InvalidReason.WRONG_VALUE, InvalidReason.RAISES, InvalidReason.NOT_INSTALLED,
+    InvalidReason.TIMEOUT, InvalidReason.LIMIT, InvalidReason.UNENCODABLE,
+])  # fmt: skip
 """Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
 REFERENCE_SHARE = 0.25
 """A right test takes at most this share of a program's time on the reference."""
@@ -63,11 +56,7 @@ _RIGHT: _Found = (None, "", None)
 
 
 class TestRuler:
-    """Rules on tests by asking the references of their problems. Safe to use from several threads.
-
-    Args:
-        sandbox: Where references run.
-    """
+    """Rules on tests by asking the references of their problems. Safe to use from several threads."""
 
     __test__ = False  # pytest would collect a class of this name
 
@@ -77,12 +66,7 @@ class TestRuler:
         self._oracle = Oracle(sandbox, self._limits)
 
     def rule(self, problem: Problem, tests: Sequence[SuiteTest]) -> tuple[JudgedTest, ...]:
-        """Rule on the tests of a suite.
-
-        Raises:
-            codea1_env.oracle.BrokenReferenceError: The reference does not run.
-            InfraError: The sandbox failed.
-        """
+        """Rule on the tests of a suite."""
         subject = Subject.of(problem)._replace(code=problem.reference)
         # A suite each: what one costs is not taken from another.
         asked = [[case.call] for test in tests for case in test.cases]
@@ -145,16 +129,7 @@ def _ruled(case: StatedCase, truth: Truth) -> _Found:
 
 
 def reference_fault(problem: Problem, sandbox: Sandbox, parse: Callable[[], object]) -> str:
-    """Why tests of a problem cannot be judged by its reference; "" if they can.
-
-    Args:
-        problem: The problem.
-        sandbox: Where the reference runs.
-        parse: Raises an `AnalysisError` if the reference cannot be parsed.
-
-    Raises:
-        InfraError: The sandbox failed.
-    """
+    """Why tests of a problem cannot be judged by its reference; "" if they can."""
     if not problem.playable:
         return "it has no reference whose function tests can call"
     load = sandbox.submit_encoded(problem.reference, problem.entry_point, []).result().load

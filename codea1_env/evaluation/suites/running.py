@@ -41,19 +41,7 @@ def run_on_each(
     sandbox: Sandbox,
     settles: Callable[[TestResult], bool] = lambda result: False,
 ) -> list[list[TestResult | None]]:
-    """Run the same tests on many programs; None behind the first result that settles a program.
-
-    Args:
-        programs: Program texts.
-        tests: Tests that can be run.
-        entry_point: The function under test.
-        limits: What a program may use, for all tests together.
-        sandbox: Where they run.
-        settles: Whether nothing more needs to be known of a program.
-
-    Raises:
-        InfraError: The sandbox failed, so that nothing is known.
-    """
+    """Run the same tests on many programs; None behind the first result that settles a program."""
 
     def run(parts: Sequence[Part]) -> list[tuple[TestResult, ...]]:
         started = [

@@ -43,11 +43,8 @@ class SuiteSample:
     """One suite for one problem."""
 
     task_id: str
-    """As the problem set has it."""
     index: int
-    """Number among the suites of its problem, from 0."""
     row: Mapping[str, Any]
-    """What stands in the file."""
 
 
 class SuiteTest(NamedTuple):
@@ -59,7 +56,6 @@ class SuiteTest(NamedTuple):
     cases: tuple[StatedCase, ...] = ()
     """What it says, where all of it is data; programs are compared with that outside. Otherwise the text runs."""
     fault: InvalidReason | None = None
-    """Why it cannot be run; None if it can."""
     reason: str = ""
 
     @property
@@ -72,7 +68,6 @@ class StatedCase(NamedTuple):
     """A call, and what a test says that it returns."""
 
     call: Test
-    """The call and the predicted value."""
     value: Any
     absolute: float
     """Absolute tolerance of numbers; 0 for that of all comparisons."""
@@ -94,9 +89,7 @@ class ReadSuite:
     """The tests of a suite."""
 
     tests: tuple[SuiteTest, ...]
-    """The first ones, as many as count."""
     late: int
-    """How many there are after those."""
     dropped: tuple[str, ...] = ()
     """Why parts of an answer that were meant as tests are none."""
     empty: str = ""
@@ -104,15 +97,7 @@ class ReadSuite:
 
 
 def read_suites(path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:
-    """Read suites made elsewhere.
-
-    Args:
-        path: A .jsonl or .jsonl.gz file.
-        problems: What they are meant for.
-
-    Raises:
-        SamplesError: The file cannot be read, or a line is no suite.
-    """
+    """Read suites made elsewhere, a .jsonl or .jsonl.gz file; a SamplesError names a line that is no suite."""
     return read_file(
         path,
         problems,
@@ -128,14 +113,7 @@ def suite_key(sample: SuiteSample) -> tuple[str, str]:
 
 
 def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandbox) -> ReadSuite:
-    """Return the tests of a suite.
-
-    Args:
-        sample: The suite.
-        entry_point: The function under test.
-        limit: How many of them count.
-        sandbox: Where the text is parsed.
-    """
+    """Return the tests of a suite, of which the first `limit` count."""
     content = _content(sample.row)
     if isinstance(content, str):
         [(pieces, late, dropped)] = _read([(content, entry_point, limit)], sandbox)
@@ -159,10 +137,9 @@ def _read(
     def nothing(each: tuple[str, str, int], reason: str) -> Any:
         return ([], 0, [reason]) if each[2] else ([(each[0], each[0], [], reason)], 0, [])
 
-    short = [each for each in asked if len(each[0]) <= MAX_ACTION_CHARS]
     read = iter(
         in_batches(
-            short,
+            [each for each in asked if len(each[0]) <= MAX_ACTION_CHARS],
             lambda each: len(each[0]),
             lambda batch: sandbox.analyse(pieces_of, batch),
             lambda each, error: nothing(each, f"cannot be parsed: {error}"),
@@ -182,9 +159,8 @@ def _test(piece: Piece, entry_point: str) -> SuiteTest:
     name = entry_point.rpartition(".")[2]
     if not (cases or broken) and not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
         fault, reason = InvalidReason.NEVER_CALLS, f"never calls {entry_point}"
-    return SuiteTest(
-        text, same_as, tuple(StatedCase.of(entry_point, each) for each in cases), fault, reason
-    )
+    stated = tuple(StatedCase.of(entry_point, each) for each in cases)
+    return SuiteTest(text, same_as, stated, fault, reason)
 
 
 def texts_of(sample: SuiteSample) -> Sequence[str]:
@@ -207,24 +183,22 @@ def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
 
 
 def _checked(fields: Any, where: str) -> str:
-    """Return the task of a row that is a suite."""
     task_id = check_task(fields, where, (str, int))
     name = next((name for name in _FIELDS if name in fields), None)
+    value = fields.get(name)
     if name is None:
-        raise SamplesError(
-            f"{where}: Expect a field 'tests' (a list of texts) or 'answer' (what a model wrote), "
-            f"actually: {', '.join(map(str, fields))}. Correct or remove the line."
+        fault = (
+            "a field 'tests' (a list of texts) or 'answer' (what a model wrote), actually: "
+            f"{', '.join(map(str, fields))}. Correct or remove the line."
         )
-    value = fields[name]
-    if name == "answer" and not isinstance(value, str):
-        raise SamplesError(
-            f"{where}: Expect 'answer' to be text, actually: {type(value).__name__}. Write a list of tests as "
-            "'tests'."
-        )
-    if name != "answer" and not (
+    elif name == "answer" and not isinstance(value, str):
+        fault = f"'answer' to be text, actually: {type(value).__name__}. Write a list of tests as 'tests'."
+    elif name != "answer" and not (
         isinstance(value, list) and all(isinstance(text, str) for text in value)
     ):
-        raise SamplesError(
-            f"{where}: Expect {name!r} to be a list of texts, actually: {value!r:.80}. Correct or remove the line."
+        fault = (
+            f"{name!r} to be a list of texts, actually: {value!r:.80}. Correct or remove the line."
         )
-    return task_id
+    else:
+        return task_id
+    raise SamplesError(f"{where}: Expect {fault}")
