@@ -70,6 +70,20 @@ def stop_request(waits: bool = True) -> Iterator[StopRequest]:
 
 
 @contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end a block as Ctrl-C does: by KeyboardInterrupt."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _watchdog(stop: StopRequest) -> Iterator[None]:
     """Leave the process if a signal that ends the run has not ended it after a moment.
 
