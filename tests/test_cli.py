@@ -172,7 +172,7 @@ def test_lists_of_commands_fit_into_80_columns(
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
         (["play", "--tester", "none.py:Me"], "Expect none.py to be a Python file"),
         (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 104, such as starter/"),
-        (["play", "--rounds", "0"], "expect --rounds to be at least 1, actually: 0"),
+        (["play", "--rounds", "0"], "Expect --rounds to be at least 1, actually: 0"),
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
         (["problems", "list", "none.jsonl"], "none.jsonl"),

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import tyro
@@ -41,11 +39,11 @@ from codea1_env.baselines.bench.suite import (
 from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
-from codea1_env.cli.tables import print_markdown
+from codea1_env.cli.tables import print_markdown, progress_bar, say
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
-from codea1_env.support.bars import progress_bar
 from codea1_env.support.machine import this_machine
+from codea1_env.support.stopping import terminable
 from codea1_env.training import TrainConfig
 from codea1_env.training.algorithms import check_algorithms
 from codea1_env.training.language_models import LanguageModels
@@ -103,17 +101,13 @@ def run(arguments: Sequence[str]) -> int:
     with user_input():  # a wrong name should not cost a run
         entries = list(dict.fromkeys(map(find_entry, command.settings.algorithms)))
         # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
-        config = dataclasses.replace(
-            command.settings,
-            algorithms=tuple(each.name for each in entries),
-            preset=settings.preset,
-        )
+        names = tuple(each.name for each in entries)
+        config = dataclasses.replace(command.settings, algorithms=names, preset=settings.preset)
         base = config.base(0)
         load_problems(base.problems, base.split)
-        say = partial(Console(stderr=True).print, highlight=False, markup=False, soft_wrap=True)
         for entry in entries:
             try:
-                check_row(entry, base, say)
+                check_row(entry, base, partial(say, Console(stderr=True)))
             except ValueError as error:
                 raise InputError(f"{entry.name}: {error}") from error
         results = open_folder(folder, config, resume=command.resume)
@@ -121,13 +115,8 @@ def run(arguments: Sequence[str]) -> int:
         return _run(command, config, entries, results)
 
 
-def check_row(entry: Entry, base: TrainConfig, say: Callable[[str], None]) -> None:
-    """Look at all that a run of a row needs, before any of them begins.
-
-    Args:
-        entry: The row.
-        base: Settings of all runs.
-        say: Is told what takes long.
+def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> None:
+    """Look at all that a run of a row needs, before any of them begins; `tell` hears what takes long.
 
     Raises:
         ValueError: It could not begin.
@@ -137,15 +126,10 @@ def check_row(entry: Entry, base: TrainConfig, say: Callable[[str], None]) -> No
     if entry.kind != "player" and settings.engine == "local":
         models = LanguageModels(settings, settings.max_problems or settings.problems_per_step)
         models.check_trainers()
-        models.find(say=say)
+        models.find(say=tell)
 
 
-def _run(
-    command: AlgorithmsCommand,
-    config: BenchConfig,
-    entries: Sequence[Entry],
-    folder: ResultFolder,
-) -> int:
+def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entry], folder: ResultFolder) -> int:  # fmt: skip
     console, machine = Console(stderr=command.json), this_machine()
     tried = sweep_jobs(config, entries, folder.path)
     with library_errors():
@@ -167,16 +151,12 @@ def _run(
         print(json.dumps(about))
     else:
         print_markdown(text, console)
-    console.print(f"Results folder: {folder.path}", highlight=False, soft_wrap=True)
+    say(console, f"Results folder: {folder.path}")
     if not whole:
-        console.print(f"To go on, add: --resume --output-dir {folder.path}", highlight=False)
+        say(console, f"To go on, add: --resume --output-dir {folder.path}")
         return INTERRUPTED
     # Of a row without a rate all runs of the sweep failed, and none of the table was begun.
     return 1 if failed or len(rates) < len(entries) else 0
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> bool:
@@ -186,20 +166,16 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
     with user_input():
         check_files(config, jobs)
     for damage in forget_unusable(jobs):
-        console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
-    before = signal.signal(signal.SIGTERM, _interrupt)
+        say(console, f"Repeating a run: {damage}")
     try:
-        _run_with_progress(config, jobs, console, what)
+        with terminable():
+            _run_with_progress(config, jobs, console, what)
     except KeyboardInterrupt:
         return False
-    finally:
-        signal.signal(signal.SIGTERM, before)
     return True
 
 
-def _run_with_progress(
-    config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str
-) -> None:
+def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> None:  # fmt: skip
     shown, told = -1, 0
     with progress_bar(console, f"steps of {what}") as bar:
         task = bar.add_task("", total=len(jobs) * config.max_steps, state="")
@@ -209,16 +185,13 @@ def _run_with_progress(
             done = f"{progress.done} of {len(jobs)} {what} done"
             if progress.failures:
                 done += f", {len(progress.failures)} failed"
-            bar.update(
-                task,
-                completed=progress.steps,
-                state=f"{done}; {', '.join(progress.running)}",
-            )
+            state = f"{done}; {', '.join(progress.running)}"
+            bar.update(task, completed=progress.steps, state=state)
             new, told = progress.failures[told:], len(progress.failures)
             for failure in new:
-                console.print(f"{done}: {failure}", highlight=False, markup=False, soft_wrap=True)
+                say(console, f"{done}: {failure}")
             if not (console.is_terminal or new) and progress.done > shown:
-                console.print(done, highlight=False)
+                say(console, done)
             shown = progress.done
 
         run_all(config, jobs, report)
@@ -230,5 +203,5 @@ def _plots(folder: Path, results: Sequence[Result], console: Console) -> list[st
     try:
         return plot_all(folder, results)
     except ImportError as error:
-        console.print(f"No plots: {error}", highlight=False, markup=False)
+        say(console, f"No plots: {error}")
         return []

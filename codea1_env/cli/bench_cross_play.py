@@ -12,12 +12,18 @@ from typing import Any
 from rich.console import Console
 
 import codea1_env
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.errors import (
+    INTERRUPTED,
+    InputError,
+    check_least,
+    library_errors,
+    user_input,
+)
 from codea1_env.cli.eval_agents import reseeding
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
-from codea1_env.cli.tables import print_markdown
+from codea1_env.cli.tables import print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import CROSS_PLAY, REPORT, FolderError, ResultFolder
@@ -65,30 +71,42 @@ class CrossPlayCommand:
     json: bool = False
     """Print the results to stdout as one JSON object."""
 
+    def __post_init__(self) -> None:
+        check_least(self, num_samples=1, workers=1, max_problems=1, seed=0)
+        for option, names, known in (
+            ("--coders", self.coders, CODERS),
+            ("--testers", self.testers, TESTERS),
+        ):
+            if not names:
+                raise ValueError(
+                    f"Expect {option} to name at least one player, actually: none. Name {' or '.join(known)}, "
+                    "FILE.py:NAME or the folder of a run, or leave the option out"
+                )
+        if self.output_dir.exists() and not self.output_dir.is_dir():
+            raise ValueError(
+                f"Expect --output-dir to be a folder, actually {self.output_dir} is a file. Name another"
+            )
+
 
 def run(arguments: Sequence[str], title: str = "bench cross-play") -> int:
     """Run the command, called `codea1 TITLE`; returns the exit code."""
     command = parse(CrossPlayCommand, arguments, name=title)
-    _check(command)
     try:
         written = _play(command)
     except (FolderError, RunError) as error:
         raise InputError(str(error)) from error
     except (Stopped, KeyboardInterrupt):
-        Console(stderr=True).print(
+        say(
+            Console(stderr=True),
             f"Stopped. To go on, add: --resume --output-dir {command.output_dir}",
-            highlight=False,
-            soft_wrap=True,
         )
         return INTERRUPTED
     if command.json:
         print(json.dumps(json.loads(written[1].read_text(encoding="utf-8"))))
         return 0
-    text = written[0].read_text(encoding="utf-8")
-    console = Console()
-    print_markdown(text, console)
+    print_markdown(written[0].read_text(encoding="utf-8"), Console())
     for path in written:
-        console.print(str(path), highlight=False, soft_wrap=True)
+        say(Console(), str(path))
     return 0
 
 
@@ -136,9 +154,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
     return write_cross_play(command.output_dir, own.played())
 
 
-def _settings(
-    command: CrossPlayCommand, players: Sequence[str], problems: Sequence[Problem]
-) -> dict[str, Any]:
+def _settings(command: CrossPlayCommand, players: Sequence[str], problems: Sequence[Problem]) -> dict[str, Any]:  # fmt: skip
     """All that the results depend on."""
     states = {
         name: checkpoints(Path(name))[-1].name if Path(name).is_dir() else digest_of(name)
@@ -156,30 +172,6 @@ def _settings(
         "num_samples": command.num_samples,
         "seed": command.seed,
     }
-
-
-def _check(command: CrossPlayCommand) -> None:
-    """Refuse what would fail only after the players have been made, or after they have played."""
-    for option, names, known in (
-        ("--coders", command.coders, CODERS),
-        ("--testers", command.testers, TESTERS),
-    ):
-        if not names:
-            raise InputError(
-                f"expect {option} to name at least one player, actually: none. Name {' or '.join(known)}, "
-                "FILE.py:NAME or the folder of a run, or leave the option out"
-            )
-    for name, least in (("num_samples", 1), ("workers", 1), ("max_problems", 1), ("seed", 0)):
-        number = getattr(command, name)
-        if number is not None and number < least:
-            option = name.replace("_", "-")
-            raise InputError(
-                f"expect --{option} to be at least {least}, actually: {number}. Give a larger one"
-            )
-    if command.output_dir.exists() and not command.output_dir.is_dir():
-        raise InputError(
-            f"expect --output-dir to be a folder, actually {command.output_dir} is a file. Name another"
-        )
 
 
 def _problems(command: CrossPlayCommand, runs: Sequence[SavedRun]) -> list[Problem]:

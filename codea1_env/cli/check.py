@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,9 +14,11 @@ from rich.console import Console
 
 from codea1_env.cli.errors import InputError, library_errors
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.cli.tables import say
 from codea1_env.rendering.display import clean
 from codea1_env.testgen.against import (
     Checked,
+    Search,
     changes_since,
     check_module,
     compare_modules,
@@ -100,12 +101,7 @@ def run(arguments: Sequence[str]) -> int:
             for each in checked.findings if command.format != "json" else ():
                 _show(each, command.format)
     if command.format == "json":
-        rows = [asdict(each) for each in everything.findings]
-        print(
-            json.dumps(
-                {"findings": rows, "looked": everything.looked, "skipped": everything.skipped}
-            )
-        )
+        print(json.dumps(asdict(everything)))
     else:
         _sum_up(everything, command, console)
     return 1 if everything.findings else 0
@@ -132,8 +128,7 @@ def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
 
 
 def _try(command: CheckCommand, module: Module, earlier: Path | None, only: str) -> Checked:
-    options = {"only": only, "seed": command.seed, "timeout": command.timeout}
-    revision = command.against or ""
+    search, revision = Search(command.seed, command.timeout), command.against or ""
 
     def opened(one: Module) -> OpenModule:
         return OpenModule(one, level=command.sandbox_level, packages=command.packages)
@@ -149,11 +144,11 @@ def _try(command: CheckCommand, module: Module, earlier: Path | None, only: str)
             raise
         with now:
             if earlier is None:
-                return check_module(now, **options)  # type: ignore[arg-type]
+                return check_module(now, only, search)
             if before is None:
                 return Checked(skipped={module.name: f"it is new since {revision}"})
             with opened(before) as was:
-                return compare_modules(now, was, revision, **options)  # type: ignore[arg-type]
+                return compare_modules(now, was, revision, only, search)
     except TargetError as error:
         if only:
             raise
@@ -173,31 +168,24 @@ def _show(found: Finding, form: str) -> None:
         text = clean(f"{found.message}\n{found.command}")
         for sign, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
             text = text.replace(sign, code)
-        print(
-            f"::warning file={found.path},line={found.line},title=codea1 check::{text}", flush=True
-        )
+        line = f"::warning file={found.path},line={found.line},title=codea1 check::{text}"
     else:
-        print(
-            f"{found.path}:{found.line}: {clean(found.message)}\n  {clean(found.command)}",
-            flush=True,
-        )
+        line = f"{found.path}:{found.line}: {clean(found.message)}\n  {clean(found.command)}"
+    print(line, flush=True)
 
 
 def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> None:
     skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
     same = len(everything.skipped) - len(skipped)
     number, looked = len(everything.findings), len(everything.looked)
-    parts = [
-        f"{number or 'No'} finding{'' if number == 1 else 's'}, {looked} "
-        + ("function or class looked at" if looked == 1 else "functions and classes looked at")
-    ]
+    parts = [f"{number or 'No'} finding{'' if number == 1 else 's'}"]
+    what = "function or class" if looked == 1 else "functions and classes"
+    parts += [f"{looked} {what} looked at"]
     parts += [f"{same} {'has' if same == 1 else 'have'} not changed"] if same else []
     lines = [", ".join(parts)]
     lines += [f"skipped {clean(label)}: {clean(everything.skipped[label])}" for label in skipped]
     if command.against and any(each.kind == "difference" for each in everything.findings):
-        place = os.path.join("..", "before")
         lines.append(
-            f"To run a line in the earlier version: git worktree add {place} {command.against}; cd {place}"
+            f"To run a line in the earlier version: git worktree add ../before {command.against}; cd ../before"
         )
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    say(console, "\n".join(lines))

@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
-
-
-_NAMED = 30
-"""Names that a message lists."""
+_NAMED = 30  # names that a message lists
 
 
 class InputError(Exception):
@@ -38,14 +35,9 @@ def library_errors() -> Iterator[None]:
 
     try:
         yield
-    except (
-        ProblemsError,
-        BrokenReferenceError,
-        LevelUnavailableError,
-        RewardError,
-        ClusterError,
-        ImportError,
-    ) as error:
+    except (ProblemsError, BrokenReferenceError, LevelUnavailableError, RewardError) as error:
+        raise InputError(str(error)) from error
+    except (ClusterError, ImportError) as error:
         raise InputError(str(error)) from error
     except AnalysisError as error:
         raise InputError(
@@ -58,11 +50,7 @@ def library_errors() -> Iterator[None]:
 
 @contextmanager
 def user_input() -> Iterator[None]:
-    """Turn what the libraries below raise about their arguments into an `InputError`.
-
-    Only for blocks that do nothing but look at the user's input: around more than that it would hide
-    our own mistakes.
-    """
+    """Turn what a block that only looks at the user's input raises about it into an `InputError`."""
     try:
         yield
     except KeyError as error:
@@ -71,6 +59,19 @@ def user_input() -> Iterator[None]:
         raise
     except (ValueError, TypeError, OSError, ImportError) as error:
         raise InputError(str(error)) from error
+
+
+def check_least(command: object, **least: int) -> None:
+    """Refuse options that are given and too small: `check_least(command, workers=1)`.
+
+    Raises:
+        ValueError: One is.
+    """
+    for name, number in least.items():
+        value = getattr(command, name)
+        if value is not None and value < number:
+            option = name.replace("_", "-")
+            raise ValueError(f"Expect --{option} to be at least {number}, actually: {value}")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
@@ -84,9 +85,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """
     names = list(known)
     many = len(names) > _NAMED
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4 if many else 0.6)
-    if near:
-        hint = f"Did you mean {' or '.join(repr(other) for other in near)}?"
+    if near := difflib.get_close_matches(name, names, n=3, cutoff=0.4 if many else 0.6):
+        hint = f"Did you mean {' or '.join(map(repr, near))}?"
     elif many:
         hint = f"Expect one of {len(names)}, such as {', '.join(names[:3])}"
     else:

@@ -16,14 +16,13 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
-from codea1_env.cli.tables import parts_of
+from codea1_env.cli.tables import parts_of, progress_bar
 from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.rendering.display import clean
-from codea1_env.support.bars import progress_bar
 
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.tables import say
 from codea1_env.support.extras import MissingExtraError
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import checkpoints, step_of, verify
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         text = _export_episodes(command) if command.format == "inspect" else _export_model(command)
     except (RunError, MissingExtraError, FileExistsError) as error:
         raise InputError(str(error)) from error
-    Console().print(text, highlight=False, markup=False, soft_wrap=True)
+    say(Console(), text)
     return 0
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
+from codea1_env.cli.errors import (
+    InputError,
+    check_least,
+    library_errors,
+    unknown_name,
+    user_input,
+)
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.code_a1_v0 import parallel_env
@@ -47,11 +54,7 @@ class PlayCommand(ComputingOptions):
     """Print what happened as one JSON object instead."""
 
     def __post_init__(self) -> None:
-        for name, least in (("rounds", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(
-                    f"expect --{name} to be at least {least}, actually: {getattr(self, name)}"
-                )
+        check_least(self, rounds=1, seed=0)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -79,10 +82,10 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
         )
     chosen = {} if command.problem is None else {"problem_id": command.problem}
     observations, infos = env.reset(seed=command.seed, options=chosen)
-    named = {CODER: (command.coder, CODERS), TESTER: (command.tester, TESTERS)}
+    make = partial(make_player, problems=problems, sandbox=sandbox, seed=command.seed)
     players = {
-        agent: make_player(name, known, problems, sandbox, command.seed, computing=command)
-        for agent, (name, known) in named.items()
+        CODER: make(command.coder, CODERS, computing=command),
+        TESTER: make(command.tester, TESTERS, computing=command),
     }
     turns: list[dict[str, Any]] = []
     while env.agents:

@@ -29,11 +29,7 @@ def is_own(name: str) -> bool:
 
 
 def check_name(name: str, known: Sequence[str]) -> None:
-    """Refuse a name that no scripted player has.
-
-    Raises:
-        InputError: It is none of these.
-    """
+    """Raise an `InputError` for a name that no scripted player has."""
     if name not in known:
         raise InputError(
             f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
@@ -42,11 +38,7 @@ def check_name(name: str, known: Sequence[str]) -> None:
 
 
 def check_references(name: str, known: Sequence[str], problems: Sequence[Problem]) -> None:
-    """Refuse problems that a scripted coder has no program for.
-
-    Raises:
-        InputError: One has no reference.
-    """
+    """Raise an `InputError` for problems that a scripted coder has no program for."""
     with user_input():
         opponents.check_references(name, _role_of(known), problems)
 
@@ -74,31 +66,16 @@ def make_player(
     Raises:
         InputError: There is no such player.
     """
-    if is_own(name):
-        return _made(name, known, problems, sandbox, seed, num_tests)
-    if name not in known and is_model(name):
-        try:
+    try:
+        if not is_own(name) and name not in known and is_model(name):
             asked = computing or ComputingOptions()
             chosen = computing_for(name, asked.asked_dtype, asked.threads)
             Console(stderr=True).print(f"{name} computes in {chosen}.", highlight=False)
             return load_player(name, seed, computing=chosen)
-        except (ValueError, ImportError) as error:
-            raise InputError(str(error)) from error
-    check_name(name, known)
-    return _made(name, known, problems, sandbox, seed, num_tests)
-
-
-def _made(
-    name: str,
-    known: Sequence[str],
-    problems: Sequence[Problem],
-    sandbox: Sandbox,
-    seed: int,
-    num_tests: int,
-) -> Agent:
-    try:
+        if not is_own(name):
+            check_name(name, known)
         return make_opponent(name, _role_of(known), problems, sandbox, seed, num_tests)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         raise InputError(str(error)) from error
 
 

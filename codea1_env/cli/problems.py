@@ -12,7 +12,13 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
-from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
+from codea1_env.cli.errors import (
+    InputError,
+    check_least,
+    library_errors,
+    unknown_name,
+    user_input,
+)
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.problem_sets.problem import call_of, statement
 from codea1_env.problem_sets.schemas import row_of
@@ -73,10 +79,7 @@ class Validate:
     """Print the report as one JSON object instead."""
 
     def __post_init__(self) -> None:
-        for name in ("limit", "workers"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"Expect --{name} to be at least 1, actually: {value}")
+        check_least(self, limit=1, workers=1)
         check_packages(self.packages)
 
 
@@ -113,9 +116,7 @@ def list_problems(command: List) -> int:
         return 0
     width = max(len(problem.task_id) for problem in problems)
     for problem in problems:
-        tags = " ".join(
-            problem.metadata[key] for key in ("difficulty", "split") if key in problem.metadata
-        )
+        tags = " ".join(filter(None, map(problem.metadata.get, ("difficulty", "split"))))
         print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}")
     print(_count(len(problems), "problem"))
     return 0
@@ -174,22 +175,11 @@ def validate(command: Validate) -> int:
             "expect the problems to check: codea1 problems validate SOURCE, where SOURCE is a file, FILE.py:NAME "
             "or a name such as starter"
         )
-    console = Console(stderr=True)
-    with (
-        library_errors(),
-        Sandbox(
-            command.workers,
-            level=command.sandbox_level,
-            packages=("numpy", *command.packages),
-        ) as sandbox,
-        Progress(
-            *Progress.get_default_columns(),  # with the time that is left
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        ) as bar,
-    ):
+    console, packages = Console(stderr=True), ("numpy", *command.packages)
+    columns = (*Progress.get_default_columns(), TimeElapsedColumn())  # with the time that is left
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    level = command.sandbox_level
+    with library_errors(), Sandbox(command.workers, level=level, packages=packages) as sandbox, bar:
         task = bar.add_task("reading rows", total=None)
 
         def told(done: int, of: int) -> None:
@@ -197,25 +187,18 @@ def validate(command: Validate) -> int:
             bar.update(task, description=what, completed=done, total=of)
 
         report = validate_problems(
-            command.source,
-            sandbox,
-            split=command.split,
-            limit=command.limit,
-            progress=told,
+            command.source, sandbox, split=command.split, limit=command.limit, progress=told
         )
     if command.json:
         about = {name: getattr(report, name) for name in ("source", "problems", "tests", "ok")}
-        findings = [
-            dataclasses.asdict(finding) | {"kind": finding.kind.value}
-            for finding in report.findings
-        ]
-        print(json.dumps(about | {"findings": findings}))
+        found = [dataclasses.asdict(each) | {"kind": each.kind.value} for each in report.findings]
+        print(json.dumps(about | {"findings": found}))
     else:
-        for finding in report.findings:
-            print(finding)
-        found = [_count(len(report.errors), "error"), _count(len(report.warnings), "warning")]
-        checked = [_count(report.problems, "problem"), _count(report.tests, "test")]
-        print(f"{' with '.join(checked)}: {', '.join(found)}")
+        print(*report.findings, sep="\n", end="\n" if report.findings else "")
+        print(
+            f"{_count(report.problems, 'problem')} with {_count(report.tests, 'test')}: "
+            f"{_count(len(report.errors), 'error')}, {_count(len(report.warnings), 'warning')}"
+        )
     return 0 if report.ok else 1
 
 

@@ -14,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.cli.errors import library_errors, unknown_name, user_input
+from codea1_env.cli.errors import check_least, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.sandbox import LevelUnavailableError, Sandbox
 from codea1_env.sandbox.inside.confine.confinement import LEVELS
@@ -66,12 +66,7 @@ class ServeCommand:
     packages: Packages = ()
 
     def __post_init__(self) -> None:
-        for name, least in (("workers", 1), ("queue", 0), ("max_memory_mb", 1)):
-            if getattr(self, name) < least:
-                option = name.replace("_", "-")
-                raise ValueError(
-                    f"Expect --{option} to be at least {least}, actually: {getattr(self, name)}"
-                )
+        check_least(self, workers=1, queue=0, max_memory_mb=1)
         if self.max_memory_mb >= 1 << 20:
             raise ValueError(
                 f"Expect --max-memory-mb to be below {1 << 20}, actually: {self.max_memory_mb}"
@@ -138,15 +133,10 @@ def serve(command: ServeCommand) -> int:
 
 def _table(reports: Sequence[LevelReport]) -> Table:
     """Return what a child attempted, and what came of it at each level."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        caption="Empty: not tried, since the level does not forbid it",
-        caption_justify="left",
-    )
-    table.add_column("at this level a child may", no_wrap=True)
-    for report in reports:
-        table.add_column(report.level, no_wrap=True)
+    caption = "Empty: not tried, since the level does not forbid it"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    for heading in ("at this level a child may", *(report.level for report in reports)):
+        table.add_column(heading, no_wrap=True)
     for act in dict.fromkeys(act for report in reports for act in report.found):
         found = [report.found.get(act, "") for report in reports]
         if all(what.startswith(("allowed", "denied")) for what in filter(None, found)):

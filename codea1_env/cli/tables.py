@@ -1,7 +1,4 @@
-"""Tables for narrow terminals, also those of reports in Markdown.
-
-Columns that do not fit stand below, each part with the names in front.
-"""
+"""What commands print: texts, progress bars, and tables whose columns stand below where a terminal is narrow."""
 
 from __future__ import annotations
 
@@ -12,6 +9,14 @@ from typing import ClassVar
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TableElement
 from rich.measure import Measurement
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Column, Table
 
 _WIDEST = 1 << 16
@@ -19,13 +24,27 @@ _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
 
 
-def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
-    """Divide a table into parts that a screen has room for, as far as single columns allow.
+def say(console: Console, text: str) -> None:
+    """Print a text as it is, however long its lines are."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    Args:
-        table: Its first column has names.
-        console: Where it is shown.
-        width: Characters of a line.
+
+def progress_bar(console: Console, label: str) -> Progress:
+    """Make the bar of long work on a terminal. Tasks have a field `state`, which is shown behind the times."""
+    return Progress(
+        TextColumn(label),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
+    """Divide a table, whose first column has names, into parts that lines of this width have room for.
 
     Example:
         >>> table = Table("name", "one", "two")
@@ -65,9 +84,8 @@ class _FoldedTable(TableElement):
 
 
 class _Report(Markdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
-        **Markdown.elements,
-        "table_open": _FoldedTable,
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = Markdown.elements | {
+        "table_open": _FoldedTable
     }
 
 

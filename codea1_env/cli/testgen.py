@@ -20,6 +20,7 @@ from codea1_env.cli.errors import FailureError, InputError
 from codea1_env.cli.eval_agents import check_agent, player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.tables import say
 from codea1_env.evaluation.runner import AgentOf
 from codea1_env.mutation import Mutant
 from codea1_env.rendering.display import clean
@@ -106,9 +107,7 @@ def run(arguments: Sequence[str]) -> int:
     return 1 if any(row["findings"] for row in rows) else 0
 
 
-def _written(
-    command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console
-) -> Iterator[dict[str, Any]]:
+def _written(command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Write files for a name of a module, or for all public ones; yields what came of each."""
     try:
         opened = _open(command, module)
@@ -138,9 +137,7 @@ def _open(command: TestgenCommand, module: Module) -> OpenModule:
     return OpenModule(module, command.cores, command.sandbox_level, command.packages)
 
 
-def _row(
-    command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None
-) -> dict[str, Any]:
+def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None) -> dict[str, Any]:  # fmt: skip
     """Write the file of a target; returns what came of it."""
     output = _output(command, target)
     row = _nothing(target.label)
@@ -190,10 +187,8 @@ def _refused(output: Path) -> str:
     """Say why a file is not written; "" if it is."""
     if output.suffix != ".py":
         return f"expect {output} to be a Python file, actually: its name does not end with .py"
-    if (
-        output.exists()
-        and WRITTEN not in output.read_text(encoding="utf-8", errors="replace")[:200]
-    ):
+    text = output.read_text(encoding="utf-8", errors="replace") if output.exists() else WRITTEN
+    if WRITTEN not in text[:200]:
         return f"expect {output} to be a file that codea1 testgen has written, actually: it does not say so"
     return ""
 
@@ -204,25 +199,18 @@ def _show(row: dict[str, Any], command: TestgenCommand, console: Console) -> Non
         lines += [f"{each['path']}:{each['line']}: {each['message']}", f"  {each['command']}"]
     if row["file"]:
         tests = "1 test notices" if row["tests"] == 1 else f"{row['tests']} tests notice"
-        lines.append(
-            f"Wrote {row['file']}: {tests} {row['killed']} of {row['mutants']} small faults"
-        )
-        lines.append(f"  {row['run']}")
-        left = row["survivors"]
+        faults, left = f"{row['killed']} of {row['mutants']} small faults", row["survivors"]
+        lines += [f"Wrote {row['file']}: {tests} {faults}", f"  {row['run']}"]
         if command.survivors:
             lines += [f"  not noticed: {each}" for each in left]
         elif left:
             verb = "is" if len(left) == 1 else "are"
             lines.append(f"  {len(left)} {verb} not noticed; --survivors lists them")
-        lines += (
-            ["  The time was over before everything was tried; --timeout gives more."]
-            if row["cut"]
-            else []
-        )
+        if row["cut"]:
+            lines.append("  The time was over before everything was tried; --timeout gives more.")
     else:
         lines.append(f"Nothing written for {row['target']}: {row['reason']}")
-    for line in lines:
-        console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
+    say(console, clean("\n".join(lines)))
 
 
 def _asker(command: TestgenCommand, stack: ExitStack) -> Asker | None:
@@ -239,19 +227,14 @@ def _asker(command: TestgenCommand, stack: ExitStack) -> Asker | None:
     players: list[AgentOf] = []
 
     def trials(opened: OpenModule, target: Target, survivors: Sequence[Mutant]) -> list[Trial]:
+        problem, code = target.problem, target.definition.source
         if not players:
-            players.append(
-                player_of("tester", name, [target.problem], opened.sandbox, asking, stack)
-            )
-        code = target.definition.source
+            players.append(player_of("tester", name, [problem], opened.sandbox, asking, stack))
         if survivors:
-            code += (
-                "\n# Tests so far do not notice these changes of the code; write tests that do:\n"
-            )
-            code += "".join(
-                f"# line {each.line}: {each.description}\n" for each in survivors[:_MOST_SHOWN]
-            )
-        seen = observe(target.problem, code=code, turn=1)
+            rows = (f"# line {each.line}: {each.description}" for each in survivors[:_MOST_SHOWN])
+            asked = "# Tests so far do not notice these changes of the code; write tests that do:"
+            code = "\n".join([code, asked, *rows, ""])
+        seen = observe(problem, code=code, turn=1)
         try:
             answers = ask(players[0](command.seed), "tester", [seen] * command.num_samples)
         except AnswerError as error:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.console import (
-    Console,
-    ConsoleOptions,
-    Group,
-    RenderableType,
-    RenderResult,
-)
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -33,17 +28,11 @@ from codea1_env.training.summary import SUMMARY, figure, phase_totals, start_and
 if TYPE_CHECKING:
     from codea1_env.report.live import LastEpisode, LiveRun, Pace
 
-
-_PAUSE = 1.0
-"""Seconds between two looks at the folder, at least."""
-_REST = 9.0
-"""How much longer than a look the pause after it is: a run of very many steps must not be slowed down."""
-EPISODES = 12
-"""Episodes that are shown at most."""
-_FEWEST = 3
-"""Episodes that are shown however low the terminal is."""
-_LONGEST = 300
-"""Characters of a text that are looked at."""
+_PAUSE = 1.0  # seconds between two looks at the folder, at least
+_REST = 9.0  # pause after a look, in lengths of the look: no run of many steps must be slowed down
+EPISODES = 12  # that are shown at most
+_FEWEST = 3  # that are shown however low the terminal is
+_LONGEST = 300  # characters of a text that are looked at
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 _TONES = {"coder": "green", "tester": "red", "nobody": "yellow"}
 
@@ -78,17 +67,14 @@ def run(arguments: Sequence[str]) -> int:
         if command.once or not console.is_terminal:
             console.print(screen(now, console))
             return 0
-        with Live(screen(now, console), console=console, auto_refresh=False) as live:
-            try:
-                took = 0.0
-                while not now.finished:
-                    time.sleep(max(_PAUSE, _REST * took))
-                    began = time.perf_counter()
-                    now = reader.read()
-                    live.update(screen(now, console), refresh=True)
-                    took = time.perf_counter() - began
-            except KeyboardInterrupt:  # how one leaves; the last picture stays
-                pass
+        live, took = Live(screen(now, console), console=console, auto_refresh=False), 0.0
+        with live, suppress(KeyboardInterrupt):  # how one leaves; the last picture stays
+            while not now.finished:
+                time.sleep(max(_PAUSE, _REST * took))
+                began = time.perf_counter()
+                now = reader.read()
+                live.update(screen(now, console), refresh=True)
+                took = time.perf_counter() - began
     except RunError as error:
         raise InputError(str(error)) from error
     return 0
@@ -109,14 +95,11 @@ def screen(now: LiveRun, console: Console) -> RenderableType:
 def _head(now: LiveRun) -> RenderableType:
     """Return what the run is, and how far."""
     run, config = now.run, now.run.config
-    players = " against ".join(
-        config.model_of(role) if config.player(role).player == "llm" else config.player(role).player
-        for role in ("coder", "tester")
-    )
-    about = f"  {config.problems}, {players}, seed {config.seed}"
-    title = Text.assemble(
-        (_line(run.name), "bold"), (_line(about), "dim"), overflow="ellipsis", no_wrap=True
-    )
+    roles = {role: config.player(role).player for role in ("coder", "tester")}
+    names = (config.model_of(role) if name == "llm" else name for role, name in roles.items())
+    about = _line(f"  {config.problems}, {' against '.join(names)}, seed {config.seed}")
+    parts = ((_line(run.name), "bold"), (about, "dim"))
+    title = Text.assemble(*parts, overflow="ellipsis", no_wrap=True)
     state = run.state
     if not now.finished and now.age is not None:
         state += f", last line {clock(now.age)} ago"
@@ -130,15 +113,12 @@ def _head(now: LiveRun) -> RenderableType:
 
 def _speed(pace: Pace) -> Text:
     known = [
-        f"{value:.3g} {name}"
-        for value, name in ((pace.steps, "steps/s"), (pace.verdicts, "verdicts/s"))
-        if value is not None
+        "" if pace.steps is None else f"{pace.steps:.3g} steps/s",
+        "" if pace.verdicts is None else f"{pace.verdicts:.3g} verdicts/s",
+        f"{clock(pace.spent)} of steps so far" if pace.spent else "",
+        f"about {clock(pace.left)} left" if pace.left else "",
     ]
-    if pace.spent:
-        known.append(f"{clock(pace.spent)} of steps so far")
-    if pace.left:
-        known.append(f"about {clock(pace.left)} left")
-    return Text(", ".join(known), style="dim")
+    return Text(", ".join(filter(None, known)), style="dim")
 
 
 def _curves(rows: Sequence[Row], arrow: str) -> Table:
@@ -168,10 +148,8 @@ def _beside_controls() -> list[list[str]]:
     """Return the measures, each with the controls below it: they share a scale, so that they can be compared."""
     groups: list[list[str]] = []
     for name, label in SUMMARY.items():
-        if label.startswith(" "):
-            groups[-1].append(name)
-        else:
-            groups.append([name])
+        groups += [] if label.startswith(" ") else [[]]
+        groups[-1].append(name)
     return groups
 
 
@@ -218,15 +196,10 @@ def _episodes(episodes: Sequence[LastEpisode]) -> Table:
     table.add_column(no_wrap=True, overflow="ellipsis", width=24)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for each in episodes:
-        table.add_row(
-            Text(f"step {each.step}", style="dim"),
-            Text(
-                each.winner if each.winner == "nobody" else f"{each.winner} wins",
-                style=_TONES[each.winner],
-            ),
-            Text(_line(each.task_id)),
-            Text(_line(each.test or each.outcome), style="" if each.test else "dim"),
-        )
+        winner = "nobody" if each.winner == "nobody" else f"{each.winner} wins"
+        test = Text(_line(each.test or each.outcome), style="" if each.test else "dim")
+        step, won = Text(f"step {each.step}", style="dim"), Text(winner, style=_TONES[each.winner])
+        table.add_row(step, won, Text(_line(each.task_id)), test)
     return table
 
 

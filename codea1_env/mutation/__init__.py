@@ -32,25 +32,21 @@ OPERATORS = {
     "FND": "function or method call replaced by its argument",
     "ARD": "optional argument deleted",
 }
-
 """The kinds of faults, by the names that the literature on mutation testing gives them."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A program with one fault.
-
-    Attributes:
-        code: The whole text of the faulty program.
-        operator: Kind of the fault, a key of `OPERATORS`.
-        line: Line of the fault in the original program, counted from 1.
-        description: The fault in words, such as ``"a < b -> a <= b"``.
-    """
+    """A program with one fault."""
 
     code: str
+    """The whole text of the faulty program."""
     operator: str
+    """Kind of the fault, a key of `OPERATORS`."""
     line: int
+    """Line of the fault in the original program, counted from 1."""
     description: str
+    """The fault in words, such as ``"a < b -> a <= b"``."""
 
 
 def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) -> list[Mutant]:
@@ -63,7 +59,6 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
 
     Raises:
         AnalysisError: The text cannot be parsed.
-        ValueError: `limit` is not a positive number.
 
     Example:
         >>> from codea1_env.sandbox import default_sandbox
@@ -73,6 +68,4 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
         ROR a < b -> a <= b
         ROR a < b -> a >= b
     """
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise ValueError(f"Expect limit to be a positive int or None, actually: {limit!r}")
     return [Mutant(*row) for row in sandbox.analyse(mutants, source, limit)]

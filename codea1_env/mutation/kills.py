@@ -28,32 +28,18 @@ from codea1_env.sandbox import (
     TestResult,
 )
 
-MIN_SECONDS = 0.5
-"""CPU time that a program may take at least, for loading and its tests."""
-FACTOR = 4.0
-"""A program may take so many times as long as the reference."""
+MIN_SECONDS = 0.5  # CPU time that a program may take at least, for loading and its tests
+FACTOR = 4.0  # a program may take so many times as long as the reference
 _STEP = 0.5
-_WALL_FACTOR = 10.0
-"""Wall-clock limit over CPU limit: a busy machine must not decide."""
-_PATIENCE = 0.1
-"""Seconds of CPU time that a test may take on a mutant, if the program needs far less: some mutants never end."""
-_MUTANT_FACTOR = 20.0
-"""A mutant may take so many times as long as the program on one test."""
+_WALL_FACTOR = 10.0  # wall-clock limit over CPU limit: a busy machine must not decide
+_PATIENCE = 0.1  # CPU time of a test on a mutant, if the program needs far less: some never end
+_MUTANT_FACTOR = 20.0  # a mutant may take so many times as long as the program on one test
 
 
 def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
-    """Return what a program may use on tests, judged by what the reference took on them.
-
-    The time is rounded up, so that a little more or less of it changes nothing.
-
-    Args:
-        reference: The reference on the same tests.
-        least: Seconds of CPU time that a program gets in any case.
-    """
-    seconds = reference.cpu_time or sum(
-        each.cpu_time for each in (reference.load, *reference.tests)
-    )
-    seconds = max(least, _rounded_up(FACTOR * seconds, _STEP))
+    """Return what a program may use on tests: at least so many seconds, or a multiple of what the reference took."""
+    took = reference.cpu_time or sum(each.cpu_time for each in (reference.load, *reference.tests))
+    seconds = max(least, _rounded_up(FACTOR * took, _STEP))
     wall = _WALL_FACTOR * seconds
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
@@ -153,17 +139,15 @@ def find_kills(
     limits = _limits(program, entry_point, tests, sandbox)
     codes = [mutant.code for mutant in mutants]
     rows = run_on_each(codes, tests, entry_point, limits, sandbox, late=hangs, settles=hangs)
-    by_test = [
-        frozenset(
-            mutant for mutant, row in enumerate(rows) if (each := row[test]) and _failed(each)
-        )
+    by_test = (
+        frozenset(mutant for mutant, row in enumerate(rows) if _failed(row[test]))
         for test in range(len(tests))
-    ]
+    )
     return Kills(tuple(mutants), tuple(by_test))
 
 
-def _failed(result: TestResult) -> bool:
-    return not result.passed and result.outcome is not Outcome.UNJUDGED
+def _failed(result: TestResult | None) -> bool:
+    return result is not None and not result.passed and result.outcome is not Outcome.UNJUDGED
 
 
 def _checked(result: TestResult) -> TestResult:
@@ -172,9 +156,7 @@ def _checked(result: TestResult) -> TestResult:
     return result
 
 
-def _limits(
-    program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox
-) -> Limits:
+def _limits(program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox) -> Limits:  # fmt: skip
     """Return what mutants may use: little, unless the program itself needs more."""
     limits = sandbox.limits.with_room_for(tests=len(tests))
     [results] = sandbox.run_many([Job(program, tuple(tests), entry_point, limits)])
@@ -237,14 +219,11 @@ def until_settled(
     while parts := _open(rows, ends, alone):
         alone.clear()
         for (program, numbers), results in zip(parts, run(parts), strict=True):
-            known = [
-                number
-                for number, result in zip(numbers, results, strict=True)
-                if len(numbers) == 1 or not late(result)
-            ]
+            pairs = list(zip(numbers, results, strict=True))
+            known = {number for number, result in pairs if len(numbers) == 1 or not late(result)}
             if not known:
                 alone.add(program)
-            for number, result in zip(numbers, results, strict=True):
+            for number, result in pairs:
                 if number in known:
                     rows[program][number] = result
                 if settles(result) if number in known else waits(result):

@@ -122,11 +122,7 @@ def in_line(text: str, longest: int = 500) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return a text as a block of code.
-
-    Args:
-        text: Made safe to show already; see `codea1_env.rendering.display.clean`.
-        language: What highlights it.
+    """Return a text that is safe to show, see `clean`, as a block of code.
 
     Example:
         >>> print(fenced("x = 1"))

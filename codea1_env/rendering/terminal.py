@@ -25,12 +25,7 @@ MARKS: Final = {"good": "✓", "bad": "✗", "warn": "–"}
 
 
 def ansi(episode: Episode, *, colour: bool = True) -> str:
-    """Return the episode as text for a terminal.
-
-    Args:
-        episode: What to show.
-        colour: Whether to colour it with ANSI escape sequences.
-    """
+    """Return the episode as text for a terminal, with ANSI escape sequences for colours."""
     lines = list(_lines(episode))
     return "\n".join(_paint(style, text) if colour and style else text for style, text in lines)
 
@@ -49,7 +44,7 @@ def _paint(style: str, text: str) -> str:
 
 
 def _lines(episode: Episode) -> Iterator[tuple[str, str]]:
-    """Lines of text, each with the name of its style ("" for none)."""
+    """Yield lines of text, each with the name of its style ("" for none)."""
     problem = episode.problem
     yield "title", f"Code-A1 · {clean(problem.task_id)} · defines {clean(problem.entry_point)}"
     yield "dim", RULE
@@ -79,11 +74,8 @@ def _round(number: int, played: PlayedRound, max_rounds: int) -> Iterator[tuple[
     unscorable = "" if verdict.code_reward is not None else " (could not be scored)"
     yield "head", "Rewards"
     yield "", f"{CODER:<10}{played.rewards[CODER]:6.3f}{unscorable}"
-    yield (
-        "",
-        f"{TESTER:<10}{played.rewards[TESTER]:6.3f}  validity {rewards.validity:.3f}, "
-        f"adversarial {rewards.adversarial:.3f}",
-    )
+    parts = f"validity {rewards.validity:.3f}, adversarial {rewards.adversarial:.3f}"
+    yield "", f"{TESTER:<10}{played.rewards[TESTER]:6.3f}  {parts}"
 
 
 def _program(number: int, program: Program, max_rounds: int) -> Iterator[tuple[str, str]]:

@@ -11,14 +11,7 @@ class MissingExtraError(ImportError):
 
 
 def require(module: str, extra: str = "llm") -> ModuleType:
-    """Import a module of an extra.
-
-    Args:
-        module: Its name.
-        extra: The extra of this project that installs it.
-
-    Raises:
-        MissingExtraError: It is not installed. The message names the extra.
+    """Import a module of an extra; a `MissingExtraError` names the extra that installs it.
 
     Example:
         >>> require("no_such_module")

@@ -12,13 +12,7 @@ from typing import IO, Any
 
 
 class LogFolder:
-    """An open folder. Only one process at a time can have it open.
-
-    Args:
-        path: The folder.
-        error: What is raised if another process has it open.
-        allow_nan: Whether rows may have numbers that are not finite.
-    """
+    """An open folder. Only one process at a time can have it open; for another one `error` is raised."""
 
     def __init__(self, path: Path, error: type[Exception], *, allow_nan: bool = True) -> None:
         self.path = path

@@ -18,11 +18,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def find(name: str, what: str = "object") -> Any:
-    """Find what a name stands for.
-
-    Args:
-        name: `module:NAME`, or `FILE.py:NAME`.
-        what: What it should be, for messages.
+    """Find what `module:NAME` or `FILE.py:NAME` stands for; messages say `what` it should be.
 
     Raises:
         ValueError: There is no such module or name; the nearest names are offered.
@@ -44,11 +40,10 @@ def find(name: str, what: str = "object") -> Any:
     if hasattr(module, attribute):
         return getattr(module, attribute)
     package = module.__name__.partition(".")[0]
-    known = [
-        key
-        for key, value in vars(module).items()
-        if callable(value) and key[0] != "_" and _home_of(value).partition(".")[0] == package
-    ]
+    public = {
+        key: value for key, value in vars(module).items() if key[0] != "_" and callable(value)
+    }
+    known = [key for key, value in public.items() if _home_of(value).partition(".")[0] == package]
     near = difflib.get_close_matches(attribute, known, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"It has: {', '.join(known)}"
     raise ValueError(f"Expect {home} to define the {what} {attribute!r}. {hint}")
@@ -59,11 +54,7 @@ def _home_of(value: Any) -> str:
 
 
 def find_class(name: str) -> type[Any]:
-    """Find a class, as `find` does.
-
-    Raises:
-        ValueError: There is none of this name.
-    """
+    """Find a class, as `find` does."""
     found = find(name, "class")
     if not isinstance(found, type):
         raise ValueError(f"Expect {name!r} to be a class, actually: {type(found)}")
@@ -136,12 +127,10 @@ def raised_by(error: BaseException) -> str:
         'ValueError: too few'
     """
     # Below the user's own lines may be those of a library; ours are above.
-    frames = [
-        each
-        for each in traceback.extract_tb(error.__traceback__)
-        if not Path(each.filename).is_relative_to(_PACKAGE) and "site-packages" not in each.filename
-    ]
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    place = ""
+    for each in traceback.extract_tb(error.__traceback__):
+        if not Path(each.filename).is_relative_to(_PACKAGE) and "site-packages" not in each.filename:  # fmt: skip
+            place = f" ({each.filename}, line {each.lineno})"
     return f"{type(error).__name__}: {error}{place}"
 
 
@@ -157,13 +146,7 @@ def is_own(kind: type[Any]) -> bool:
 
 @contextmanager
 def explained(kind: type[Any], function: str, failure: type[Exception]) -> Iterator[None]:
-    """Say in one line what a function of the user's raised; of this package's classes errors stay as they are.
-
-    Args:
-        kind: The class whose function is called.
-        function: Its name.
-        failure: What is raised instead. Errors of this package, and of memory, stay as they are.
-    """
+    """Raise `failure` where a function of the user's class raises; errors of this package, and of memory, stay."""
     try:
         yield
     except MemoryError:

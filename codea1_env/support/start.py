@@ -34,10 +34,7 @@ def interrupt_is_an_exception() -> None:
 
 
 def register_environments() -> None:
-    """Register the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``.
-
-    The entry points are strings, so that nothing of the game is imported before an environment is made.
-    A second call changes nothing.
+    """Register the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``, once.
 
     Example:
         >>> import pettingzoo

@@ -37,12 +37,8 @@ def stop_request(waits: bool = True) -> Iterator[StopRequest]:
 
     A step that is broken off would leave players, book and logs at different moments. The second signal, and the
     first one before `StopRequest.waits` is set, ends the run at once: by KeyboardInterrupt, and where Python does
-    not get to it, because an update is computing, by leaving the process a second later. Whoever cannot wait loses
-    the steps since the last checkpoint, nothing else. Only the main thread can set signal handlers; elsewhere
-    nothing is changed.
-
-    Args:
-        waits: Whether there is something to wait for from the beginning.
+    not get to it, because an update is computing, by leaving the process a second later. Only the main thread can
+    set signal handlers; elsewhere nothing is changed.
     """
     stop = StopRequest(waits)
     if threading.current_thread() is not threading.main_thread():
@@ -70,11 +66,24 @@ def stop_request(waits: bool = True) -> Iterator[StopRequest]:
 
 
 @contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end a block as Ctrl-C does: by KeyboardInterrupt."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _watchdog(stop: StopRequest) -> Iterator[None]:
     """Leave the process if a signal that ends the run has not ended it after a moment.
 
-    Python's handlers run between two operations of Python. Backpropagation is one operation, of many seconds. The
-    bytes that signals write into this pipe are read by a thread, which runs meanwhile.
+    Python's handlers wait for the operation at work, such as backpropagation; a thread that reads this pipe does not.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -29,13 +29,7 @@ def in_batches(
     read: Callable[[list[T]], list[R]],
     unread: Callable[[T, AnalysisError], R],
 ) -> list[R]:
-    """Read items in batches, two at a time; one that breaks the parser harms only itself.
-
-    Args:
-        items: What is to be read.
-        size: Characters of an item.
-        read: Reads a batch.
-        unread: What stands for an item that breaks the parser.
+    """Read items in batches, two at a time; for one that breaks the parser there is what `unread` returns.
 
     Example:
         >>> in_batches(["a", "b", "c" * 99_999], len, lambda batch: [len(batch)] * len(batch), max)

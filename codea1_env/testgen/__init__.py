@@ -5,20 +5,8 @@ version. `problem_suites` writes suites for the problems of a set.
 """
 
 from codea1_env.testgen.modules import Module, TargetError, find_module, modules_in
-from codea1_env.testgen.reduce import reduce_suite
-from codea1_env.testgen.search import WrittenSuite, write_suite
+from codea1_env.testgen.search import WrittenSuite, reduce_suite, write_suite
 from codea1_env.testgen.target import OpenModule, Target
 from codea1_env.testgen.write import pytest_file
 
-__all__ = [
-    "Module",
-    "OpenModule",
-    "Target",
-    "TargetError",
-    "WrittenSuite",
-    "find_module",
-    "modules_in",
-    "pytest_file",
-    "reduce_suite",
-    "write_suite",
-]
+__all__ = ["Module", "OpenModule", "Target", "TargetError", "WrittenSuite", "find_module", "modules_in", "pytest_file", "reduce_suite", "write_suite"]  # fmt: skip

@@ -13,15 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codea1_env.sandbox import Limits, Outcome
-from codea1_env.testgen.clock import Clock
 from codea1_env.testgen.driver import ADDRESS
-from codea1_env.testgen.findings import (
-    Finding,
-    code_that_shows,
-    finding,
-    findings_alone,
-    short,
-)
+from codea1_env.testgen.findings import Finding, code_that_shows, finding, findings_alone, short
 from codea1_env.testgen.inputs import Inputs
 from codea1_env.testgen.modules import (
     Module,
@@ -31,10 +24,10 @@ from codea1_env.testgen.modules import (
     missing,
     module_of_file,
 )
-from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
-from codea1_env.testgen.search import Looker, candidates
+from codea1_env.testgen.observe import Clock, Looker, Observer, Seen, differ, is_stable
+from codea1_env.testgen.search import candidates
 from codea1_env.testgen.target import OpenModule
-from codea1_env.testgen.texts import Trial, trial_text
+from codea1_env.testgen.texts import Trial
 
 _ROUNDS = 2
 _ENDED = (Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT_LIMIT, Outcome.EXITED, Outcome.SIGNALLED)
@@ -60,6 +53,16 @@ class Checked:
     looked: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     """Label -> why it was not looked at."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How much is tried on each function or class."""
+
+    seed: int = 0
+    """Of the choice among inputs."""
+    timeout: float | None = None
+    """Seconds of processor time."""
 
 
 @dataclass(frozen=True)
@@ -92,34 +95,23 @@ def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
         revision: Commit, branch or tag.
         paths: Files and folders of one repository, with the name of a function or class, or "". A file with such a name
             is among the modules in any case.
-
-    Raises:
-        TargetError: There is no such revision or path, or the paths lie in no repository or in several.
     """
     for path in paths:
         if not path.exists():
             raise TargetError(f"Expect {path} to be a file or folder, actually: there is none.")
     places = {path.resolve(): name for path, name in paths.items()}
-    tops = {_git(each if each.is_dir() else each.parent, "rev-parse", "--show-toplevel") for each in places}  # fmt: skip
+    folders = [each if each.is_dir() else each.parent for each in places]
+    tops = {_git(each, "rev-parse", "--show-toplevel") for each in folders}
     if len(tops) > 1:
         raise TargetError(
             f"Expect paths in one repository with --against, actually: in {len(tops)}. Check one after the other."
         )
     top = Path(tops.pop().decode().strip())
-    new = _listed(top, "ls-files", "--others", "--exclude-standard", "-z")
-    untracked = {top / name for name in new}
-    untracked &= {file for each in places for file in (files_in(each) if each.is_dir() else [each])}
-    named = [path for path, name in places.items() if name]
-    known = [str(path.relative_to(top)) for path in (*untracked, *named)]
-    earlier = dict(zip(known, known, strict=True))
-    left = iter(_listed(top, "diff", "--name-status", "-M", "-z", _commit_of(revision, top)))
-    for status in left:
-        old = next(left)
-        earlier[next(left) if status.startswith("R") else old] = old
     changes = Changes(top, revision, {}, {})
-    for name, old in sorted(earlier.items()):
+    for name, old in sorted(_earlier_names(top, revision, places).items()):
         path = top / name
-        if not name.endswith(".py") or is_test_file(path.name) or path.name == "setup.py" or not any(map(path.is_relative_to, places)):  # fmt: skip
+        is_code = name.endswith(".py") and not is_test_file(path.name) and path.name != "setup.py"
+        if not is_code or not any(map(path.is_relative_to, places)):
             continue
         if not path.is_file():
             changes.skipped[name] = "it was removed"
@@ -131,15 +123,28 @@ def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
     return changes
 
 
+def _earlier_names(top: Path, revision: str, places: Mapping[Path, str]) -> dict[str, str]:
+    """Return the files that have changed, are new or are named, with their names at the revision."""
+    untracked = {top / name for name in _listed(top, "ls-files", "--others", "--exclude-standard", "-z")}  # fmt: skip
+    untracked &= {file for each in places for file in (files_in(each) if each.is_dir() else [each])}
+    named = [path for path, name in places.items() if name]
+    known = [str(path.relative_to(top)) for path in (*untracked, *named)]
+    earlier = dict(zip(known, known, strict=True))
+    left = iter(_listed(top, "diff", "--name-status", "-M", "-z", _commit_of(revision, top)))
+    for status in left:
+        old = next(left)
+        earlier[next(left) if status.startswith("R") else old] = old
+    return earlier
+
+
 def _commit_of(revision: str, top: Path) -> str:
-    name = f"{revision}^{{commit}}"
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     try:
-        found = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        return _git(top, *words).decode().strip()
     except TargetError as error:
         raise TargetError(
             f"Expect a commit, branch or tag with --against, actually: {revision!r}. git log --oneline shows commits."
         ) from error
-    return found.decode().strip()
 
 
 def _listed(top: Path, *arguments: str) -> list[str]:
@@ -147,53 +152,34 @@ def _listed(top: Path, *arguments: str) -> list[str]:
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-        )
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
     except FileNotFoundError as error:
-        raise TargetError(
-            "Expect git to be installed for --against, actually: it is not."
-        ) from error
+        raise TargetError("Expect git to be installed for --against, actually: it is not.") from error  # fmt: skip
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise TargetError(
-            f"Expect {folder} to lie in a git repository, actually: {said or 'git fails'}"
-        )
+        said = done.stderr.decode("utf-8", "replace").strip() or "git fails"
+        raise TargetError(f"Expect {folder} to lie in a git repository, actually: {said}")
     return done.stdout
 
 
-def check_module(opened: OpenModule, *, only: str = "", seed: int = 0, timeout: float | None = None) -> Checked:  # fmt: skip
-    """Run the examples of docstrings and look for calls that never end.
-
-    Args:
-        opened: The module.
-        only: A function or class; "" for all public ones.
-        seed: Of the choice among inputs.
-        timeout: Seconds of processor time for each.
-
-    Raises:
-        TargetError: The module does not define it.
-        InfraError: The sandbox failed.
-    """
+def check_module(opened: OpenModule, only: str, search: Search) -> Checked:
+    """Run the examples of docstrings and look for calls that never end, in one name or in all public ones."""
     checked = Checked()
-    for name in (
-        [only] if only else [each.name for each in opened.definitions.values() if each.public]
-    ):
+    public = [each.name for each in opened.definitions.values() if each.public]
+    for name in [only] if only else public:
         target = opened.target(name)
         checked.looked.append(target.label)
-        looker = Looker(target, opened.sandbox, Clock(timeout))
-        for trials in candidates(looker, Inputs(target, seed)):
+        looker = Looker(target, opened.sandbox, Clock(search.timeout))
+        for trials in candidates(looker, Inputs(target, search.seed)):
             looker.look(trials)
         checked.findings += findings_alone(target, looker.endless(), opened.sandbox)
     return checked
 
 
 def compare_modules(
-    now: OpenModule, was: OpenModule, revision: str, *, only: str = "", seed: int = 0, timeout: float | None = None
-) -> Checked:  # fmt: skip
+    now: OpenModule, was: OpenModule, revision: str, only: str, search: Search
+) -> Checked:
     """Compare the functions and classes that have changed, or that use something which has changed.
 
     A definition that uses a changed one is compared only where no difference was found for that one.
@@ -203,41 +189,33 @@ def compare_modules(
         was: The module as it was.
         revision: As the user names it.
         only: A function or class; "" for all public ones.
-        seed: Of the choice among inputs.
-        timeout: Seconds of processor time for each.
-
-    Raises:
-        TargetError: Neither version defines it.
-        InfraError: The sandbox failed.
+        search: How much is tried.
     """
     if only and only not in now.definitions.keys() | was.definitions.keys():
         raise missing(now.module, only, now.definitions)
-    checked = Checked()
+    checked, explained = Checked(), set[str]()
     changed = _changed(now, was)
     causes = {name: _causes(name, now, changed) for name in now.definitions}
-    explained: set[str] = set()
-    order = sorted(causes, key=lambda name: (name not in changed, len(causes[name])))
     reached = {
         cause for name, some in causes.items() if now.definitions[name].public for cause in some
     }
-    for name in order:
-        definition, label = now.definitions[name], f"{now.module.name}::{name}"
+    for name in sorted(causes, key=lambda name: (name not in changed, len(causes[name]))):
+        is_public, label = now.definitions[name].public, f"{now.module.name}::{name}"
         if only and name != only:
             continue
         if not causes[name]:
             checked.skipped[label] = "it has not changed"
         elif name not in was.definitions:
             checked.skipped[label] = f"it is new since {revision}"
-        elif not definition.public and not only:
+        elif not is_public and not only:
             if name in changed and name not in reached:
                 checked.skipped[label] = "it is private, and nothing public here uses it"
         elif causes[name] <= explained:
-            checked.skipped[label] = (
-                f"it differs by what it uses: {', '.join(sorted(causes[name]))}"
-            )
+            used = ", ".join(sorted(causes[name]))
+            checked.skipped[label] = f"it differs by what it uses: {used}"
         else:
             checked.looked.append(label)
-            found = _Comparison(now, was, name, revision, seed, timeout).findings()
+            found = _Comparison(now, was, name, revision, search).findings()
             checked.findings += found
             if any(each.kind == "difference" for each in found):
                 explained |= causes[name]
@@ -249,13 +227,11 @@ def compare_modules(
 
 def _changed(now: OpenModule, was: OpenModule) -> set[str]:
     """Return the names whose source or plain value is another one."""
-    sources = [{name: each.source for name, each in one.definitions.items()} for one in (now, was)]
-    return {
-        name
-        for new, old in (sources, (now.constants, was.constants))
-        for name in new.keys() | old.keys()
-        if new.get(name) != old.get(name)
-    }
+    new, old = (
+        {**each.constants, **{name: known.source for name, known in each.definitions.items()}}
+        for each in (now, was)
+    )
+    return {name for name in new.keys() | old.keys() if new.get(name) != old.get(name)}
 
 
 def _causes(name: str, now: OpenModule, changed: set[str]) -> set[str]:
@@ -273,8 +249,8 @@ class _Comparison:
     """Compares one function or class in two versions."""
 
     def __init__(
-        self, now: OpenModule, was: OpenModule, name: str, revision: str, seed: int, timeout: float | None
-    ) -> None:  # fmt: skip
+        self, now: OpenModule, was: OpenModule, name: str, revision: str, search: Search
+    ) -> None:
         self._now, self._was = now, was
         moved = now.module.name != was.module.name
         self._revision = f"{revision}, in {was.module.name}," if moved else revision
@@ -286,23 +262,18 @@ class _Comparison:
             examples=(*target.examples, *self._before.examples),
             attributes=self._before.attributes,
         )
-        self._looker = Looker(self._target, now.sandbox, Clock(timeout))
+        self._looker = Looker(self._target, now.sandbox, Clock(search.timeout))
         self._old = Observer(name, self._before.attributes, was.sandbox)
-        self._inputs = Inputs(self._target, seed)
+        self._inputs = Inputs(self._target, search.seed)
 
     def findings(self) -> list[Finding]:
         """Return what differs; or what is wrong with it on its own, if nothing does."""
         if self._target.is_class != self._before.is_class:
             return []
-        if found := self._search():
-            return [found]
-        return findings_alone(self._target, self._looker.endless(), self._now.sandbox)
-
-    def _search(self) -> Finding | None:
         for trials in self._parts():
             if found := self._first_shown(trials):
-                return found
-        return None
+                return [found]
+        return findings_alone(self._target, self._looker.endless(), self._now.sandbox)
 
     def _parts(self) -> Iterator[Sequence[Trial]]:
         yield from candidates(self._looker, self._inputs)
@@ -313,13 +284,13 @@ class _Comparison:
     def _first_shown(self, trials: Sequence[Trial]) -> Finding | None:
         """Return the simplest difference that a line of Python shows."""
         pairs = self._differences(trials)
-        pairs.sort(key=lambda pair: _simplicity(trial_text(pair[0], self._target.shape)))
+        pairs.sort(key=lambda pair: _simplicity(self._looker.text(pair[0])))
         for trial, was, now in pairs[:3]:
             trial, was, now = self._shortened(trial, was, now)
             for code in code_that_shows(self._target, trial, was, now):
                 before, after = self._show(code, self._was), self._show(code, self._now)
                 if before != after and not before.startswith("does not end"):
-                    text = trial_text(trial, self._target.shape)
+                    text = self._looker.text(trial)
                     if "print(list(itertools" in code:
                         text = f"list({text})"
                     elif "print(repr(" in code and text not in code:
@@ -333,25 +304,21 @@ class _Comparison:
     def _differences(self, trials: Sequence[Trial]) -> list[tuple[Trial, Seen, Seen]]:
         found = []
         self._looker.look(trials)
-        runs = {trial_text(each, self._target.shape): each for each in trials}
+        runs = {self._looker.text(each): each for each in trials}
         known = [
-            (each, self._looker.runs[text])
-            for text, each in runs.items()
-            if text in self._looker.runs
+            (runs[text], self._looker.runs[text]) for text in runs if text in self._looker.runs
         ]
         for part in self._looker.clock.parts(known, first=16):
             old = self._old.twice(self._before.program, [trial for trial, _ in part])
             for (trial, (one, other)), (was, again) in zip(part, old, strict=False):
-                same = is_stable(one, other) and one.printed == other.printed
-                if same and self._is_reliable(was, again) and _differs(was, one):
+                if _is_same(one, other) and self._is_reliable(was, again) and _differs(was, one):
                     found.append((trial, was, one))
         return found
 
     def _is_reliable(self, was: Seen, again: Seen) -> bool:
         """Whether the earlier version decided what happens: the same in two runs, and no error that nobody raises on purpose."""
-        meant = all(name in self._before.raises for _, name, _ in was.errors)
-        same = is_stable(was, again) and was.printed == again.printed
-        return was.outcome is Outcome.PASS and same and meant
+        meant = self._before.raises.issuperset(was.errors)
+        return was.outcome is Outcome.PASS and _is_same(was, again) and meant
 
     def _shortened(self, trial: Trial, was: Seen, now: Seen) -> tuple[Trial, Seen, Seen]:
         """Leave out steps without which it still differs."""
@@ -372,6 +339,10 @@ class _Comparison:
             return f"ends with {result.outcome.value}"
         how, what = result.value
         return ADDRESS.sub("", f"{how} {what}")
+
+
+def _is_same(one: Seen, other: Seen) -> bool:
+    return is_stable(one, other) and one.printed == other.printed
 
 
 def _differs(was: Seen, now: Seen) -> bool:

@@ -1,4 +1,4 @@
-"""Imports a module and describes what it defines, as plain data. Its text stands in programs and runs in the sandbox."""
+"""Describes what a module defines, and the calls in texts, as plain data. Its text stands in programs of the sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import sys
 import time
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 Kind = tuple[Any, ...]
@@ -39,6 +39,7 @@ _MUTATORS = {
 }  # fmt: skip
 _MOST_WORDS = 60
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
+_ERROR = re.compile(r"\w+(?:Error|Exception)\b")
 
 
 def listing(module: str) -> dict[str, Any]:
@@ -48,14 +49,13 @@ def listing(module: str) -> dict[str, Any]:
         ``error``, ``missing``, ``seconds`` of the import; ``names`` (name -> public, lines, source, uses);
         ``constants`` (name -> text of a plain value).
     """
-    started, found, error, missing = time.monotonic(), None, "", ""
+    started, space, error, missing = time.monotonic(), dict[str, Any](), "", ""
     try:
-        found = importlib.import_module(module)
+        space = vars(importlib.import_module(module))
     except Exception as raised:
         error = f"{type(raised).__name__}: {str(raised)[:300]}"
         missing = str(getattr(raised, "name", "") or "")
     seconds = time.monotonic() - started
-    space = {} if found is None else vars(found)
     public = space.get("__all__") or [name for name in space if not name.startswith("_")]
     names, constants = {}, {}
     for name, value in list(space.items()):
@@ -66,16 +66,17 @@ def listing(module: str) -> dict[str, Any]:
                     "public": name in public and not _is_special(value),
                     "lines": (first, first + source.count("\n") - 1),
                     "source": source,
-                    "uses": sorted(_names_used(value)),
+                    "uses": frozenset(_names_used(value)),
                 }
         elif isinstance(value, (*_PLAIN, list, tuple, dict, set, frozenset)) and name[:2] != "__":
             with contextlib.suppress(Exception):
-                constants[name] = str(sorted(map(repr, value)) if isinstance(value, (set, frozenset)) else repr(value))  # fmt: skip
+                ordered = sorted(map(repr, value)) if isinstance(value, (set, frozenset)) else value
+                constants[name] = repr(ordered)
     return {"error": error, "missing": missing, "seconds": seconds, "names": names, "constants": constants}  # fmt: skip
 
 
 def home_of(module: str, name: str) -> tuple[str, str]:
-    """Return the module and the name under which something was defined that a module offers; two empty texts if unknown."""
+    """Return module and name of what a module offers; two empty texts if unknown."""
     value = _unwrapped(getattr(importlib.import_module(module), name, None))
     home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
     return (home, called) if isinstance(home, str) and isinstance(called, str) else ("", "")
@@ -84,20 +85,19 @@ def home_of(module: str, name: str) -> tuple[str, str]:
 def describe(module: str, name: str, readme: str) -> dict[str, Any]:
     """Describe a function or class: its parameters, what its examples call, words and numbers in its code."""
     space = vars(importlib.import_module(module))
-    value = space[name]
-    plain = _unwrapped(value)
+    plain = _unwrapped(space[name])
     docs = [inspect.getdoc(plain) or ""]
     methods: dict[str, Any] = {}
-    if isinstance(plain, type):
-        for key, method in _methods(plain):
-            methods[key] = {
-                "parameters": _parameters(method, plain),
-                "sets": key == "__setitem__" or key in _MUTATORS or _sets(method),
-                "awaited": inspect.iscoroutinefunction(method),
-            }
-            docs.append(inspect.getdoc(method) or "")
+    for key, method in _methods(plain) if isinstance(plain, type) else ():
+        methods[key] = {
+            "parameters": _parameters(method, plain),
+            "sets": key == "__setitem__" or key in _MUTATORS or _sets(method),
+            "awaited": inspect.iscoroutinefunction(method),
+        }
+        docs.append(inspect.getdoc(method) or "")
     used = _reached(plain, space)
     words, numbers = _hints(plain, used, space)
+    named = {each for each in used if each.endswith(("Error", "Exception"))}
     return {
         "is_class": isinstance(plain, type),
         "asynchronous": inspect.iscoroutinefunction(plain),
@@ -106,15 +106,12 @@ def describe(module: str, name: str, readme: str) -> dict[str, Any]:
         "parameters": _parameters(plain, plain),
         "methods": methods,
         "attributes": _attributes(plain),
-        "raises": sorted(
-            {each for each in used if each.endswith(("Error", "Exception"))}
-            | set(re.findall(r"\w+(?:Error|Exception)\b", "\n".join(docs)))
-        ),
+        "raises": frozenset(named.union(_ERROR.findall("\n".join(docs)))),
         "words": words,
         "numbers": numbers,
-        "uses": sorted(used),
-        "examples": [*_recorded(value, name, module, docs), *called_in("\n".join([*docs, readme]), name)],
-    }  # fmt: skip
+        "uses": frozenset(used),
+        "examples": [*_recorded(name, module, docs), *called_in("\n".join([*docs, readme]), name)],
+    }
 
 
 # What a module defines
@@ -122,47 +119,39 @@ def describe(module: str, name: str, readme: str) -> dict[str, Any]:
 
 def _unwrapped(value: Any) -> Any:
     for _ in range(20):
-        if not hasattr(value, "__wrapped__"):
-            break
-        value = value.__wrapped__
+        value = getattr(value, "__wrapped__", value)
     return value
 
 
 def _is_defined_in(value: Any, name: str, module: str) -> bool:
     value = _unwrapped(value)
-    return (
-        isinstance(value, (type, types.FunctionType))
-        and getattr(value, "__module__", None) == module
-        and value.__qualname__ == name
-    )
+    known = isinstance(value, (type, types.FunctionType)) and value.__qualname__ == name
+    return known and getattr(value, "__module__", None) == module
 
 
 def _is_special(value: Any) -> bool:
     """Whether nobody tests it on its own: exceptions and protocols."""
-    return isinstance(value, type) and (
-        issubclass(value, BaseException) or getattr(value, "_is_protocol", False)
-    )
+    protocol = getattr(value, "_is_protocol", False)
+    return isinstance(value, type) and (issubclass(value, BaseException) or protocol)
 
 
 def _source(value: Any) -> tuple[str, int]:
     try:
         lines, first = inspect.getsourcelines(_unwrapped(value))
-    except (OSError, TypeError, IndentationError, SyntaxError):
+    except (OSError, TypeError, SyntaxError):
         return "", 0
     return "".join(lines) + ("" if lines[-1].endswith("\n") else "\n"), first
 
 
 def _functions(value: Any) -> Iterator[types.FunctionType]:
     """Yield a function, or all functions of a class."""
-    if isinstance(value, type):
-        for each in vars(value).values():
-            parts = (each.fget, each.fset) if isinstance(each, property) else (each,)
-            for part in parts:
-                part = _unwrapped(getattr(part, "__func__", getattr(part, "func", part)))
-                if isinstance(part, types.FunctionType):
-                    yield part
-    elif isinstance(value, types.FunctionType):
+    if isinstance(value, types.FunctionType):
         yield value
+    for each in list(vars(value).values()) if isinstance(value, type) else ():
+        for part in (each.fget, each.fset) if isinstance(each, property) else (each,):
+            part = _unwrapped(getattr(part, "__func__", getattr(part, "func", part)))
+            if isinstance(part, types.FunctionType):
+                yield part
 
 
 def _codes(value: Any) -> Iterator[types.CodeType]:
@@ -175,15 +164,12 @@ def _codes(value: Any) -> Iterator[types.CodeType]:
 
 def _names_used(value: Any) -> set[str]:
     found = {name for code in _codes(value) for name in code.co_names}
-    if isinstance(value, type):
-        found |= {each.__name__ for each in value.__bases__}
-    return found
+    return found.union(each.__name__ for each in getattr(value, "__bases__", ()))
 
 
 def _reached(value: Any, space: dict[str, Any]) -> set[str]:
     """Return the names that a definition uses, also through others of its module."""
-    found: set[str] = set()
-    left = [value]
+    found, left = set[str](), [value]
     while left:
         for name in _names_used(left.pop()) - found:
             found.add(name)
@@ -198,39 +184,38 @@ def _reached(value: Any, space: dict[str, Any]) -> set[str]:
 
 def _parameters(function: Any, owner: Any) -> list[dict[str, Any]]:
     try:
-        signature = inspect.signature(function)
+        values = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError):
         return []
-    target: Any = vars(function).get("__init__") if isinstance(function, type) else function
-    try:
-        hints = typing.get_type_hints(target)
-    except Exception:  # a name is only there for type checkers
-        hints = {}
-        for name, each in getattr(target, "__annotations__", {}).items():
-            with contextlib.suppress(Exception):
-                hints[name] = eval(each, target.__globals__) if isinstance(each, str) else each
-    rows = []
-    values = list(signature.parameters.values())
-    if not isinstance(function, type) and isinstance(owner, type) and values[:1] and values[0].name in ("self", "cls"):  # fmt: skip
+    if function is not owner and values[:1] and values[0].name in ("self", "cls"):
         values = values[1:]
+    hints, rows = _type_hints(function), []
     for each in values:
         private = each.name.startswith("_") and each.default is not each.empty
         if each.kind is each.VAR_KEYWORD or private:
             continue
-        hint = hints.get(each.name, each.empty)
-        star, keyword = each.kind is each.VAR_POSITIONAL, each.kind is each.KEYWORD_ONLY
-        way = "star" if star else "keyword" if keyword else "place"
-        default = (
-            [] if each.default is each.empty or not _is_plain(each.default) else [each.default]
-        )
-        kinds = (
-            [] if hint is each.empty else [kind for kind in [_kind(hint)] if kind != ("unknown",)]
-        )
+        star = each.kind is each.VAR_POSITIONAL
+        known = [] if each.name not in hints else [_kind(hints[each.name])]
         rows.append({
-            "name": each.name, "way": way, "kinds": kinds,
-            "optional": way == "star" or each.default is not each.empty, "default": default,
+            "name": each.name,
+            "way": "star" if star else "keyword" if each.kind is each.KEYWORD_ONLY else "place",
+            "kinds": [kind for kind in known if kind != ("unknown",)],
+            "optional": star or each.default is not each.empty,
+            "default": [each.default] if each.default is not each.empty and _is_plain(each.default) else [],
         })  # fmt: skip
     return rows
+
+
+def _type_hints(function: Any) -> dict[str, Any]:
+    target: Any = vars(function).get("__init__") if isinstance(function, type) else function
+    try:
+        return typing.get_type_hints(target)
+    except Exception:  # a name is only there for type checkers
+        hints: dict[str, Any] = {}
+        for name, each in getattr(target, "__annotations__", {}).items():
+            with contextlib.suppress(Exception):
+                hints[name] = eval(each, target.__globals__) if isinstance(each, str) else each
+        return hints
 
 
 def _kind(hint: Any) -> Kind:
@@ -240,12 +225,12 @@ def _kind(hint: Any) -> Kind:
         return _kind(inside[0])
     if hint in (None, type(None)):
         return ("none",)
-    if hint in _PLAIN:
+    if hint in _PLAIN or getattr(hint, "__name__", "") in _NAMED:
         return (hint.__name__,)
     if origin in (typing.Union, types.UnionType):
-        return ("union", *(_kind(each) for each in inside))
+        return ("union", *map(_kind, inside))
     if origin is typing.Literal:
-        return ("literal", *(each for each in inside if _is_plain(each)))
+        return ("literal", *filter(_is_plain, inside))
     item = _kind(inside[0]) if inside else ("str",) if origin in _MAPPINGS else ("int",)
     if origin in _SEQUENCES:
         return ("list", item)
@@ -256,8 +241,6 @@ def _kind(hint: Any) -> Kind:
     if origin is tuple:
         parts = tuple(("...",) if each is ... else _kind(each) for each in inside)
         return ("tuple", *(parts or (("unknown",), ("...",))))
-    if getattr(hint, "__name__", "") in _NAMED:
-        return (hint.__name__,)
     if isinstance(hint, typing.TypeVar):
         return _kind(hint.__bound__) if hint.__bound__ else ("unknown",)
     if hint in (Any, object, typing.Hashable, collections.abc.Hashable):
@@ -271,52 +254,44 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
     own = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == top]
     data = [base for base in kind.__mro__ if base in (dict, list, set)]
     for base in [*own, *data]:
+        operators = _OPERATORS if base in own else ("__getitem__", "__setitem__")
         for name, value in vars(base).items():
-            wanted = not name.startswith("_") or (name in _OPERATORS and base in own) or name == "__getitem__" or name == "__setitem__"  # fmt: skip
+            wanted = not name.startswith("_") or name in operators
             if wanted and callable(getattr(kind, name, None)) and not isinstance(value, type):
                 yield name, getattr(kind, name)
 
 
+def _instructions(value: Any) -> Iterator[dis.Instruction]:
+    return (each for code in _codes(value) for each in dis.get_instructions(code))
+
+
 def _sets(method: Any) -> bool:
     """Whether a method seems to change its object."""
-    codes = list(_codes(_unwrapped(method)))
-    stores = {"STORE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR"}
+    stores = ("STORE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR")
     return any(
-        each.opname in stores or (each.argval in _MUTATORS and each.opname.startswith("LOAD_"))
-        for code in codes
-        for each in dis.get_instructions(code)
-        if isinstance(each.argval, (str, type(None)))
-    )
+        each.opname in stores
+        or (each.opname.startswith("LOAD_") and isinstance(each.argval, str) and each.argval in _MUTATORS)
+        for each in _instructions(_unwrapped(method))
+    )  # fmt: skip
 
 
-def _attributes(value: Any) -> list[str]:
+def _attributes(value: Any) -> tuple[str, ...]:
     """Return the public attributes that a class stores, annotates or computes, and ``len()`` if it has a length."""
     if not isinstance(value, type) or issubclass(value, enum.Enum):
-        return []
-    found = {
-        each.argval
-        for code in _codes(value)
-        for each in dis.get_instructions(code)
-        if each.opname == "STORE_ATTR"
-    }
+        return ()
+    found = {each.argval for each in _instructions(value) if each.opname == "STORE_ATTR"}
     for base in value.__mro__[:-1]:
         found |= set(inspect.get_annotations(base))
         found |= {name for name, each in vars(base).items() if isinstance(each, (property, functools.cached_property))}  # fmt: skip
-    found = {
-        name
-        for name in found
-        if not name.startswith("_") and not callable(getattr(value, name, None))
-    }
-    return [*sorted(found), *(["len()"] if hasattr(value, "__len__") else [])]
+    names = [name for name in sorted(found) if name[0] != "_" and not callable(getattr(value, name, None))]  # fmt: skip
+    return (*names, "len()") if hasattr(value, "__len__") else tuple(names)
 
 
 def _signature_text(value: Any, name: str) -> str:
-    kind = "class" if isinstance(value, type) else "def"
-    try:
+    text = "(...)"
+    with contextlib.suppress(ValueError, TypeError):
         text = str(inspect.signature(value))
-    except (ValueError, TypeError):
-        text = "(...)"
-    return f"{kind} {name}{text}:"
+    return f"{'class' if isinstance(value, type) else 'def'} {name}{text}:"
 
 
 # Words and numbers
@@ -328,24 +303,18 @@ def _hints(value: Any, used: set[str], space: dict[str, Any]) -> tuple[list[str]
     reached = [value, *(_unwrapped(space[name]) for name in sorted(used) if name in space)]
     for each in reached:
         docs = {function.__doc__ for function in _functions(each)} | {getattr(each, "__doc__", "")}
-        for code in _codes(each):
-            found += [
-                part for const in code.co_consts if const not in docs for part in _parts(const)
-            ]
+        consts = [const for code in _codes(each) for const in code.co_consts if const not in docs]
+        found += [part for const in consts for part in _parts(const)]
     for each in reached:
         found += _parts(each)
         if isinstance(each, dict):
             keys = [key for key in each if isinstance(key, str)]
-            pairs = zip(keys[1::3], keys[::-3], strict=False)
-            found += [f"{one} {other}" for one, other in list(pairs)[:3]]
+            found += list(map(" ".join, zip(keys[1::3], keys[::-3], strict=False)))[:3]
     words, numbers = [], []
     for each in found:
         if isinstance(each, str) and each:
-            quoted = [text for some in _QUOTED.findall(each) for text in some if text]
-            words += [
-                *quoted,
-                *([each] if len(each) <= 30 and "%" not in each and "{" not in each else []),
-            ]
+            words += [text for some in _QUOTED.findall(each) for text in some if text]
+            words += [each] if len(each) <= 30 and not {"%", "{"} & set(each) else []
         elif type(each) in (int, float) and each == each:
             numbers.append(each)
     return [*dict.fromkeys(words)][:_MOST_WORDS], [*dict.fromkeys(numbers)][:_MOST_WORDS]
@@ -363,71 +332,38 @@ def _parts(value: Any, depth: int = 0) -> list[Any]:
 # Calls in docstrings and other texts
 
 
-def _recorded(value: Any, name: str, module: str, docs: list[str]) -> list[Any]:
-    """Run the examples of docstrings and return what they call."""
-    found: list[Any] = []
-    if any(">>>" in each for each in docs):
-        space = vars(sys.modules[module])
-        before, space[name] = space[name], _recorder(value, found)
-        runner = doctest.DocTestRunner(verbose=False)
-        for text in docs:
-            with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
-                test = doctest.DocTestParser().get_doctest(text, dict(space), name, None, 0)
-                runner.run(test, out=lambda _: None)
-        space[name] = before
+def _recorded(name: str, module: str, docs: list[str]) -> list[Any]:
+    """Run the examples of docstrings and return the calls of a function in them."""
+    space, found = vars(sys.modules[module]), list[Any]()
+    value = space[name]
+    if isinstance(value, type) or not any(">>>" in each for each in docs):
+        return []
+
+    @functools.wraps(value)
+    def called(*args: Any, **words: Any) -> Any:
+        found.append((copy.deepcopy([*args]), copy.deepcopy(words), []))
+        return value(*args, **words)
+
+    space[name] = called
+    runner = doctest.DocTestRunner(verbose=False)
+    for text in docs:
+        with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+            test = doctest.DocTestParser().get_doctest(text, dict(space), name, None, 0)
+            runner.run(test, out=lambda _: None)
+    space[name] = value
     return [each for each in found if _is_plain(each)]
-
-
-def _recorder(value: Any, found: list[Any]) -> Any:
-    """Return something that behaves as the value and notes how it is called."""
-    if not isinstance(value, type):
-
-        @functools.wraps(value)
-        def called(*args: Any, **words: Any) -> Any:
-            found.append((copy.deepcopy([*args]), copy.deepcopy(words), []))
-            return value(*args, **words)
-
-        return called
-    rows: dict[int, Any] = {}
-
-    def noted(key: str) -> Callable[..., Any]:
-        def method(self: Any, *args: Any, **words: Any) -> Any:
-            if id(self) in rows:
-                rows[id(self)][2].append((key, copy.deepcopy([*args]), copy.deepcopy(words)))
-            return getattr(super(kind, self), key)(*args, **words)
-
-        return method
-
-    def init(self: Any, *args: Any, **words: Any) -> None:
-        row: Any = (copy.deepcopy([*args]), copy.deepcopy(words), [])
-        rows[id(self)] = row
-        found.append(row)
-        super(kind, self).__init__(*args, **words)
-
-    try:
-        kind: Any = type(value.__name__, (value,), {"__init__": init, **{
-            key: noted(key) for key, _ in _methods(value) if isinstance(vars(value).get(key), types.FunctionType)
-        }})  # fmt: skip
-    except TypeError:
-        return value
-    return kind
 
 
 def called_in(text: str, name: str) -> list[Any]:
     """Return the calls of a name with literal arguments in any text."""
     found: list[Any] = []
-    for match in list(re.finditer(rf"(?<![\w]){re.escape(name)}\(", text))[:100]:
-        for end in [
-            each.end() for each in re.finditer(r"\)", text[match.start() : match.start() + 300])
-        ][:4]:
+    for match in list(re.finditer(rf"(?<!\w){re.escape(name)}\(", text))[:100]:
+        rest = text[match.start() : match.start() + 300]
+        for end in [each.end() for each in re.finditer(r"\)", rest)][:4]:
             try:
-                call: Any = ast.parse(
-                    text[match.start() : match.start() + end].strip(), mode="eval"
-                ).body
+                call: Any = ast.parse(rest[:end], mode="eval").body
                 args = [ast.literal_eval(each) for each in call.args]
-                words = {
-                    each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg
-                }
+                words = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}  # fmt: skip
             except Exception:  # no call, or arguments that are no literals
                 continue
             if _is_plain((args, words)):
@@ -437,11 +373,7 @@ def called_in(text: str, name: str) -> list[Any]:
 
 
 def _is_plain(value: Any, depth: int = 0) -> bool:
-    if isinstance(value, (list, tuple, set, frozenset)) and type(value).__module__ == "builtins":
-        return depth < 8 and all(_is_plain(each, depth + 1) for each in value)
-    if type(value) is dict:
-        return depth < 8 and all(
-            _is_plain(one, depth + 1) and _is_plain(other, depth + 1)
-            for one, other in value.items()
-        )
-    return value is None or type(value) in _PLAIN
+    if type(value) not in (list, tuple, set, frozenset, dict):
+        return value is None or type(value) in _PLAIN
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    return depth < 8 and all(_is_plain(part, depth + 1) for part in parts)

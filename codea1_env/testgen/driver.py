@@ -1,4 +1,4 @@
-"""Calls a program and says what came of it. Its text is appended to the program, and runs in the sandbox.
+"""Loads a module, calls what it defines, and says what came of it. Its text stands in every program of the sandbox.
 
 It has a namespace of its own there, so that it does not matter which names the program uses. What a call gave
 is a pair, which is plain data whatever the program returned:
@@ -16,11 +16,13 @@ is a pair, which is plain data whatever the program returned:
 """
 
 from __future__ import annotations
+import __future__
 
 import asyncio
 import builtins
 import contextlib
 import copy
+import importlib
 import inspect
 import io
 import itertools
@@ -34,14 +36,11 @@ MANY = 20
 Result = tuple[str, Any]
 
 _ATOMS = (bool, int, float, str, bytes, complex, type(None))
-_DIGITS = 4300
-"""Python writes no longer integers where the tests will run; the sandbox does."""
-_BITS = 14_000
-"""Of integers with no more digits."""
+_DIGITS = 4300  # Python writes no longer integers where the tests will run; the sandbox does
+_BITS = 14_000  # Of integers with no more digits
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
-_HEARD = 2000
-"""Bytes of what is printed."""
+_HEARD = 2000  # Bytes of what is printed
 OPERATORS = {
     "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
     "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
@@ -49,6 +48,32 @@ OPERATORS = {
     "__bool__": "bool({0})", "__int__": "int({0})", "__float__": "float({0})",
 }  # fmt: skip
 """How methods are called that nobody calls by their names: in `operator`, or a built-in function."""
+
+
+def load(module: str, path: str, text: str, name: str) -> dict[str, Any]:
+    """Return the names of a module; if a text defines one anew, it does so wherever its package has it."""
+    space = vars(importlib.import_module(module))
+    if text:
+        before = space.get(name, load)
+        derived: list[Any] = type.__subclasses__(before) if isinstance(before, type) else []
+        # As the file does: what it has from __future__ decides whether annotations are evaluated.
+        features = [each for each in space.values() if isinstance(each, __future__._Feature)]
+        flags = sum({each.compiler_flag for each in features})
+        exec(compile(text, path, "exec", flags, dont_inherit=True), space)
+        top = module.partition(".")[0]
+        for key, other in list(sys.modules.items()):
+            if key.partition(".")[0] == top:
+                for each in [each for each, value in vars(other).items() if value is before]:
+                    vars(other)[each] = space[name]
+        for child in derived:
+            with contextlib.suppress(TypeError):  # a fault has given it other slots
+                bases = (space[name] if base is before else base for base in child.__bases__)
+                child.__bases__ = tuple(bases)
+    return {
+        key: value
+        for key, value in space.items()
+        if not (key.startswith("__") and key.endswith("__")) and not key.startswith("_codea1")
+    }
 
 
 def observe(
@@ -65,12 +90,23 @@ def observe(
         ``made``: whether it did not.
         ``after``: the arguments that a function has changed, by position or name, with their new values.
         ``attributes``: name -> value, of those that are plain data.
+        ``printed``: the first bytes that it printed.
 
     Example:
         >>> observe(list.sort, [[2, 1]], {}, [], [])
-        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}}
+        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}, 'printed': b''}
     """
     sys.set_int_max_str_digits(_DIGITS)
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, "utf-8", "backslashreplace", write_through=True)
+    with contextlib.redirect_stdout(out):
+        found = _observe(target, arguments, keywords, steps, attributes)
+    return {**found, "printed": written.getvalue()[:_HEARD]}
+
+
+def _observe(
+    target: Any, arguments: list[Any], keywords: dict[str, Any], steps: list[Any], attributes: list[str]
+) -> dict[str, Any]:  # fmt: skip
     given: dict[Any, Any] = {**dict(enumerate(arguments)), **keywords}
     before = copy.deepcopy(given)
     try:
@@ -104,15 +140,6 @@ def observe(
     }
 
 
-def observe_and_hear(*arguments: Any) -> dict[str, Any]:
-    """Return what `observe` does, and as ``printed`` the first bytes that it prints."""
-    written = io.BytesIO()
-    out = io.TextIOWrapper(written, "utf-8", "backslashreplace", write_through=True)
-    with contextlib.redirect_stdout(out):
-        found = observe(*arguments)
-    return {**found, "printed": written.getvalue()[:_HEARD]}
-
-
 def _shown(value: Any) -> Result:
     if is_plain(value):
         return "value", value
@@ -125,9 +152,7 @@ def _shown(value: Any) -> Result:
             return ("first" if len(items) == MANY else "items"), items
         return "type", type(value).__name__
     text = repr(value)
-    if ADDRESS.search(text):
-        return "type", type(value).__name__
-    return "repr", text
+    return ("type", type(value).__name__) if ADDRESS.search(text) else ("repr", text)
 
 
 def _raised(error: Exception) -> Result:
@@ -164,12 +189,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
         return bool(value.bit_length() <= _BITS)
     if kind in _ATOMS:
         return bool(value == value)
-    if depth == _DEPTH:
+    if kind not in (dict, list, tuple, set, frozenset) or depth == _DEPTH:
         return False
-    if kind is dict:
-        return all(
-            is_plain(key, depth + 1) and is_plain(item, depth + 1) for key, item in value.items()
-        )
-    if kind in (list, tuple, set, frozenset):
-        return all(is_plain(item, depth + 1) for item in value)
-    return False
+    parts = itertools.chain(value.keys(), value.values()) if kind is dict else value
+    return all(is_plain(part, depth + 1) for part in parts)

@@ -11,6 +11,7 @@ from typing import Any
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 _NOT_HERE = (ImportError, NameError, SyntaxError, OSError, EOFError)
 """What an example raises that does not run on its own, or asks for what the sandbox has not."""
+_ABSENT = re.compile("No module named|requires|install")
 _NOT_RUN = re.compile(r"\b(input|open|exit|quit)\(")
 _CHANGING = re.compile(
     r"\b(time|now|today|date|datetime|random|randint|shuffle|uuid\w*|getpid|id)\b"
@@ -22,42 +23,32 @@ _NOISE = re.compile(r"\bat 0x[0-9A-Fa-f]+|\b[uU](?=['\"])|\b(?:[A-Za-z_]\w*\.)+(
 class _Runner(doctest.DocTestRunner):
     """Keeps the first example that fails."""
 
-    def __init__(self) -> None:
-        super().__init__(verbose=False, optionflags=_FLAGS)
-        self.first: tuple[Any, str] | None = None
-        self.is_lost = False
-        """An example could not run, so that those below it may fail for that reason."""
+    first: tuple[Any, str] | None = None
+    is_lost = False
+    """An example could not run, so that those below it may fail for that reason."""
 
-    def report_start(self, out: Any, test: Any, example: Any) -> None:
-        """Say nothing."""
-
-    def report_success(self, out: Any, test: Any, example: Any, got: str) -> None:
-        """Say nothing."""
+    def _keep(self, example: Any, got: str) -> None:
+        if not self.is_lost and self.first is None:
+            self.first = (example, got)
 
     def report_failure(self, out: Any, test: Any, example: Any, got: str) -> None:
         """Keep what came, unless it shows the same in its own way."""
-        if not self.is_lost and self.first is None and not _is_same(example.want, got, test.globs):
-            self.first = (example, got.strip() or "nothing")
+        if not _is_same(example.want, got, test.globs):
+            self._keep(example, got.strip() or "nothing")
 
     def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
         """Keep the exception, unless the example names it or could not run here."""
         kind, error, _ = exc_info
-        causes = [error, error.__cause__, error.__context__]
-        lost = any(isinstance(each, _NOT_HERE) for each in causes) or (
-            "No module named" in str(error) or "requires" in str(error) or "install" in str(error)
-        )
-        if lost or not example.want:
+        causes = (error, error.__cause__, error.__context__)
+        absent = any(isinstance(each, _NOT_HERE) for each in causes) or _ABSENT.search(str(error))
+        if absent or not example.want:
             self.is_lost = True
-        elif not self.is_lost and self.first is None and kind.__name__ not in example.want:
-            self.first = (example, f"{kind.__name__}: {error}" if str(error) else kind.__name__)
+        elif kind.__name__ not in example.want:
+            self._keep(example, f"{kind.__name__}: {error}".removesuffix(": "))
 
 
 def contradiction(text: str, names: dict[str, Any]) -> dict[str, str]:
     r"""Return the first example of a docstring that the program contradicts; empty if there is none.
-
-    Args:
-        text: The docstring.
-        names: Those of the module.
 
     Example:
         >>> contradiction(">>> half(4) == 2\nTrue\n>>> half(5)\n3\n", {"half": lambda n: n // 2})
@@ -69,10 +60,9 @@ def contradiction(text: str, names: dict[str, Any]) -> dict[str, str]:
         return {}
     if any(_NOT_RUN.search(each.source) for each in examples):
         return {}
-    runner = _Runner()
-    runner.run(
-        doctest.DocTest(examples, dict(names), "docstring", None, 0, text), out=lambda _: None
-    )
+    runner = _Runner(verbose=False, optionflags=_FLAGS)
+    test = doctest.DocTest(examples, dict(names), "docstring", None, 0, text)
+    runner.run(test, out=lambda _: None)
     if runner.first is None:
         return {}
     example, got = runner.first
@@ -81,7 +71,7 @@ def contradiction(text: str, names: dict[str, Any]) -> dict[str, str]:
     before = [_without_comment(each.source) for each in examples[: examples.index(example)]]
     needed = before if any(map(_defines, before)) else []
     return {
-        "before": ("; " if not any("\n" in each for each in needed) else "\n").join(needed),
+        "before": ("\n" if any("\n" in each for each in needed) else "; ").join(needed),
         "source": _without_comment(example.source),
         "want": (example.exc_msg or example.want).strip(),
         "got": got,
@@ -96,7 +86,6 @@ def _defines(source: str) -> bool:
 
 
 def _without_comment(source: str) -> str:
-    """Return the source as Python writes it: without comments."""
     with contextlib.suppress(SyntaxError, ValueError):
         return ast.unparse(ast.parse(source))
     return source.strip()
@@ -119,9 +108,8 @@ def _is_same(want: str, got: str, names: dict[str, Any]) -> bool:
 def _is_near(one: Any, other: Any) -> bool:
     if isinstance(one, float) or isinstance(other, float):
         digits = len(repr(one).partition(".")[2])
-        return bool(
-            abs(one - other) <= 1e-6 * abs(other) or (digits > 1 and round(other, digits) == one)
-        )
+        rounded = digits > 1 and round(other, digits) == one
+        return bool(abs(one - other) <= 1e-6 * abs(other) or rounded)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(_is_near, one, other))
     return bool(one == other)

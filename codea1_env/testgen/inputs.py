@@ -40,12 +40,7 @@ _STEPS = 3
 
 
 class Inputs:
-    """Candidate inputs for a function or class.
-
-    Args:
-        target: What is called.
-        seed: Of the choice among combinations.
-    """
+    """Candidate inputs for a function or class; the seed decides the choice among combinations."""
 
     def __init__(self, target: Target, seed: int) -> None:
         self._target = target
@@ -54,10 +49,8 @@ class Inputs:
     def plans(self, parameters: Sequence[Parameter]) -> list[tuple[Kind, ...]]:
         """Return which kinds the parameters may have together, likely ones first: one plan if all have type hints."""
         options = [each.kinds or self._guesses(each) for each in parameters]
-        widest = max(map(len, options), default=0)
-        alike = [
-            tuple(some[min(rank, len(some) - 1)] for some in options) for rank in range(widest)
-        ]
+        ranks = range(max(map(len, options), default=0))
+        alike = [tuple(some[min(rank, len(some) - 1)] for some in options) for rank in ranks]
         ranked = itertools.islice(itertools.product(*map(enumerate, options)), 4096)
         ordered = sorted(ranked, key=lambda choice: sum(rank for rank, _ in choice))
         mixed = [tuple(kind for _, kind in choice) for choice in ordered]
@@ -66,16 +59,14 @@ class Inputs:
     def _guesses(self, parameter: Parameter) -> Sequence[Kind]:
         """Return kinds for a parameter without a type hint, by its examples, default, and what the code uses."""
         places = [each.name for each in self._target.parameters if each.way == "place"]
-        called = [
-            {**dict(zip(places, trial.arguments, strict=False)), **trial.keywords}
-            for trial in self._target.examples
-        ]
-        given = [each[parameter.name] for each in called if parameter.name in each]
+        given = []
+        for trial in self._target.examples:
+            called = {**dict(zip(places, trial.arguments, strict=False)), **trial.keywords}
+            given += [called[parameter.name]] if parameter.name in called else []
         used = self._target.uses - _COMMON
         known = [_kind_of(each) for each in [*given, *parameter.default] if each is not None]
-        scores = [len(used.intersection(dir(_TYPES[kind[0]]))) for kind in ANYTHING]
-        guessed = sorted(zip(scores, ANYTHING, strict=True), key=lambda pair: -pair[0])
-        return list(dict.fromkeys([*known, *(kind for _, kind in guessed)]))
+        guessed = sorted(ANYTHING, key=lambda kind: -len(used.intersection(dir(_TYPES[kind[0]]))))
+        return list(dict.fromkeys([*known, *guessed]))
 
     def calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind], number: int = _CALLS) -> list[Call]:  # fmt: skip
         """Return distinct calls with arguments of these kinds; none if nothing can stand for a parameter."""
@@ -103,9 +94,7 @@ class Inputs:
         reading = [name for name, each in methods.items() if not each.sets and pools[name]]
         trials = [Trial(*call) for call in made]
         for index in range(_CALLS if setting or reading else 0):
-            names: list[str] = []
-            if setting:
-                names += self._some(setting, index, 1 + (index // 2) % _STEPS)
+            names = self._some(setting, index, 1 + (index // 2) % _STEPS) if setting else []
             names += self._some(reading, index, 1 + index % 2) if reading else []
             if names and index < len(reading):  # every reader once on a fresh object
                 names = [reading[index]]
@@ -122,7 +111,7 @@ class Inputs:
         """Return calls with arguments of the likely kinds in turn."""
         options = self.plans(parameters)[:8]
         found = [self.calls(parameters, plan, _CALLS // 2 // len(options)) for plan in options]
-        return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
+        return _in_turn(found)
 
     def varied(self, known: Iterable[Trial]) -> list[Trial]:
         """Return trials like these."""
@@ -152,44 +141,35 @@ class Inputs:
 
     def _values(self, kind: Kind) -> list[Any]:
         name, inside = kind[0], kind[1:]
-        if name == "unknown":
-            pools = [
-                self._values(each)[:6]
-                for each in (("int",), ("str",), ("float",), ("list", ("int",)))
-            ]
-            return [
-                value for row in itertools.zip_longest(*pools) for value in row if value is not None
-            ]
-        if name == "literal":
-            return list(inside)
-        if name == "union":
-            rows = itertools.zip_longest(*map(self._values, inside), fillvalue=_LEFT_OUT)
-            return [value for row in rows for value in row if value is not _LEFT_OUT]
-        if name == "list":
-            return _sequences(self.values(inside[0]))
-        if name == "tuple":
-            if inside[1:] == (("...",),):
+        match name:
+            case "unknown":
+                likely = (("int",), ("str",), ("float",), ("list", ("int",)))
+                return _in_turn(self._values(each)[:6] for each in likely)
+            case "literal":
+                return list(inside)
+            case "union":
+                return _in_turn(map(self._values, inside))
+            case "list":
+                return _sequences(self.values(inside[0]))
+            case "tuple" if inside[1:] == (("...",),):
                 return [tuple(items) for items in _sequences(self.values(inside[0]))]
-            pools = [self.values(each) for each in inside]
-            longest = max(map(len, pools), default=0) if all(pools) else 0
-            return [
-                tuple(pool[(shift + place) % len(pool)] for place, pool in enumerate(pools))
-                for shift in range(longest)
-            ]
-        if name in ("set", "frozenset"):
-            made = set if name == "set" else frozenset
-            return [made(items) for items in _sequences(_hashable(self.values(inside[0])))]
-        if name == "dict":
-            contents, keys = self.values(inside[1]), _sequences(_hashable(self.values(inside[0])))
-            named = [word for word in self._target.words if word.isidentifier() and word[0] != "_"][
-                :4
-            ]
-            keys = [*keys[:2], named, *keys[2:]] if named and inside[0] == ("str",) else keys
-            return [
-                dict(zip(some, itertools.cycle(contents), strict=False))
-                for some in keys
-                if contents
-            ]
+            case "tuple":
+                pools = [self.values(each) for each in inside]
+                shifts = range(max(map(len, pools), default=0) if all(pools) else 0)
+                rows = [[pool[(n + k) % len(pool)] for k, pool in enumerate(pools)] for n in shifts]
+                return list(map(tuple, rows))
+            case "set" | "frozenset":
+                made = set if name == "set" else frozenset
+                return [made(items) for items in _sequences(_hashable(self.values(inside[0])))]
+            case "dict":
+                keys = _sequences(_hashable(self.values(inside[0])))
+                words = [
+                    each for each in self._target.words if each.isidentifier() and each[0] != "_"
+                ][:4]
+                keys[2:2] = [words] if words and inside[0] == ("str",) else []
+                contents = self.values(inside[1])
+                rows = keys if contents else []
+                return [dict(zip(some, itertools.cycle(contents), strict=False)) for some in rows]
         return _SIMPLE[name](self._target) if name in _SIMPLE else []
 
 
@@ -199,7 +179,8 @@ def _kind_of(value: Any) -> Kind:
     if name in ("list", "set", "frozenset"):
         return (name, _kind_of_all(value))
     if name == "tuple":
-        return (name, *map(_kind_of, value)) if 0 < len(value) < 4 else (name, _kind_of_all(value), ("...",))  # fmt: skip
+        few = 0 < len(value) < 4
+        return (name, *map(_kind_of, value)) if few else (name, _kind_of_all(value), ("...",))
     if name == "dict":
         return (name, _kind_of_all(value), _kind_of_all(value.values()))
     return ("none",) if value is None else (name,)
@@ -210,13 +191,15 @@ def _kind_of_all(values: Iterable[Any]) -> Kind:
     return kinds[0] if len(kinds) == 1 else ("union", *kinds) if kinds else ("int",)
 
 
-_LEFT_OUT: Any = object()
-"""Stands for a parameter that keeps its default."""
+_LEFT_OUT: Any = object()  # Stands for a parameter that keeps its default
 
 
-def _combinations(
-    pools: Sequence[Sequence[Any]], rng: np.random.Generator, number: int
-) -> Iterable[tuple[Any, ...]]:
+def _in_turn(pools: Iterable[Sequence[Any]]) -> list[Any]:
+    rows = itertools.zip_longest(*pools, fillvalue=_LEFT_OUT)
+    return [value for row in rows for value in row if value is not _LEFT_OUT]
+
+
+def _combinations(pools: Sequence[Sequence[Any]], rng: np.random.Generator, number: int) -> Iterable[tuple[Any, ...]]:  # fmt: skip
     """Return all combinations if they are few; else each value with ordinary others, and random ones."""
     if not pools:
         return [()]
@@ -232,10 +215,8 @@ def _combinations(
     if len(alone) > number:
         alone = [alone[place * len(alone) // number] for place in range(number)]
     room = max(number // 2, number - len(alone)) if len(pools) > 1 else number - len(alone)
-    together = [
-        tuple(pool[int(len(pool) * rng.random() ** 2)] for pool in pools) for _ in range(room)
-    ]
-    return [*alone[: number - room], *together]
+    drawn = [[pool[int(len(pool) * rng.random() ** 2)] for pool in pools] for _ in range(room)]
+    return [*alone[: number - room], *map(tuple, drawn)]
 
 
 def _call(parameters: Sequence[Parameter], chosen: Sequence[Any]) -> Call:

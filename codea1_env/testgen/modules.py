@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
-from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
 from codea1_env.sandbox.packages import locate
@@ -60,11 +60,7 @@ class Module:
 
 
 def module_of_file(path: Path) -> Module:
-    """Return the module that a file is.
-
-    Raises:
-        TargetError: There is no such file, or a file of this name cannot be imported.
-    """
+    """Return the module that a file is; a TargetError if none of this name can be imported."""
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "there is no such file"
         raise TargetError(f"Expect {path} to be a Python file, actually: {what}")
@@ -87,46 +83,26 @@ def module_of_file(path: Path) -> Module:
 
 
 def find_module(name: str) -> Module:
-    """Find a module by its import name: here, below src, or among what is installed.
-
-    Raises:
-        TargetError: There is none, or it is not written in Python.
-    """
-    parts = name.split(".")
-    if not all(part.isidentifier() for part in parts):
-        raise TargetError(
-            f"Expect PACKAGE.module::NAME, FILE.py::NAME, a file, a folder or a package, actually: {name!r}."
-        )
+    """Find a module of Python text by its import name, without an import: here, below src, or among what is installed."""
     importlib.invalidate_caches()
-    here = [str(each) for each in (Path.cwd(), Path.cwd() / "src") if _exists(each, parts[0])]
-    try:
-        spec = PathFinder.find_spec(parts[0], here[:1]) if here else find_spec(parts[0])
-    except (ImportError, ValueError):
-        spec = None
-    root: Path | None = None
-    for part in parts[1:]:
+    spec, root = None, None
+    places = [str(Path.cwd()), str(Path.cwd() / "src"), *sys.path]
+    for part in name.split("."):
+        spec = PathFinder.find_spec(part, places)
         places = [] if spec is None else list(spec.submodule_search_locations or ())
         root = root or (Path(places[0]).parent if places else None)
-        spec = PathFinder.find_spec(part, places) if places else None  # imports nothing
-    if spec is None:
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise TargetError(
-            f"Expect {name!r} to be a package or module, here or installed, actually: there is none. Install it, "
-            "or set PYTHONPATH."
-        )
-    if spec.origin is None or not spec.origin.endswith(".py"):
-        raise TargetError(
-            f"Expect {name} to be written in Python, actually: it is compiled ({spec.origin or 'a part of Python'}). "
-            "Test the Python functions that call it."
+            f"Expect {name!r} to be a file, a folder, or a package or module of Python text, here or installed, "
+            "actually: there is none. Install it, or set PYTHONPATH."
         )
     path = Path(spec.origin)
-    root = root or (path.parent.parent if path.name == "__init__.py" else path.parent)
+    root = root or path.parent
     return Module(path, name, root, _is_on_path(root))
 
 
 def _exists(folder: Path, name: str) -> bool:
-    return (folder / f"{name}.py").is_file() or (
-        (folder / name).is_dir() and any((folder / name).rglob("*.py"))
-    )
+    return (folder / f"{name}.py").is_file() or any((folder / name).rglob("*.py"))
 
 
 def _is_on_path(folder: Path) -> bool:
@@ -136,27 +112,18 @@ def _is_on_path(folder: Path) -> bool:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """Return the place and the name in ``PLACE::NAME``; the name is empty if there is none.
-
-    Raises:
-        TargetError: The name is that of a method.
-    """
+    """Return the place and the name in ``PLACE::NAME``; the name is empty if there is none."""
     place, _, name = target.partition("::")
     if "." in name or "::" in name:
-        owner = re.split(r"\.|::", name)[0]
         raise TargetError(
             f"Expect a function or class at the top level of a file, actually: {name!r}. Its tests are among those of "
-            f"its class: {place}::{owner}"
+            f"its class: {place}::{re.split(r'[.:]', name)[0]}"
         )
     return place, name
 
 
 def modules_in(place: str) -> list[Module]:
-    """Return the modules of a file, a folder or a package; test files are left out.
-
-    Raises:
-        TargetError: There is no such place.
-    """
+    """Return the modules of a file, a folder or a package; test files are left out."""
     path = Path(place)
     if path.suffix == ".py" and not path.is_dir():
         return [module_of_file(path)]
@@ -196,18 +163,13 @@ def is_test_file(name: str) -> bool:
 
 
 def folders_for(module: Module, allowed: Iterable[str] = ()) -> dict[str, str]:
-    """Return the packages that a module needs to be imported, and the folder that holds each.
-
-    Args:
-        module: What is to be imported.
-        allowed: Further packages, by name.
-    """
+    """Return the packages that a module needs to be imported, and others by name, with the folder of each."""
     root = str(module.root.resolve())
     if module.installed:
         return {**locate([module.top, *allowed]), module.top: root}
     own, others = {module.top: root}, set(allowed)
     left = _sources(module.root, module.top)
-    for path in left[:_MOST_FILES]:
+    for path in islice(left, _MOST_FILES):  # it grows
         text = path.read_bytes().decode("utf-8", "replace")
         for name in set(_IMPORTS.findall(text)) - own.keys() - sys.stdlib_module_names:
             if _exists(module.root, name):
@@ -225,26 +187,23 @@ def _sources(root: Path, name: str) -> list[Path]:
 
 def readme_of(module: Module) -> str:
     """Return the text that describes a package: its README, or what its metadata say."""
-    for folder in (module.root, module.root.parent):
-        for path in sorted(folder.glob("README*"))[:1] if not module.installed else ():
-            return path.read_text(encoding="utf-8", errors="replace")[:200_000]
     if module.installed:
         from importlib import metadata  # reads what all packages say of themselves
 
         for name in metadata.packages_distributions().get(module.top, [])[:1]:
             return str(metadata.metadata(name).json.get("description") or "")[:200_000]
-    return ""
+        return ""
+    folders = (module.root, module.root.parent)
+    paths = [path for folder in folders for path in sorted(folder.glob("README*"))]
+    return paths[0].read_text(encoding="utf-8", errors="replace")[:200_000] if paths else ""
 
 
 def missing(module: Module, name: str, names: Iterable[str]) -> TargetError:
     """Return the error that a module does not define a name, with the nearest ones that it does."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = (
-        f"Did you mean {' or '.join(near)}?"
-        if near
-        else f"It defines {', '.join(names[:12]) or 'none'}."
-    )
+    hint = f"It defines {', '.join(names[:12]) or 'none'}."
+    hint = f"Did you mean {' or '.join(near)}?" if near else hint
     return TargetError(
         f"Expect {module.path} to define the function or class {name!r}, actually: it does not. {hint}"
     )

@@ -23,19 +23,19 @@ from codea1_env.evaluation.suites.ruling import REFERENCE_SHARE, reference_fault
 from codea1_env.evaluation.suites.samples import SuiteSample, texts_of
 from codea1_env.evaluation.task import ProblemAnswers, ProblemFault, Stored
 from codea1_env.mutation import generate_mutants
+from codea1_env.mutation.kills import find_kills
 from codea1_env.oracle import Oracle, Subject, Truth
 from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problems import Problem
 from codea1_env.responses import Test, parse_suites
 from codea1_env.sandbox import RETURNED, Sandbox, equal
 from codea1_env.sandbox.compare import FLOAT_ATOL, FLOAT_RTOL
-from codea1_env.testgen.reduce import reduce_and_check
+from codea1_env.testgen.search import reduce_suite
 
 PROBLEMS = "problems.jsonl"
 _NUMBERS = ("written", "right", "corrected", "distinct", "mutants", "killed_before", "killed")
 _COLUMNS = ("written", "right", "corrected", "kept", "mutants", "killed")
-_SHOWN = 20
-"""Problems that are printed."""
+_SHOWN = 20  # Problems that are printed
 
 
 @dataclass(frozen=True)
@@ -137,18 +137,21 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         }
         kept = list(reversed(distinct.values()))
         mutants = generate_mutants(problem.reference, self.sandbox)
-        reduction = reduce_and_check(
-            problem.reference, problem.entry_point, kept, mutants, self.sandbox
-        )
+        program, name = problem.reference, problem.entry_point
+        before = find_kills(program, name, kept, mutants, self.sandbox)
+        few = tuple(kept[number] for number in reduce_suite(before.by_test, kept))
+        after = find_kills(program, name, few, mutants, self.sandbox)
+        if after.killed != before.killed:  # the program remembers earlier calls
+            few, after = tuple(kept), before
         return ProblemSuite(
             written=len(tests) + dropped,
             right=right,
             corrected=len(usable) - right,
             distinct=len(kept),
             mutants=len(mutants),
-            killed_before=len(reduction.before.killed),
-            killed=len(reduction.after.killed),
-            tests=tuple(kept[number] for number in reduction.chosen),
+            killed_before=len(before.killed),
+            killed=len(after.killed),
+            tests=few,
         )
 
     @property

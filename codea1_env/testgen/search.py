@@ -7,36 +7,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.mutation import Mutant, generate_mutants
-from codea1_env.problem_sets.fuzz import Call
-from codea1_env.sandbox import AnalysisError, Limit, Outcome, Sandbox
-from codea1_env.testgen.clock import Clock
+from codea1_env.sandbox import AnalysisError, Outcome, Sandbox
 from codea1_env.testgen.inputs import Inputs, Kind
-from codea1_env.testgen.layout import body_of
-from codea1_env.testgen.observe import Observer, Seen, differ, is_stable
-from codea1_env.testgen.reduce import reduce_suite
+from codea1_env.testgen.observe import LOOKING, Clock, Looker, Seen, differ, is_stable
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import ObservedTest, Trial, trial_text
+from codea1_env.testgen.texts import ObservedTest, Trial
+from codea1_env.testgen.write import body_of
 
 _MOST_MUTANTS = 400
-_MAX_CHARS = 400
-"""Longer tests are not kept: nobody could read them."""
-_LOOKING, _SEARCHING = 0.5, 0.85
-"""Shares of the time, after which nothing new is tried, and no more mutants are run."""
+_MAX_CHARS = 400  # Longer tests are not kept: nobody could read them
+_SEARCHING = 0.85  # Share of the time, after which no more mutants are run
 _ROUNDS = 3
-_READABLE = 4
-"""Tests of a function at least, where there are so many different results."""
+_READABLE = 4  # Tests of a function at least, where there are so many different results
 _PROBES = 4
 _ENOUGH = 0.75
 _CHOSEN_PLANS = 4
-WRONG_KIND = {"TypeError", "AttributeError"}
-_SURROUNDINGS = {
-    "FileNotFoundError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "OSError",
-    "EOFError", "BlockingIOError", "ModuleNotFoundError", "ImportError", "TimeoutError",
+_NOT_MEANT = {
+    "TypeError", "AttributeError", "UnboundLocalError", "NameError", "RecursionError", "AssertionError",
+    "SystemError", "MemoryError",
 }  # fmt: skip
-"""What a program raises that asks for what the sandbox has not."""
-_ACCIDENTS = {
-    "UnboundLocalError", "NameError", "RecursionError", "AssertionError", "SystemError", "MemoryError",
-}  # fmt: skip
+"""Errors that no test asks for: they mostly say that the call was wrong."""
 
 
 @dataclass
@@ -91,138 +81,73 @@ def write_suite(
     return _Search(target, sandbox, seed, Clock(timeout), ask).run()
 
 
-def _mutants_of(target: Target, sandbox: Sandbox) -> list[Mutant]:
-    """Return the mutants of the definition, spread evenly over its lines."""
-    first, _ = target.definition.lines
-    try:
-        source = "\n" * (first - 1) + target.definition.source
-        found = generate_mutants(source, sandbox, _MOST_MUTANTS)
-    except AnalysisError:
-        return []
-    return [replace(each, code=target.redefined(each.code)) for each in found]
+def reduce_suite(kills: Sequence[frozenset[int]], tests: Sequence[str]) -> list[int]:
+    """Choose few tests that kill every mutant which the whole suite kills.
 
-
-class Looker:
-    """Runs trials on the program and remembers what came of them.
+    Greedy set cover: again and again the test that kills most of what is left; of equals the shorter, simpler
+    one. Afterwards tests go whose mutants the later ones kill as well. A suite that kills nothing keeps its
+    simplest test.
 
     Args:
-        target: The program.
-        sandbox: Where it runs.
-        clock: How long it may take.
+        kills: For each test the mutants that it kills.
+        tests: The tests.
+
+    Returns:
+        The numbers of the chosen tests, in their order in the suite.
+
+    Example:
+        >>> suite = ["assert f(10) == 1", "assert f(1) == 2", "assert f(2) == 2"]
+        >>> reduce_suite([frozenset({0}), frozenset({0, 1}), frozenset({1, 2})], suite)
+        [1, 2]
     """
 
-    def __init__(self, target: Target, sandbox: Sandbox, clock: Clock) -> None:
-        self.target = target
-        self.clock = clock
-        self.observer = Observer(target.name, target.attributes, sandbox)
-        self.seen: dict[str, tuple[Trial, Seen]] = {}
-        """By the text of the trial, where two runs gave the same."""
-        self.runs: dict[str, tuple[Seen, Seen]] = {}
-        """All that was tried, by its text."""
-        self.unstable: list[str] = []
-        self.outside: list[str] = []
-        """Calls that asked for files, the network or standard input."""
-        self.hanging: list[tuple[str, Trial]] = []
+    def simplicity(number: int) -> tuple[int, int, str]:
+        return tests[number].count("\n"), len(tests[number]), tests[number]
 
-    def look(self, trials: Sequence[Trial]) -> list[str]:
-        """Run new trials twice; returns the texts of those that are stable."""
-        texts = {trial_text(trial, self.target.shape): trial for trial in trials}
-        new = {text: trial for text, trial in texts.items() if text not in self.runs}
-        runs: list[tuple[Seen, Seen]] = []
-        for part in self.clock.parts(list(new.values()), _LOOKING, first=16):
-            seen = self.observer.twice(self.target.program, part)
-            runs += seen
-            if len(seen) < len(part):
-                break
-        found = []
-        for (text, trial), (one, other) in zip(new.items(), runs, strict=False):
-            self.runs[text] = (one, other)
-            if (
-                one.outcome is Outcome.TIMEOUT
-                and one.limit is not Limit.WALL_TIME
-                and is_small(trial)
-            ):
-                self.hanging.append((text, trial))
-            elif not is_stable(one, other):
-                self.unstable.append(text)
-            elif any(name in _SURROUNDINGS - self.target.raises for _, name, _ in one.errors):
-                self.outside.append(text)
-            elif one.outcome is Outcome.PASS:
-                self.seen[text] = (trial, one)
-                found.append(text)
-        return found
-
-    def endless(self) -> str:
-        """Return the simplest call that does not end with ten times the time, either; "" if there is none."""
-        for text, trial in sorted(self.hanging, key=lambda pair: len(pair[0]))[:2]:
-            seen = self.observer.patiently(self.target.program, trial)
-            if (
-                seen.outcome in (Outcome.TIMEOUT, Outcome.MEMORY)
-                and seen.limit is not Limit.WALL_TIME
-            ):
-                return text
-        return ""
+    simple = sorted(range(len(tests)), key=simplicity)
+    chosen: list[int] = []
+    left = set().union(*kills)
+    while left:
+        best = max(simple, key=lambda number: len(kills[number] & left))
+        chosen.append(best)
+        left -= kills[best]
+    for number in sorted(chosen, key=simple.index, reverse=True):
+        if kills[number] <= set().union(*(kills[other] for other in chosen if other != number)):
+            chosen.remove(number)
+    return sorted(chosen or simple[:1])
 
 
 def candidates(looker: Looker, inputs: Inputs) -> Iterator[list[Trial]]:
     """Yield trials in parts: examples, then calls with the kinds of arguments that the target takes."""
     target = looker.target
     yield list(target.examples)
-    if target.is_class:
-        made = [(each.arguments, dict(each.keywords)) for each in target.examples]
-        made += inputs.pool(target.parameters)
-        looker.look([Trial(*call) for call in made])
-        good = [call for call in made if _is_made(looker, call)]
-        if good:
-            yield inputs.objects(good[:30])
+    if not target.is_class:
+        for plan in _working(looker, inputs, inputs.plans(target.parameters)):
+            yield [Trial(*call) for call in inputs.calls(target.parameters, plan)]
         return
-    plans = inputs.plans(target.parameters)
-    for plan in _working(looker, inputs, plans):
-        yield [Trial(*call) for call in inputs.calls(target.parameters, plan)]
-
-
-def _is_made(looker: Looker, call: Call) -> bool:
-    known = looker.seen.get(trial_text(Trial(*call), looker.target.shape))
-    return known is not None and bool(known[1].found.get("made"))
+    made = [(each.arguments, dict(each.keywords)) for each in target.examples]
+    made += inputs.pool(target.parameters)
+    looker.look([Trial(*call) for call in made])
+    known = [(call, looker.known(Trial(*call))) for call in made]
+    good = [call for call, seen in known if seen is not None and seen.found["made"]]
+    if good:
+        yield inputs.objects(good[:30])
 
 
 def _working(looker: Looker, inputs: Inputs, plans: list[tuple[Kind, ...]]) -> list[tuple[Kind, ...]]:  # fmt: skip
     """Return the plans that the function takes: those whose calls raise no error about the kind of their arguments."""
     if len(plans) < 2:
         return plans
-    probes = [
-        [
-            Trial(*call)
-            for call in inputs.calls(looker.target.parameters, plan, 4 * _PROBES)[:_PROBES]
-        ]
-        for plan in plans
-    ]
+    found = [inputs.calls(looker.target.parameters, plan, 4 * _PROBES) for plan in plans]
+    probes = [[Trial(*call) for call in calls[:_PROBES]] for calls in found]
     looker.look(list(itertools.chain(*probes)))
     shares = []
     for some in probes:
-        known = [looker.seen.get(trial_text(trial, looker.target.shape)) for trial in some]
-        good = [seen is not None and not seen[1].errors for seen in known]
+        good = [seen is not None and not seen.errors for seen in map(looker.known, some)]
         shares.append(sum(good) / len(good) if good else 0.0)
     enough = min(_ENOUGH, max(shares))
-    return [plan for plan, share in zip(plans, shares, strict=True) if share >= enough][
-        :_CHOSEN_PLANS
-    ]
-
-
-def is_small(trial: Trial) -> bool:
-    """Whether nobody would expect that a call takes long."""
-
-    def small(value: object) -> bool:
-        if isinstance(value, (int, float)):
-            return abs(value) <= 10
-        if isinstance(value, dict):
-            return len(value) <= 4 and all(map(small, value.values()))
-        if isinstance(value, (list, tuple, set, frozenset)):
-            return len(value) <= 4 and all(map(small, value))
-        return not isinstance(value, (str, bytes)) or len(value) <= 10
-
-    steps = [part for _, args, words in trial.steps for part in (*args, *words.values())]
-    return all(map(small, (*trial.arguments, *trial.keywords.values(), *steps)))
+    chosen = [plan for plan, share in zip(plans, shares, strict=True) if share >= enough]
+    return chosen[:_CHOSEN_PLANS]
 
 
 @dataclass
@@ -236,7 +161,12 @@ class _Search:
     def __post_init__(self) -> None:
         self.looker = Looker(self.target, self.sandbox, self.clock)
         self.inputs = Inputs(self.target, self.seed)
-        self.mutants = _mutants_of(self.target, self.sandbox)
+        self.source = "\n" * (self.target.definition.lines[0] - 1) + self.target.definition.source
+        try:
+            found = generate_mutants(self.source, self.sandbox, _MOST_MUTANTS)
+        except AnalysisError:
+            found = []
+        self.mutants = [replace(each, code=self.target.redefined(each.code)) for each in found]
         self.kills: dict[str, frozenset[int]] = {}
 
     def run(self) -> WrittenSuite:
@@ -244,7 +174,7 @@ class _Search:
             self._try(trials)
         for _ in range(_ROUNDS):
             before = len(self._left())
-            if before and not self.clock.is_over(_LOOKING):
+            if before and not self.clock.is_over(LOOKING):
                 best = sorted(self.kills, key=lambda name: -len(self.kills[name]))[:40]
                 self._try(self.inputs.varied(self.looker.seen[name][0] for name in best))
                 if len(self._left()) == before:
@@ -268,30 +198,23 @@ class _Search:
         for part in self.clock.parts(_spread(left), _SEARCHING) if names else ():
             codes = [self.mutants[number].code for number in part]
             rows = self.looker.observer.on_many(codes, [trial for trial, _ in known])
-            for place, (name, (_, seen)) in enumerate(zip(names, known, strict=True)):
-                found[name] |= {
-                    number
-                    for number, row in zip(part, rows, strict=True)
-                    if (result := row[place]) is not None and differ(seen, result)
-                }
+            for number, row in zip(part, rows, strict=True):
+                for name, (_, seen), result in zip(names, known, row, strict=True):
+                    if result is not None and differ(seen, result):
+                        found[name].add(number)
         self.kills |= {name: frozenset(numbers) for name, numbers in found.items()}
 
     def _that_survive_redefinition(self, names: list[str]) -> list[str]:
         """Leave out trials that tell any redefinition from the program, such as those with objects made at import."""
-        first, _ = self.target.definition.lines
-        same = self.target.redefined("\n" * (first - 1) + self.target.definition.source)
-        [rows] = self.looker.observer.on_many([same], [self.looker.seen[name][0] for name in names])
-        return [
-            name
-            for name, row in zip(names, rows, strict=True)
-            if row is not None and not differ(self.looker.seen[name][1], row)
-        ]
+        trials = [self.looker.seen[name][0] for name in names]
+        [rows] = self.looker.observer.on_many([self.target.redefined(self.source)], trials)
+        pairs = zip(names, rows, strict=True)
+        return [n for n, row in pairs if row and not differ(self.looker.seen[n][1], row)]
 
     def _is_usable(self, name: str) -> bool:
         """Whether a test may say that it stays so: errors are those that the code raises on purpose."""
-        _, seen = self.looker.seen[name]
-        wanted = self.target.raises - WRONG_KIND - _ACCIDENTS
-        meant = all(error in wanted for _, error, _ in seen.errors)
+        wanted = self.target.raises - _NOT_MEANT
+        meant = wanted.issuperset(self.looker.seen[name][1].errors)
         return meant and len(name) <= _MAX_CHARS // 2 and self._asserts(*self.looker.seen[name])
 
     def _test(self, name: str) -> ObservedTest:
@@ -300,6 +223,9 @@ class _Search:
 
     def _text(self, name: str) -> str:
         return body_of(self._test(name), self.target.shape)
+
+    def _raises(self, name: str) -> bool:
+        return "pytest.raises(" in self._text(name)
 
     def _asserts(self, trial: Trial, seen: Seen) -> bool:
         """Whether a test says anything about what it calls."""
@@ -311,64 +237,55 @@ class _Search:
         return [number for number in range(len(self.mutants)) if number not in killed]
 
     def _suite(self) -> WrittenSuite:
-        cut = self.clock.is_over(_LOOKING) and bool(self._left())
+        cut = self.clock.is_over(LOOKING) and bool(self._left())
         suite = WrittenSuite(self.target, mutants=self.mutants, passing=len(self.kills), cut=cut)
         suite.endless = self.looker.endless()
         chosen = self._chosen()
-        if any("pytest.raises(" not in self._text(name) for name in chosen):
-            for name in chosen:
-                self.kills[name] -= suite.killed
-                if self.target.is_class:
-                    self._shrink(name)
-                if len(self._text(name)) > _MAX_CHARS and suite.tests:
-                    continue
+        if all(map(self._raises, chosen)):
+            suite.why_not = self._why_not()
+            return suite
+        for name in chosen:
+            self.kills[name] -= suite.killed
+            if self.target.is_class:
+                self._shrink(name)
+            if len(self._text(name)) <= _MAX_CHARS or not suite.tests:
                 suite.tests.append(self._test(name))
                 suite.kills.append(self.kills[name])
-        else:
-            suite.why_not = self._why_not()
         return suite
 
     def _chosen(self) -> list[str]:
         """Return few trials that kill as many mutants as all, and give the same where nothing ran before them."""
         while True:
-            raising = [name for name in self.kills if "pytest.raises(" in self._text(name)]
+            raising = [name for name in self.kills if self._raises(name)]
             chosen = self._fewest([name for name in self.kills if name not in raising], frozenset())
             killed = frozenset[int]().union(*(self.kills[name] for name in chosen))
-            chosen = self._with_examples(chosen)
+            self._add_examples(chosen)
             chosen += self._fewest(raising, killed)
             trials = [self.looker.seen[name][0] for name in chosen]
             alone = self.looker.observer.alone(self.target.program, trials)
-            lucky = [
-                name
-                for name, seen in zip(chosen, alone, strict=True)
-                if not is_stable(self.looker.seen[name][1], seen)
-            ]
+            pairs = zip(chosen, alone, strict=True)
+            lucky = [name for name, seen in pairs if not is_stable(self.looker.seen[name][1], seen)]
             if not lucky:
                 return chosen
             for name in lucky:
                 del self.kills[name]
                 self.looker.unstable.append(name)
 
-    def _with_examples(self, chosen: list[str]) -> list[str]:
+    def _add_examples(self, chosen: list[str]) -> None:
         """Add calls of the documentation, or simple ones with other results, until a reader sees what a function does."""
-        if self.target.is_class:
-            return chosen
-        documented = {trial_text(each, self.target.shape) for each in self.target.examples}
+        documented = set(map(self.looker.text, self.target.examples))
         results = {repr(self._test(name).found["results"]) for name in chosen}
-        simple = sorted(
-            self.kills, key=lambda name: (name not in documented, _is_odd(name), len(name), name)
-        )
-        for name in simple:
+
+        def oddity(name: str) -> tuple[bool, bool, int, str]:
+            odd = any(each in name for each in ("''", "' '", "[]", "{}", "-"))
+            return name not in documented, odd, len(name), name
+
+        for name in sorted(self.kills, key=oddity) if not self.target.is_class else ():
             result, text = repr(self._test(name).found["results"]), self._text(name)
-            if (
-                len(chosen) < _READABLE
-                and result not in results
-                and "\n" not in text
-                and len(text) < 80
-            ):
+            is_short = "\n" not in text and len(text) < 80
+            if len(chosen) < _READABLE and result not in results and is_short:
                 results.add(result)
                 chosen.append(name)
-        return chosen
 
     def _fewest(self, names: Sequence[str], known: frozenset[int]) -> list[str]:
         """Return few of these tests that kill as many mutants, without the known ones, as all of them."""
@@ -387,12 +304,9 @@ class _Search:
             less = replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
             [(one, other)] = looker.observer.twice(self.target.program, [less])
             column = [row[0] for row in looker.observer.on_many(codes, [less])]
-            stable = (
-                one.outcome is Outcome.PASS
-                and is_stable(one, other)
-                and len(one.errors) <= len(seen.errors)
-            )
-            if stable and self._asserts(less, one) and _all_differ(one, column):
+            stable = one.outcome is Outcome.PASS and is_stable(one, other)
+            same = stable and len(one.errors) <= len(seen.errors) and self._asserts(less, one)
+            if same and _all_differ(one, column):
                 trial, seen, rows = less, one, column
         for attribute in list(seen.found["attributes"]):
             kept = {key: each for key, each in seen.found["attributes"].items() if key != attribute}
@@ -403,38 +317,33 @@ class _Search:
 
     def _why_not(self) -> str:
         """Say why there are no tests, and what to do."""
-        target, looker, clock = self.target, self.looker, self.clock
-        if clock.is_over(_LOOKING):
+        name, looker, clock = self.target.name, self.looker, self.clock
+        if clock.is_over(LOOKING):
             return (
-                f"no test of {target.name} was ready after {clock.used:.0f} s of processor time ({clock.wall:.0f} s by the "
+                f"no test of {name} was ready after {clock.used:.0f} s of processor time ({clock.wall:.0f} s by the "
                 f"clock). --timeout {2 * (clock.seconds or 0):.0f} gives more"
             )
         if self.kills:
-            return f"all calls of {target.name} that were tried raise. Write an example into the docstring"
+            return f"all calls of {name} that were tried raise. Write an example into the docstring"
         if looker.unstable:
             return (
-                f"{len(looker.unstable)} calls of {target.name} gave different results in two runs, such as "
+                f"{len(looker.unstable)} calls of {name} gave different results in two runs, such as "
                 f"{looker.unstable[0]}. Pass in what it draws or reads (a random.Random, a time)"
             )
         if looker.outside:
             return (
-                f"{target.name} asks for files, the network or standard input, as in {looker.outside[0]}. Move the "
+                f"{name} asks for files, the network or standard input, as in {looker.outside[0]}. Move the "
                 "part that computes into a function of its own"
             )
         return (
-            f"no arguments for {target.name} were found. Write an example into the docstring "
-            f"(>>> {target.name}(...) and below it the result), or name an agent with --agent"
+            f"no arguments for {name} were found. Write an example into the docstring "
+            f"(>>> {name}(...) and below it the result), or name an agent with --agent"
         )
 
 
 def _spread(items: Sequence[int]) -> list[int]:
     """Return the items in another order: where only the first are reached, they come from everywhere."""
     return [item for start in range(16) for item in items[start::16]]
-
-
-def _is_odd(text: str) -> bool:
-    """Whether a call has arguments that no reader would choose first."""
-    return any(each in text for each in ("''", "' '", "[]", "{}", "-"))
 
 
 def _all_differ(seen: Seen, others: Sequence[Seen | None]) -> bool:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Literal
 
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
-from codea1_env.testgen import describe, loader
-from codea1_env.testgen.modules import (
-    Module,
-    NotImportedError,
-    folders_for,
-    missing,
-    readme_of,
-)
+from codea1_env.testgen import describe, driver
+from codea1_env.testgen.modules import Module, NotImportedError, folders_for, missing, readme_of
 from codea1_env.testgen.texts import Shape, Trial
 
 LIMITS = Limits(
     call_cpu_time=2, call_wall_time=6, run_cpu_time=12, run_wall_time=40, calls_per_test=1
 )
 _IMPORT = Limits(call_cpu_time=10, call_wall_time=20, run_cpu_time=20, run_wall_time=40)
-_SLOW = 0.02
-"""Seconds: a module that takes longer to import is imported once for all programs."""
+_SLOW = 0.02  # Seconds: a module that takes longer to import is imported once for all programs
 _BESIDE = """
 
 _codea1_{name} = {{"__name__": "codea1_{name}"}}
@@ -39,7 +33,7 @@ def beside(module: ModuleType) -> str:
     return _BESIDE.format(name=name, text=Path(module.__file__ or "").read_text(encoding="utf-8"))
 
 
-_LOADER, _DESCRIBE = beside(loader), beside(describe)
+_DRIVER, _DESCRIBE = beside(driver), beside(describe)
 _ASK = "\ndef _codea1_ask(what, arguments):\n    return _codea1_describe[what](*arguments)\n"
 
 
@@ -101,8 +95,8 @@ class Target:
     """Its docstring, and those of its methods."""
     names: Sequence[str]
     """All functions and classes of the module."""
-    offered: str = ""
-    """The module from which users import it, if it is another one."""
+    offered: str
+    """The module from which users import it."""
 
     @property
     def name(self) -> str:
@@ -122,7 +116,7 @@ class Target:
     def redefined(self, text: str) -> str:
         """Return the program with another definition, which stands on the lines of the file."""
         arguments = (self.module.name, str(self.module.path), text, self.name)
-        return f"{_LOADER}globals().update(_codea1_loader['load'](*{arguments!r}))\n"
+        return f"{_DRIVER}globals().update(_codea1_driver['load'](*{arguments!r}))\n"
 
     @property
     def shape(self) -> Shape:
@@ -143,7 +137,7 @@ class Target:
         return Problem(self.label, prompt, self.name, self.definition.source)
 
 
-class OpenModule:
+class OpenModule(AbstractContextManager["OpenModule"]):
     """A module in a sandbox that may read its package, what that needs, and nothing else.
 
     Args:
@@ -170,7 +164,7 @@ class OpenModule:
         try:
             found = self._ask("listing", module.name)
             if found["error"]:
-                raise _not_imported(module, found["error"], found["missing"])
+                raise _not_imported(module, found["error"], found["missing"].partition(".")[0])
             if found["seconds"] > _SLOW:
                 self.sandbox.close()
                 self.sandbox = Sandbox(
@@ -180,24 +174,19 @@ class OpenModule:
             self.sandbox.close()
             raise
         self.constants: dict[str, str] = found["constants"]
-        self.definitions = {
-            name: Definition(name, row["public"], tuple(row["lines"]), row["source"], frozenset(row["uses"]))
-            for name, row in found["names"].items()
-        }  # fmt: skip
+        self.definitions = {name: Definition(name, **row) for name, row in found["names"].items()}
 
-    def __enter__(self) -> OpenModule:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.sandbox.close()
 
+    def _call(self, what: str, *arguments: str) -> CallResult:
+        program = f"{_DESCRIBE}{_ASK}# {self.module.top}"
+        call = ((what, list(arguments)), dict[str, Any]())
+        [result] = self.sandbox.call(program, "_codea1_ask", [call], limits=_IMPORT)
+        return result
+
     def _ask(self, what: str, *arguments: str) -> Any:
-        result = _called(self.sandbox, self.module.top, what, arguments)
+        result = self._call(what, *arguments)
         if result.outcome is not Outcome.PASS:
             error = result.message or result.outcome.value
             raise NotImportedError(
@@ -208,14 +197,10 @@ class OpenModule:
         return result.value
 
     def home_of(self, name: str) -> tuple[Module, str]:
-        """Return the module that defines what this one offers under a name, and the name there.
-
-        Raises:
-            TargetError: It defines no such name, and has it from no module of its package.
-        """
-        if name in self.definitions:
-            return self.module, name
-        home, called = self._ask("home_of", self.module.name, name)
+        """Return the module of the package that defines what this one offers under a name, and the name there."""
+        home, called = self.module.name, name
+        if name not in self.definitions:
+            home, called = self._ask("home_of", self.module.name, name)
         if home == self.module.name and called in self.definitions:
             return self.module, called
         if not called.isidentifier() or home.partition(".")[0] != self.module.top:
@@ -225,41 +210,22 @@ class OpenModule:
         return replace(self.module, path=path, name=home), called
 
     def target(self, name: str, offered: str = "") -> Target:
-        """Describe a function or class.
-
-        Raises:
-            TargetError: The module does not define it.
-        """
+        """Describe a function or class, which users import from another module if one is `offered`."""
         if name not in self.definitions:
             raise missing(self.module, name, self.definitions)
         found = self._ask("describe", self.module.name, name, readme_of(self.module))
-        methods = {
-            key: Method(_parameters(each["parameters"]), each["sets"], each["awaited"])
-            for key, each in found["methods"].items()
-        }
-        return Target(
-            module=self.module,
-            definition=self.definitions[name],
-            is_class=found["is_class"],
-            asynchronous=found["asynchronous"],
-            signature=found["signature"],
-            parameters=_parameters(found["parameters"]),
-            methods=methods,
-            attributes=tuple(found["attributes"]),
-            raises=frozenset(found["raises"]),
-            words=found["words"],
-            numbers=found["numbers"],
-            uses=frozenset(found["uses"]),
-            examples=tuple(trials_of(found["examples"])),
-            docs=found["docs"],
-            names=tuple(self.definitions),
-            offered=offered,
-        )
+        found["parameters"] = _parameters(found["parameters"])
+        found["examples"] = tuple(trials_of(found["examples"]))
+        for each in found["methods"].values():
+            each["parameters"] = _parameters(each["parameters"])
+        found["methods"] = {key: Method(**each) for key, each in found["methods"].items()}
+        names = tuple(self.definitions)
+        offered = offered or self.module.name
+        return Target(self.module, self.definitions[name], names=names, offered=offered, **found)
 
     def called_in(self, text: str, name: str) -> list[Trial]:
         """Return the calls with literal arguments in a text, such as an agent's answer."""
-        result = _called(self.sandbox, self.module.top, "called_in", (text, name))
-        return list(trials_of(result.value or []))
+        return list(trials_of(self._call("called_in", text, name).value or []))
 
 
 def trials_of(rows: Iterable[Sequence[Any]]) -> Iterable[Trial]:
@@ -268,23 +234,15 @@ def trials_of(rows: Iterable[Sequence[Any]]) -> Iterable[Trial]:
         yield Trial(tuple(args), words, tuple((name, tuple(a), w) for name, a, w in steps))
 
 
-def _called(sandbox: Sandbox, top: str, what: str, arguments: Sequence[str]) -> CallResult:
-    program = f"{_DESCRIBE}{_ASK}# {top}"
-    [result] = sandbox.call(program, "_codea1_ask", [((what, list(arguments)), {})], limits=_IMPORT)
-    return result
-
-
 def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(Parameter(**each) for each in rows)
 
 
 def _not_imported(module: Module, error: str, absent: str) -> NotImportedError:
+    hint = (
+        f"Install {absent}, or allow it with --packages {absent}."
+        if absent not in ("", module.top)
+        else "The sandbox has no network, and none of your files but those of the package. Put what needs them into functions."
+    )
     start = f"Expect {module.name} to be imported in the sandbox, actually: {error}."
-    if absent and absent.partition(".")[0] != module.top:
-        hint = f"Install {absent}, or allow it with --packages {absent.partition('.')[0]}."
-    else:
-        hint = (
-            "The sandbox has no network, and none of your files but those of the package. Put what needs them into "
-            "functions."
-        )
     return NotImportedError(f"{start} {hint}", error)

@@ -17,8 +17,7 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-12
 _DIGITS = 12
 """A float of more digits is no number that somebody has written, and may differ a little elsewhere."""
 _MODULES = ("asyncio", "datetime", "decimal", "fractions", "itertools")
-_USED = (*_MODULES, "pytest", "expected")
-"""Names that tests use, or the file around them."""
+_USED = (*_MODULES, "pytest", "expected")  # Names that tests use, or the file around them
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
 _MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
@@ -63,6 +62,38 @@ class Shape:
             name += "_"
         return name
 
+    def call(self, arguments: str) -> str:
+        """Return the text of a call of the function, which gives its result."""
+        return awaited(f"{self.name}({arguments})", self.asynchronous)
+
+    def step(self, step: Step, *, statement: bool = False) -> str:
+        """Return the text of a step of a trial, which gives its result."""
+        return awaited(step_text(self.object, step, statement=statement), step[0] in self.awaited)
+
+    def attribute(self, name: str) -> str:
+        """Return the text that gives an attribute, or the length."""
+        return f"len({self.object})" if name == "len()" else f"{self.object}.{name}"
+
+
+@dataclass(frozen=True)
+class ObservedTest:
+    """The test that a trial gives what it gave when it was observed."""
+
+    trial: Trial
+    found: Mapping[str, Any]
+    """What `codea1_env.testgen.driver.observe` returned."""
+
+    @property
+    def errors(self) -> list[str]:
+        """The exceptions that it expects."""
+        forms = [each for each in self.found["results"] if each[0] in ("raises", "breaks")]
+        return [str(content[0]) for _, content in forms]
+
+
+def awaited(text: str, is_coroutine: bool) -> str:
+    """Return a call so that it gives its result."""
+    return f"asyncio.run({text})" if is_coroutine else text
+
 
 def snake_case(name: str) -> str:
     """Return a name in the form that functions and variables have.
@@ -85,6 +116,11 @@ def literal(value: Any) -> str:
     return in_order(value, _leaf)
 
 
+def _leaf(value: Any) -> str:
+    module = _MODULE_OF.get(type(value).__name__)
+    return f"{module}.{value!r}" if module else write(value) or repr(value)
+
+
 def modules_of(text: str) -> list[str]:
     """Return the modules that a text of ours uses.
 
@@ -103,20 +139,12 @@ def call_text(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) 
         >>> call_text("f", [1], {"key": "a"})
         "f(1, key='a')"
     """
-    words = [
-        *map(literal, arguments),
-        *(f"{key}={literal(value)}" for key, value in keywords.items()),
-    ]
-    return f"{name}({', '.join(words)})"
+    words = [f"{key}={literal(value)}" for key, value in keywords.items()]
+    return f"{name}({', '.join([*map(literal, arguments), *words])})"
 
 
 def step_text(made: str, step: Step, *, statement: bool = False) -> str:
-    """Return a call of a method as people write it.
-
-    Args:
-        made: The object.
-        step: Method and arguments.
-        statement: It may be a statement, and need be no expression.
+    """Return a call of a method of `made` as people write it; an expression, unless it may be a statement.
 
     Example:
         >>> step_text("d", ("__getitem__", (1,), {})), step_text("d", ("pop", (1,), {}))
@@ -146,34 +174,13 @@ def trial_text(trial: Trial, shape: Shape) -> str:
     return "; ".join([f"{shape.object} = {made}", *steps])
 
 
-@dataclass(frozen=True)
-class ObservedTest:
-    """The test that a trial gives what it gave when it was observed."""
-
-    trial: Trial
-    found: Mapping[str, Any]
-    """What `codea1_env.testgen.driver.observe` returned."""
-
-    @property
-    def errors(self) -> list[str]:
-        """The exceptions that it expects."""
-        forms = [each for each in self.found["results"] if each[0] in ("raises", "breaks")]
-        return [str(content[0]) for _, content in forms]
-
-
 def is_rough(value: Any) -> bool:
     """Whether numbers have so many digits that an exact comparison would ask for too much."""
     if type(value) in (list, tuple):
         numbers = all(type(item) in (int, float, complex) for item in value)
         return numbers and any(map(is_rough, value))
-    parts = (value.real, value.imag) if type(value) is complex else (value,)
-    return any(
-        type(part) is float
-        and len(re.sub(r"\D", "", repr(part).partition("e")[0]).strip("0")) > _DIGITS
-        for part in parts
-    )
-
-
-def _leaf(value: Any) -> str:
-    module = _MODULE_OF.get(type(value).__name__)
-    return f"{module}.{value!r}" if module else write(value) or repr(value)
+    if type(value) is complex:
+        return is_rough(value.real) or is_rough(value.imag)
+    if type(value) is not float:
+        return False
+    return len(re.sub(r"\D", "", repr(value).partition("e")[0]).strip("0")) > _DIGITS

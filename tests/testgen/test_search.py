@@ -1,4 +1,4 @@
-"""inputs.py, observe.py, search.py, layout.py, write.py: tests of functions and classes."""
+"""inputs.py, observe.py, search.py, write.py: tests of functions and classes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from codea1_env.testgen import pytest_file, write_suite
-from codea1_env.testgen.clock import Clock
 from codea1_env.testgen.inputs import Inputs
-from codea1_env.testgen.layout import laid_out
+from codea1_env.testgen.observe import Clock
 from codea1_env.testgen.texts import ObservedTest, Shape, Trial
+from codea1_env.testgen.write import laid_out
 
 TEXT = """\
 import random
