@@ -32,7 +32,6 @@ PROGRAM = r"(?:codea1|make|python|pip|curl|ray|accelerate|vllm|evalplus\.evaluat
 
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
-    r"make (test|docs)$": "runs beside this script",
     r"--engine ray|ray stop|cluster_(training|costs)|--stream": "needs a cluster: tests/cluster makes one",
     r"--against ": "needs a repository with a history: tests/testgen/test_against.py",
     r"package\.durations|SITE|testgen_packages": "needs a package of the reader's, or those of the list",
@@ -46,7 +45,6 @@ LEFT_OUT = {
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",
     r"--samples homework\.jsonl": "needs programs of a reader's students: tests/test_cli_eval.py",
     r"--samples tests\.jsonl|--agent runs/train-1|--programs DIR": "needs answers of other players: tests/test_cli_eval_best_of_n.py",
-    r"runs/NAME --role": "exports a language model; the tutorial about one GPU does, too",
     r"--baseline (golden-tests|self-play) --seed|make train ARGS": "how a figure of the results was made: hours",
 }
 """Pattern of a command -> why it is not run here. Whether its options exist is checked by tests/test_docs.py."""
@@ -54,8 +52,6 @@ LEFT_OUT = {
 SHORTER = {
     "--preset (smollm2|qwen)(?!.*--dry-run)": "--max-steps 1 --max-problems 2 --problems-per-step 1 --eval-problems 1",
     "train --resume": "--max-steps 2",
-    "codea1 eval code --agent mutant": "--max-problems 4",
-    "codea1 eval tests --agent golden": "--max-problems 4",
     "RightLines --agent mutant$": "--num-samples 1 --max-problems 8",
     "best-of-n": "--num-samples 1",
     "--agent tester-adapter": "--max-problems 2 --num-samples 1",

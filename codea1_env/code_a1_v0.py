@@ -61,7 +61,7 @@ Step = tuple[
 
 
 class GameView:
-    """What both interfaces share: arguments, spaces, state and rendering.
+    """Shared part of both interfaces: arguments, spaces, state and rendering.
 
     Args:
         problems: A source for `load_problems` ("starter", a file, a data set), or a sequence of `Problem`.
@@ -134,7 +134,7 @@ class GameView:
         return self.action_spaces[known_agent(agent)]
 
     def state(self) -> Observation:
-        """Return the whole situation. Nothing is hidden in this game, so it is what both agents see."""
+        """Return the whole situation, which both agents see."""
         return self.game.observation()
 
     def render(self) -> str | None:
@@ -224,7 +224,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
 
 
 def _with_arguments_of(kind: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Show the arguments of a class as those of a function that hands all of them on."""
+    """Give a function that hands on all arguments the signature of the class."""
 
     def shown(function: Callable[..., R]) -> Callable[P, R]:
         function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-r"""When is a program right? The rules by which problems compare, by name; see `Problem.compare`.
+r"""Rules of comparison by name: when an output is right; see `Problem.compare`.
 
 | rule | right is |
 |---|---|
@@ -77,7 +77,7 @@ _checked = LRUCache[tuple[str, _Question], TestResult]()
 
 
 def read_reply(frame: bytes) -> Returned | TestResult:
-    """Return what the process of a program answered to a call of the game: plain data, or how the call ended."""
+    """Return a program's answer to a call of the game: plain data, or how the call ended."""
     found = rules.read_returned(frame, codec.Meter(_BUDGET))
     return found if isinstance(found, Returned) else _repeatable(found)
 
@@ -101,7 +101,7 @@ _small_judgement = lru_cache(maxsize=1 << 14)(_judgement)
 
 
 def without_addresses(message: str) -> str:
-    """Return a message that is the same in every run.
+    """Return a message without addresses, so that it is the same in every run.
 
     Example:
         >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")
@@ -118,7 +118,7 @@ def _repeatable(result: TestResult) -> TestResult:
 def check_replies(
     checker: str, questions: Sequence[_Question], sandbox: Sandbox
 ) -> list[TestResult]:
-    """Ask a checker about replies to calls of the game, all in one process; what it said is remembered.
+    """Ask a checker about replies to calls of the game, in one process, and remember its answers.
 
     Args:
         checker: See `check_outputs`.
@@ -184,7 +184,7 @@ def check_outputs(
 
 
 class CheckerFault(TestResult):
-    """A case that is not passed because its checker did not answer."""
+    """A case that fails because its checker did not answer."""
 
 
 def _verdict(answer: CallResult) -> TestResult:
@@ -204,12 +204,12 @@ def _verdict(answer: CallResult) -> TestResult:
 
 
 def read_value(frame: bytes) -> Any:
-    """Return the value in what a trusted program's process answered to a call."""
+    """Return the value of a trusted program's reply to a call."""
     return codec.decode(frame[len(RETURNED) :])
 
 
 def difference(printed: str, expected: str, atol: float = 0.0) -> str:
-    r"""Where an output differs from the expected one; "" if it does not.
+    r"""Place where an output differs from the expected one; "" if they are equal.
 
     Both are stripped, as is each of their lines. Lines that still differ are alike if they are the same numbers: "1.0"
     is 1. Without a tolerance numbers are compared exactly, as LiveCodeBench does: "0.333" is not a third.

@@ -1,4 +1,4 @@
-"""The game itself: whose turn it is, what a turn does, what the players see and get.
+"""The game: turns, observations and rewards.
 
 `Game` knows nothing of PettingZoo; `codea1_env.code_a1_v0` shows it through both of PettingZoo's
 interfaces. It scores nothing either: `codea1_env.referee` does.
@@ -30,7 +30,7 @@ from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode so far: all that is needed to show it."""
+    """An episode so far, complete enough to render it."""
 
     problem: Problem
     max_rounds: int
@@ -135,7 +135,7 @@ class Game:
         act_together([self], [action])
 
     def check(self, action: str) -> None:
-        """Check that somebody is to act, and that this is an action. Raises as `act` does."""
+        """Check that the episode is running and that this is an action. Raises as `act` does."""
         episode = self.running()
         if episode.actor is None:
             raise ResetNeeded(
@@ -164,7 +164,7 @@ class Game:
 
     @property
     def rewards(self) -> dict[str, float]:
-        """What each agent got for the latest turn: nothing for a program that awaits its tests."""
+        """Rewards of the latest turn: 0 for a program that waits for its tests."""
         episode = self.running()
         if episode.program is None and episode.rounds:
             return dict(episode.rounds[-1].rewards)
@@ -177,7 +177,7 @@ class Game:
         return situation(episode.problem, len(episode.rounds), episode.program, last)
 
     def info(self) -> dict[str, Any]:
-        """Return what came of the latest action, in plain data without times: see docs/environment.md."""
+        """Return the infos of the latest action as plain data without times; see docs/environment.md."""
         episode = self.running()
         task_id = episode.problem.task_id
         info: dict[str, Any] = {"active_agent": episode.actor, "task_id": task_id}
@@ -191,14 +191,14 @@ class Game:
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where programs and tests run. The shared sandbox is looked up at its first use."""
+        """The sandbox of programs and tests. The shared one is looked up at its first use."""
         if self._sandbox is None:
             self._sandbox = default_sandbox()
         return self._sandbox
 
     @property
     def referee(self) -> Referee:
-        """The judge. It keeps the reference's values, so one is used for all episodes."""
+        """The referee. It keeps the reference's values, so all episodes use one."""
         if self._referee is None:
             self._referee = Referee(self.sandbox, self.config)
         return self._referee
@@ -239,7 +239,7 @@ def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
 def _judge_together(
     games: Sequence[Game], actions: Sequence[str], tables: Sequence[Sequence[int]]
 ) -> None:
-    """Judge a round of games; those of one table have the same problem and book."""
+    """Judge a round of several games. Games of one table have the same problem and book."""
     parts = []
     for members in tables:
         first = games[members[0]]
@@ -314,7 +314,7 @@ def new_generator(seed: int) -> np.random.Generator:
 
 
 def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """Return the remedy at the end of an error about a wrong name.
+    """Return the suggestion at the end of an error about a wrong name.
 
     Example:
         >>> print(did_you_mean("starter/ad", ["starter/add", "starter/is_even"]))

@@ -31,7 +31,7 @@ STALE_AFTER = 5
 
 @dataclass(frozen=True)
 class BookChange:
-    """What one update did to the book."""
+    """Changes that one update made."""
 
     added: int
     """Tests that entered."""
@@ -98,7 +98,7 @@ class MistakeBook:
         passed: Iterable[str] = (),
         unpassed: Iterable[str] = (),
     ) -> BookChange:
-        """Enter what one step found out about one problem. Costs O(1) per test.
+        """Enter the verdicts of one step on one problem. Costs O(1) per test.
 
         Args:
             task_id: The problem.
@@ -140,7 +140,7 @@ class MistakeBook:
         return BookChange(len(new), removed, evicted)
 
     def _note_stuck(self, page: Page, unpassed: Collection[str]) -> bool:
-        """Count a step in which tests failed every program; only where others wait for their places."""
+        """Count a step in which tests failed every program, if other tests wait for their places."""
         known = [test for test in unpassed if test in page]
         if self.stale_after is None or len(known) == len(page):
             return False
@@ -149,7 +149,7 @@ class MistakeBook:
         return bool(known)
 
     def _rank(self, entry: PageEntry) -> tuple[int, int]:
-        """Return where a test stands on its page: the lower, the sooner it is replayed."""
+        """Rank of a test on its page. Tests of lower rank are replayed first."""
         return (entry.stuck // self.stale_after if self.stale_after else 0), -entry.frequency
 
     def tests(self, task_id: str, limit: int | None = None) -> list[str]:
@@ -180,7 +180,7 @@ class MistakeBook:
         return sorted(page, key=lambda test: -keys[test])
 
     def frequency(self, task_id: str, test: str) -> int:
-        """How often the test broke programs, less what it lost since; 0 if it is not in the book."""
+        """Programs that the test broke, less its losses since; 0 if it is not in the book."""
         return self._read(task_id).get(test, PageEntry(0)).frequency
 
     def problems(self) -> list[str]:
@@ -192,7 +192,7 @@ class MistakeBook:
         return self._size
 
     def __bool__(self) -> bool:
-        """Return True, also for an empty book: so that `book or MistakeBook()` never swaps a book."""
+        """Return True also for an empty book, so that `book or MistakeBook()` keeps it."""
         return True
 
     def clear(self) -> None:
@@ -368,7 +368,7 @@ class SqliteBook(MistakeBook):
         self._changed, self._cleared = {}, False
 
     def close(self) -> None:
-        """Close the file. What was not committed is lost."""
+        """Close the file. Changes that were not committed are lost."""
         self._connection.close()
 
     def problems(self) -> list[str]:
@@ -385,7 +385,7 @@ class SqliteBook(MistakeBook):
         self._size = 0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy to another file, with what is not yet committed."""
+        """Write a copy to another file, with changes that are not yet committed."""
         if Path(path).resolve() == self.path.resolve():
             raise ValueError(
                 f"Expect save() to get another file than the book's own, actually: {path}. "

@@ -1,4 +1,4 @@
-"""What is right: the reference's value of each call, asked once, in as many processes as it needs, and remembered.
+"""The oracle: the reference's value of each call, asked once and remembered.
 
 Everything stays in the codec's bytes until two values differ: equal bytes are equal values, without an object
 having been made.
@@ -72,7 +72,7 @@ class BrokenReferenceError(ValueError):
 
 
 class Subject(NamedTuple):
-    """What tests are about: the parts of a `Problem` that a value depends on."""
+    """Subject of tests: the parts of a `Problem` that a value depends on."""
 
     task_id: str
     entry_point: str
@@ -87,14 +87,14 @@ class Subject(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """What is run."""
+        """The program that runs."""
         return self.code, self.entry_point
 
     @classmethod
     def of(
         cls, problem: Problem, *, with_contract: bool = True, with_rule: bool = False
     ) -> Subject:
-        """Return the subject of a problem, with its contract or without; compared by its rule, or as equal."""
+        """Return the subject of a problem, with or without its contract and its rule."""
         code = whole_program(problem, problem.reference)
         contract = problem.contract if with_contract else ""
         subject = cls(problem.task_id, problem.entry_point, code, contract)
@@ -104,29 +104,29 @@ class Subject(NamedTuple):
         return subject._replace(rule=rule, atol=problem.atol, checker=problem.checker)
 
     def comparison(self, tolerance: float) -> Comparison:
-        """Return how values are compared, where floats have a tolerance, relative and absolute; 0 for exact."""
+        """Return the comparison of values with this float tolerance, relative and absolute; 0 is exact."""
         return Comparison(self.rule, max(tolerance, self.atol), tolerance)
 
     @property
     def program(self) -> tuple[str, str]:
-        """The text that runs, and the function of it that is called."""
+        """The program text, and the function that is called."""
         return contracted(self.code, self.entry_point, self.contract)
 
 
 class Attack(NamedTuple):
-    """A program of a player, and what it is judged by."""
+    """A player's program, and the subject that it is judged by."""
 
     subject: Subject
     code: str
 
     @property
     def program(self) -> tuple[str, str]:
-        """The text that runs, and the function of it that is called."""
+        """The program text, and the function that is called."""
         return self.code, self.subject.entry_point
 
 
 class Truth(NamedTuple):
-    """What the reference says of a call."""
+    """The reference's answer to a call."""
 
     reply: bytes = b""
     """The frame that a right program answers; b"" where the call cannot be a test."""
@@ -140,13 +140,13 @@ class Truth(NamedTuple):
 
     @property
     def source(self) -> str | None:
-        """The value as a literal; None if there is none, or too long a one."""
+        """The value as a literal; None if it has none or is too long."""
         read = self.read
         return literals.write(read.value) if isinstance(read, Returned) else None
 
     @property
     def is_finite(self) -> bool:
-        """Whether the value holds neither inf nor nan."""
+        """Whether the value is free of inf and nan."""
         if not _MAY_BE_INFINITE.search(self.value):
             return True
         read = self.read
@@ -170,7 +170,7 @@ def _holds_infinity(value: Any) -> bool:
 
 
 class _Answered(NamedTuple):
-    """What a reference has said of calls."""
+    """Answers of a reference to calls."""
 
     truths: dict[str, Truth]
     size: int
@@ -178,7 +178,7 @@ class _Answered(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How a reference is asked."""
+    """Plan for asking a reference: its hash seeds and further calls."""
 
     seeds: Sequence[int]
     """Hash seeds of its processes."""
@@ -244,7 +244,7 @@ class Oracle:
         return made
 
     def _remember(self, subject: Subject, truths: dict[str, Truth]) -> None:
-        """Keep answers of a reference, so far as they are known."""
+        """Keep the known answers of a reference."""
         old = self._truths.get(subject)
         if old is None or old.size > _MOST_KEPT:
             old = _Answered({}, len(subject.code))
@@ -258,7 +258,7 @@ class Oracle:
     def _plans(
         self, unknown: Collection[Subject], problems: Mapping[Subject, Problem]
     ) -> dict[Subject, _Plan]:
-        """Return under which hash seeds each reference is run, and what shows that one is enough."""
+        """Return the hash seeds of each reference, and the evidence that one is enough."""
         look([subject.asked for subject in unknown], self._sandbox)
         plans = {}
         for subject in unknown:
@@ -343,7 +343,7 @@ def reached(
 def _paid_for(
     suites: Iterable[Iterable[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
 ) -> Iterator[str]:
-    """Yield the calls of each suite in the order of their texts, until `MOST_TIMEOUTS` of them have been late."""
+    """Yield the calls of each suite in the order of their texts, until `MOST_TIMEOUTS` of them timed out."""
     for suite in suites:
         late = 0
         for call in sorted({test.call_text for test in suite}):
@@ -355,7 +355,7 @@ def _paid_for(
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:
-    """Return the results of all, in order. If one fails, those that have not begun are cancelled."""
+    """Return all results in order. If one fails, cancel those that have not begun."""
     try:
         return [future.result() for future in futures]
     finally:
@@ -373,7 +373,7 @@ _UNJUDGED = Truth(unjudged=True)
 def _truths_of(
     subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]
 ) -> dict[str, Truth]:
-    """Return what the runs of a reference say of calls. Some may have got further than others: these have timed out."""
+    """Return the truth of calls from the runs of a reference. Runs that ended early have timed out."""
     exactly = Comparison(subject.rule, 0.0, 0.0)
     truths = {}
     for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
@@ -385,7 +385,7 @@ def _truths_of(
 
 
 def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Truth:
-    """Return what several runs of one call amount to."""
+    """Return the truth from several runs of one call."""
     first = replies[0]
     truth = _truth(first)
     for other in replies:
@@ -397,7 +397,7 @@ def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Tr
 
 
 def _truth(reply: bytes | TestResult) -> Truth:
-    """Return what one run amounts to."""
+    """Return the truth from one run."""
     if isinstance(reply, TestResult):
         return _no_truth(reply)
     if reply.startswith(RETURNED):
@@ -410,7 +410,7 @@ def _truth(reply: bytes | TestResult) -> Truth:
 
 
 def _compared(one: bytes | TestResult, other: bytes | TestResult, comparison: Comparison) -> Truth:
-    """Return what two runs amount to whose replies differ."""
+    """Return the truth from two runs with different replies."""
     first, second = (
         each if isinstance(each, TestResult) else read_reply(each) for each in (one, other)
     )
@@ -446,7 +446,7 @@ def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, Invali
 
 
 def broken_reference(task_id: str, entry_point: str, load: TestResult) -> BrokenReferenceError:
-    """Return the error of a reference that was loaded so."""
+    """Return the error of a reference that did not load."""
     return BrokenReferenceError(
         f"Expect the reference of problem {task_id!r} to run and to define {entry_point}, actually: "
         f"{load.outcome.value}: {load.message}. Check the data with `codea1 problems validate`."

@@ -1,4 +1,4 @@
-"""Problems to play: `Problem`, and `load_problems` for every place they come from.
+"""Problems: `Problem`, and `load_problems` for every source.
 
 | source | what |
 |---|---|
@@ -94,7 +94,7 @@ def load_problems(
 
 
 def _chosen(source: str, problems: list[Problem], key: str, wanted: str | None) -> list[Problem]:
-    """Return the problems whose metadata says so."""
+    """Return the problems whose metadata have this value."""
     if wanted is None:
         return problems
     chosen = [problem for problem in problems if problem.metadata.get(key) == wanted]
@@ -111,7 +111,7 @@ def _chosen(source: str, problems: list[Problem], key: str, wanted: str | None) 
 def read_problems(
     source: str | Path, split: str | None = None
 ) -> Iterator[Located | ProblemsError]:
-    """Yield the problems of a source, and an error in the place of each row that is broken.
+    """Yield the problems of a source, and an error for each broken row.
 
     Unlike `load_problems` it goes on after an error, and it does not look for duplicates.
     """
@@ -143,7 +143,7 @@ def _note(row: Row, problem: Problem) -> str:
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
-    r"""Give a set of problems of yours a name for `load_problems`, and so for everything that takes problems.
+    r"""Name a problem set of yours for `load_problems` and everything that takes problems.
 
     Args:
         name: What to call it.

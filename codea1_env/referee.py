@@ -1,4 +1,4 @@
-"""The judge of the game: which tests count, what breaks a program, what both players are paid.
+"""The referee: which tests count, which break the program, and both rewards.
 
 Three steps, each done once for a batch of rounds: rule (the oracle says which tests are right), run (each distinct
 program makes the calls of all tests that attack it), pay (`codea1_env.rewards`). Failures of the sandbox itself are
@@ -70,7 +70,7 @@ class _Read(NamedTuple):
 
 
 class Referee:
-    r"""Judges rounds of the game. Rounds of different problems do not depend on each other.
+    r"""Judges rounds of the game. Rounds of different problems are independent.
 
     Example:
         >>> from codea1_env.problems import Problem
@@ -134,7 +134,7 @@ class Referee:
         attacks: Sequence[str],
         history: Mapping[str, Sequence[str]],
     ) -> list[Judged]:
-        """Read and judge what testers answered.
+        """Read and judge the answers of testers.
 
         Args:
             problems: The problem of each program; those of one problem stand together.
@@ -148,7 +148,7 @@ class Referee:
         return self.judge_parts(by_problem(problems, programs, attacks, history))
 
     def judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
-        """Do so with some parts at once: while one program runs, another answer is read."""
+        """Judge several parts at once: while one program runs, another answer is read."""
         if len(parts) == 1:
             return self._judge_part(parts[0])
         with ThreadPoolExecutor(_AT_ONCE, "judge-part") as threads:
@@ -193,12 +193,12 @@ class Referee:
     # Read
 
     def _parsed(self, wanted: Sequence[tuple[Problem, str]]) -> dict[tuple[int, str], Suite]:
-        """Return what is in texts, by the id of the problem and the text."""
+        """Return the parsed answers, by the problem's id and the text."""
         pairs = {(id(problem), text): (text, problem) for problem, text in wanted}
         return dict(zip(pairs, parse_suites(list(pairs.values()), self.sandbox), strict=True))
 
     def _read(self, rounds: Sequence[Round]) -> list[_Read]:
-        """Read what came as text, and find out which program each round is about."""
+        """Read the answers, and find the program of each round."""
         texts = self._parsed(
             [
                 (each.problem, text)
@@ -230,7 +230,7 @@ class Referee:
         return read
 
     def _allowed(self, suite: Suite) -> list[Test]:
-        """Return the tests of a suite whose calls the oracle is asked about."""
+        """Return the tests of a suite whose calls go to the oracle."""
         tests = suite.tests[: self.config.max_suite_tests]
         return [test for test in tests if test.fault is None or self._overlooked(test)]
 
@@ -269,7 +269,7 @@ class Referee:
     def _sorted_out(
         self, suite: Suite, subject: Subject, truths: Mapping[str, Truth]
     ) -> list[TestVerdict]:
-        """Return the tests of a suite with their rulings. Of those with the same call, one attacks.
+        """Return the tests of a suite with their rulings. Of tests with the same call one attacks.
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
@@ -288,7 +288,7 @@ class Referee:
 
     @staticmethod
     def _keep_one(numbers: Sequence[int], suite: Suite, verdicts: list[TestVerdict]) -> None:
-        """Let one of some tests with equal arguments attack; whatever their order, with the same of their calls."""
+        """Let one of the tests with equal arguments attack, and the same call whatever their order."""
         right = [number for number in numbers if verdicts[number].status == "kept"]
         first, *_ = able = right or numbers
         made = verdicts[min(able, key=lambda number: verdicts[number].call)]
@@ -306,7 +306,7 @@ class Referee:
     def _ruling(
         self, number: int, test: Test, subject: Subject, truths: Mapping[str, Truth]
     ) -> TestVerdict:
-        """Return the ruling on one test, whatever else is in its suite."""
+        """Return the ruling on one test, independent of the rest of its suite."""
         call, limit = test.call_text, self.config.max_suite_tests
         if number >= limit:
             reason = f"comes after the first {limit} tests"
@@ -358,7 +358,7 @@ class Referee:
     def _run(
         self, read: Sequence[_Read], truths: Mapping[Subject, Mapping[str, Truth]]
     ) -> dict[Attack, ProgramResults]:
-        """Run each distinct program once, on the calls of all tests that any round has for it."""
+        """Run each distinct program once, on the calls of all its tests in all rounds."""
         suites: dict[Attack, list[list[Test]]] = {}
         unread: dict[Attack, ProgramResults] = {}
         for each in read:
@@ -416,7 +416,7 @@ class Referee:
         )
 
     def _failed(self, tests: Sequence[TestVerdict]) -> tuple[bool, ...]:
-        """For each test that attacks, did it break the program?"""
+        """Whether each attacking test broke the program."""
         attacking = [test for test in tests if test.call]
         paying = self.config.rewards
         if len(attacking) > paying.num_tests and not paying.strict_paper:
@@ -431,7 +431,7 @@ def _joined(parts: Sequence[Suite]) -> Suite:
 
 
 def _is_infinite(call: str) -> bool:
-    """Whether inf or nan is among the arguments of a call, or a text that says so."""
+    """Whether the arguments of a call hold inf, nan, or a text of them."""
     return _INFINITE.search(call, call.index("(")) is not None
 
 
@@ -444,7 +444,7 @@ def _short(source: str) -> str:
 
 
 def _judged(tests: Sequence[TestVerdict], results: ProgramResults) -> tuple[TestVerdict, ...]:
-    """Return the tests of a suite with what became of them on the program."""
+    """Return the tests of a suite with their outcomes on the program."""
     load, calls = results
     whole = None if load.passed else load
     return tuple(

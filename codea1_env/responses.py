@@ -1,4 +1,4 @@
-r"""Model text -> a program, or tests.
+r"""Text of a model to a program, or to tests.
 
 A test is a call and the value that it predicts, read from the answer without running it: every assertion that says what
 a call returns, wherever it stands. What cannot be read so is dropped with a reason, and is invalid if it is about the
@@ -46,7 +46,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A part of a tester's answer of which no test was made."""
+    """A part of a tester's answer that is no test."""
 
     reason: str
     text: str
@@ -56,7 +56,7 @@ class Dropped:
 
 
 class Test(NamedTuple):
-    """A call of the function under test, and the value that it is to return."""
+    """A call of the function under test, and the predicted value."""
 
     call: bytes
     """The arguments as the signature binds them, in the form of `codea1_env.sandbox.encoded_arguments`."""
@@ -211,7 +211,7 @@ def nonprintable_ratio(text: str) -> float:
 
 
 def text_problem(text: str) -> str | None:
-    """Why a text cannot be an answer at all, or None.
+    """Reason why a text cannot be an answer, or None.
 
     Raises:
         TypeError: It is no text.
@@ -278,7 +278,7 @@ def read_programs(
 
 
 def whole_program(problem: Problem, code: str) -> str:
-    r"""Return a program behind what its problem gives: the preamble, or what stands above the function in the prompt.
+    r"""Return a program behind its problem's preamble, or behind the prompt's code above the function.
 
     Whoever is shown imports and helpers may use them, and need not repeat them; a completion has them, too.
 

@@ -1,4 +1,4 @@
-"""Rewards of other systems, as far as one suite against one program says them.
+"""Rewards of other systems that depend on one suite and one program.
 
 Each is a row of the benchmark: ``--rewards NAME``. A function pays one suite and the program that it attacked. What a
 paper says about many programs at once (a solve rate, a mutation score) is said here of the tests of one suite, or
@@ -76,7 +76,7 @@ def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | No
 
 
 def solve_rate(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay suites as Absolute Zero pays who proposes tasks (Zhao et al. 2025, arXiv 2505.03335, equation 4).
+    """Pay suites as Absolute Zero pays the proposer of tasks (Zhao et al. 2025, arXiv 2505.03335, equation 4).
 
     1 minus the share of tests that the program passes, and 0 where it passes none or all: a task must be hard and
     solvable. A test is the task here, and the tests of one suite take the place of repeated answers to one.
@@ -105,7 +105,7 @@ def learnability(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | N
 
 
 def prediction_accuracy(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """Pay suites for right predictions alone, as systems do that train a model to predict what code returns.
+    """Pay suites for right predictions alone, as systems that train models to predict the output of code.
 
     The paper's validity: nothing is paid for breaking programs. Under it the simplest tests are the best ones.
 

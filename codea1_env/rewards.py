@@ -1,4 +1,4 @@
-"""What the two players are paid: the rewards of Code-A1 (arXiv 2603.15611, section 3), as released.
+"""Rewards of both players: those of Code-A1 (arXiv 2603.15611, section 3), as released.
 
 Everything here is arithmetic on the outcome of one suite of tests against one program. Who counts as
 failed, invalid or executed is the referee's business.
@@ -41,7 +41,7 @@ class RewardError(ValueError):
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """How outcomes turn into rewards.
+    """Settings of the rewards.
 
     Raises:
         ValueError: A field is outside its range.
@@ -82,7 +82,7 @@ class RewardConfig:
 
 @dataclass(frozen=True)
 class SuiteOutcome:
-    """What happened when one suite met one program.
+    """Outcome of one suite on one program.
 
     Raises:
         ValueError: The numbers contradict each other.
@@ -122,7 +122,7 @@ class SuiteOutcome:
 
 @dataclass(frozen=True)
 class SuiteRewards:
-    """What one suite earns for the two players."""
+    """Rewards that one suite gives to the two players."""
 
     code: float | None
     """The program's reward from this suite; None where nothing could score it."""
@@ -147,7 +147,7 @@ def code_a1(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, 
 
 
 def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """For players that begin with little that runs: 0.6 for execution, 0.4 for the contest.
+    """Pay 0.6 for execution and 0.4 for the contest, for players whose programs seldom run.
 
     A program gets 0.6 if it runs, and 0.4 times the paper's reward; a suite 0.6 times its validity, and 0.4 times its
     adversarial part.
@@ -211,7 +211,7 @@ def _for_tests(
 
 @functools.lru_cache
 def find_reward(function: str | RewardFunction) -> RewardFunction:
-    """Return the function that a name in `REWARDS`, ``module:NAME`` or ``FILE.py:NAME`` stands for.
+    """Return the function of a name in `REWARDS`, ``module:NAME`` or ``FILE.py:NAME``.
 
     Raises:
         ValueError: There is none.
@@ -283,7 +283,7 @@ def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) 
 
 
 def _number(value: object) -> float:
-    """Return a number as Python's. A text or a bool is a slip of its author, not a reward."""
+    """Return a reward as a Python number. A text or a bool is an error of its author."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError
     return float(value)

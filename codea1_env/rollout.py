@@ -1,4 +1,4 @@
-"""Many episodes at once: how players are trained.
+"""Rollouts: many episodes at once, for training.
 
 An environment plays one episode at a time. A training step wants N programs for each problem and M suites
 for each program, all asked for and judged together, so that a language model generates one big batch and
@@ -46,7 +46,7 @@ class Agent(Protocol):
 
 
 class Answer(str):
-    """An answer with whatever its player wants to know when it learns from it; the game sees the text alone.
+    """An answer with a note for its player's learning; the game sees the text alone.
 
     Example:
         >>> answer = Answer("def one(): return 1", note={"log_prob": -0.5})
@@ -65,7 +65,7 @@ class Answer(str):
 
 @dataclass(frozen=True)
 class Experience:
-    """What one answer of a player earned."""
+    """An answer of a player, and its reward."""
 
     observation: Observation
     action: str
@@ -77,13 +77,13 @@ class Experience:
 
     @property
     def note(self) -> Any:
-        """What the player put into its answer; None if that is a mere text."""
+        """The note in the player's answer; None if the answer is a plain text."""
         return self.action.note if isinstance(self.action, Answer) else None
 
 
 @dataclass(frozen=True)
 class RolloutConfig:
-    """How many answers to ask for, and what the tester gets to see."""
+    """Number of answers to ask for, and what the tester sees."""
 
     num_generations: int = 8
     """Programs per problem."""
@@ -113,7 +113,7 @@ class RolloutConfig:
 
 @dataclass(frozen=True)
 class RolloutEpisode:
-    """One program, the suites that attacked it, and what the referee says."""
+    """A program, the suites that attacked it, and the verdict."""
 
     problem: Problem
     index: int
@@ -134,12 +134,12 @@ class RolloutEpisode:
 
     @property
     def played(self) -> PlayedRound:
-        """The round, as the players see it in the next one."""
+        """The round, as the players see it in the next round."""
         return PlayedRound(self.program, self.suites, self.verdict)
 
     @property
     def question(self) -> str:
-        """What the program answers: programs of one problem and round are one group."""
+        """The question: programs of one problem and round are one group."""
         task_id = self.problem.task_id
         return f"{task_id}/round-{self.round}" if self.round else task_id
 
@@ -162,7 +162,7 @@ class Rollouts:
     """Wall-clock time of each phase: coder, tester, judge."""
 
     def coder_experience(self) -> list[Experience]:
-        """Return what the coder can learn from: the programs of a problem are one group in each round.
+        """Return the coder's experience. The programs of a problem are one group in each round.
 
         Each answer is paid for its own round, as in the environment.
         """
@@ -177,7 +177,7 @@ class Rollouts:
         ]
 
     def tester_experience(self, selection: SuiteSelection = "max-variance") -> list[Experience]:
-        """What the tester can learn from: the suites against one program are one group.
+        """The tester's experience. The suites against one program are one group.
 
         Args:
             selection: "all" programs, or of each problem the one whose suites' rewards differ most.
@@ -257,7 +257,7 @@ def play(
 
 
 def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollouts:
-    """Enter what `play` returned into the book, once per problem, and say in it what that changed."""
+    """Enter the rollouts of `play` into the book, once per problem, and return them with the changes."""
     if not config.use_book:
         return played
     change = enter(book, (episode.verdict for episode in played.episodes))
@@ -298,7 +298,7 @@ def _play(
 
 
 class _Table:
-    """Where a step is played: round after round, all problems at once."""
+    """A step in play: round after round, all problems at once."""
 
     def __init__(
         self,
@@ -389,14 +389,14 @@ class _Table:
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:
-    """Divide programs into parts of whole groups, as equal as can be."""
+    """Divide programs into nearly equal parts of whole groups."""
     groups = programs // group
     ends = [group * (groups * part // number) for part in range(number + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]
 
 
 def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
-    """Let a player answer as `ask_for_answers` does, and return the mere texts."""
+    """Let a player answer as `ask_for_answers` does, and return the texts."""
     return list(map(str, ask_for_answers(agent, role, observations)))
 
 

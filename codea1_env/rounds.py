@@ -1,4 +1,4 @@
-"""The rules of a round: what each player sees, and what the Mistake Book learns of it.
+"""Rules of a round: what each player sees, and what enters the Mistake Book.
 
 Environments (`codea1_env.game`) play one round at a time, rollouts (`codea1_env.rollout`) many. Both use what is here.
 """
@@ -18,7 +18,7 @@ from codea1_env.spaces import CODER, TESTER, Observation, observe
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """One round that has been judged."""
+    """A judged round."""
 
     program: Program
     suites: tuple[Suite, ...]
@@ -27,12 +27,12 @@ class PlayedRound:
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """What the tester wrote and no test could be made of."""
+        """Parts of the tester's answer that are no tests."""
         return tuple(item for suite in self.suites for item in suite.dropped)
 
     @property
     def rewards(self) -> Mapping[str, float]:
-        """What each agent got for its first answer; 0.0 where the round could not be scored."""
+        """Reward of each agent's first answer; 0.0 where the round could not be scored."""
         verdict = self.verdict
         paid = {CODER: verdict.code_reward, TESTER: verdict.suites[0].rewards.test}
         return {agent: float(reward or 0.0) for agent, reward in paid.items()}
@@ -62,7 +62,7 @@ def situation(
 
 
 def enter(book: MistakeBook, verdicts: Iterable[Verdict]) -> BookChange:
-    """Enter verdicts into the book, in one update for each problem, and return what that changed."""
+    """Enter verdicts into the book, in one update for each problem, and return the changes."""
     by_problem: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_problem.setdefault(verdict.task_id, []).append(verdict)

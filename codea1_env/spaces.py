@@ -1,4 +1,4 @@
-"""What the players see and say: one observation for both, plain text as the action.
+"""Spaces of the game: one observation for both players, plain text as the action.
 
 The game has no hidden information, so both players share one flat dictionary of texts and counters. All
 that a player must know to act is in it; what happened to an action, in detail, is in ``infos``.
@@ -82,7 +82,7 @@ class Text(spaces.Space[str]):
         return "".join(SAMPLE_CHARS[index] for index in picked)
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string that is not too long."""
+        """Whether ``x`` is a string of at most ``max_length`` characters."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Text(spaces.Space[str]):
 
 
 class Observation(TypedDict):
-    """What both players see. Build it with `observe`."""
+    """Observation of both players. Build it with `observe`."""
 
     task_id: str
     """Names the problem: by it a player finds what it knows of it."""

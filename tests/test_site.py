@@ -91,7 +91,13 @@ def test_pages_fit_their_windows_and_search_works(site: Path) -> None:
             page.on("console", lambda message: said.append(message.text))
             page.on("pageerror", lambda error: said.append(str(error)))
             page.on("request", lambda request: asked.append(request.url))
-            for name in ("index", "card", "results", "tutorials/agent", "_made/api/training"):
+            for name in (
+                "index",
+                "environment",
+                "results",
+                "tutorials/agent",
+                "_made/api/training",
+            ):
                 page.goto((site / f"{name}.html").as_uri())
                 assert page.evaluate("document.documentElement.scrollWidth") == width, name
             grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))

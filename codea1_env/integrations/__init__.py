@@ -1,1 +1,1 @@
-"""The game in other people's trainers: one file for each of them, and views of one side that all of them share."""
+"""The game in trainers of other projects, and views of one side that they share."""

@@ -35,7 +35,7 @@ Step = tuple[Observation, float, bool, bool, dict[str, Any]]
 
 
 class _Sides:
-    """Some games of which one side is played from outside, and the other by the opponent.
+    """Games with one side played from outside and the other by the opponent.
 
     Args:
         number: How many games. They share problems, referee and Mistake Book.
@@ -67,7 +67,7 @@ class _Sides:
     def reset(
         self, which: Sequence[int], seeds: Sequence[int | None], options: Mapping[str, Any] | None
     ) -> None:
-        """Start episodes, up to the first turn of the side that is played from outside.
+        """Start episodes, up to the first turn of the outside player.
 
         A seed starts the choices of a scripted opponent anew, too.
         """
@@ -80,7 +80,7 @@ class _Sides:
         self._answer(which)
 
     def step(self, actions: Sequence[str]) -> list[float]:
-        """Play a turn of every game, and those of the opponent behind it; return the rewards."""
+        """Play a turn of every game and the opponent's turns after it; return the rewards."""
         check_number("actions", actions, len(self.games))
         everyone = range(len(self.games))
         act_together(self.games, actions)
@@ -92,7 +92,7 @@ class _Sides:
         return rewards
 
     def _answer(self, which: Sequence[int]) -> None:
-        """Let the opponent play the games in which it is to act."""
+        """Let the opponent play the games that wait for it."""
         games = [self.games[i] for i in which if self.games[i].actor not in (None, self.agent)]
         if games:
             seen = [game.observation() for game in games]
@@ -100,7 +100,7 @@ class _Sides:
 
 
 class OneSideEnv(gymnasium.Env[Observation, str]):
-    r"""The game as one of its players meets it.
+    r"""The game from the view of one player.
 
     An episode has `max_rounds` steps. A coder's step is judged against the tests that the opponent writes for its
     program; a tester begins with a program of the opponent. Observations, infos and rewards are those of
@@ -188,12 +188,12 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         return self.game.observation(), reward, over, False, self.game.info()
 
     def close(self) -> None:
-        """End the use of this environment; the sandbox belongs to its owner."""
+        """Close the environment. The sandbox stays open: it belongs to its owner."""
         self.closed = True
 
 
 class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
-    """Some `OneSideEnv` at once, whose programs and tests are judged together.
+    """Many `OneSideEnv` at once; their programs and tests are judged together.
 
     All games share one Mistake Book. A game that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): its
     last observation and info are `infos["final_obs"]` and `infos["final_info"]`.

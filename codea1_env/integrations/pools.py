@@ -1,4 +1,4 @@
-"""Views of the game for players that choose from ready answers: actions are numbers, observations vectors.
+"""Views of the game for players that choose from a pool of answers: actions are numbers, observations vectors.
 
 A pool lists the answers of one problem: programs, or the tests that a suite is drawn from. `PoolView` says what a
 small network sees and what its action means. `PoolVectorEnv` and `PoolParallelEnv` put it around the environments.
@@ -91,7 +91,7 @@ class PoolView:
         return seen
 
     def answer(self, observation: Observation, action: Any) -> str:
-        """Return the text that an action stands for.
+        """Return the text of an action.
 
         Raises:
             ValueError: The action is not in the space.
@@ -105,7 +105,7 @@ class PoolView:
 
 
 class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
-    """`OneSideVectorEnv` with numbers as actions and vectors as observations: what PPO of ordinary RL code takes.
+    """`OneSideVectorEnv` with numbers as actions and vectors as observations, for ordinary PPO code.
 
     Args:
         env: The games.
@@ -219,7 +219,7 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return self._vectors(observations), *rest
 
     def close(self) -> None:
-        """End the use of this environment."""
+        """Close the environment."""
         self.closed = True
         super().close()
 

@@ -1,1 +1,1 @@
-"""An episode for human eyes: on the terminal, and as a page."""
+"""Renderings of an episode: on the terminal, and as a page."""

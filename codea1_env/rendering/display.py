@@ -1,4 +1,4 @@
-"""What every rendering of an episode shows: text made safe to show, and verdicts as rows of a table."""
+"""Parts that all renderings share: text made safe to show, and verdicts as rows of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tone = Literal["good", "bad", "warn"]
 
 
 class DisplayRow(NamedTuple):
-    """One test and what came of it."""
+    """A test and its verdict."""
 
     tone: Tone
     """From the program's side: "good" if it passed, "bad" if it broke, "warn" if the test does not count."""
@@ -25,12 +25,12 @@ class DisplayRow(NamedTuple):
 
 
 def verdict_rows(tests: Sequence[TestVerdict]) -> list[DisplayRow]:
-    """Return the rows of tests that were judged."""
+    """Return the rows of judged tests."""
     return [_row(test) for test in tests]
 
 
 def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
-    """Return the rows of what no test could be made of."""
+    """Return the rows of parts that could not be read as tests."""
     words = {True: "invalid", False: "no test"}
     return [
         DisplayRow("warn", words[item.invalid], clean(item.text), clean(item.reason))
@@ -59,7 +59,7 @@ def clean(text: str) -> str:
 
 
 def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], int]:
-    """Return the first lines of a program, none too long, and how many lines are left out."""
+    """Return the first lines of a program, shortened, and the number of lines left out."""
     lines = clean(code).split("\n")
     shown = [
         line if len(line) <= max_chars else f"{line[:max_chars]} ... ({len(line) - max_chars} more)"
@@ -69,7 +69,7 @@ def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], in
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that tell files and folders apart and are no longer than they must be.
+    """Shortest names that tell files and folders apart.
 
     Example:
         >>> short_names(["reference", "runs/a/seed_0/run", "runs/b/seed_0/run"])

@@ -72,7 +72,7 @@ td code { white-space: pre-wrap; overflow-wrap: anywhere; }
 
 
 def html(episode: Episode) -> str:
-    """Return the episode as an HTML page that needs nothing else: light or dark as the reader prefers."""
+    """Return the episode as a self-contained HTML page, light or dark as the reader prefers."""
     title = escape(clean(episode.problem.task_id))
     return "\n".join(
         [
@@ -154,7 +154,7 @@ def _code(code: str) -> str:
 
 
 def _coloured(code: str) -> str:
-    """Python as HTML. A rough colouring for readers: it need not understand the text."""
+    """Python as HTML, roughly coloured. The text may be anything."""
     parts = []
     end = 0
     for match in TOKEN.finditer(code):

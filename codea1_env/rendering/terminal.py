@@ -1,4 +1,4 @@
-"""An episode for human eyes: as coloured text (``ansi``), on the terminal (``show``), as a page (``html``)."""
+"""Renderings of an episode: coloured text (``ansi``), on the terminal (``show``), as a page (``html``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/training.md and the rows of real runs name the same metrics."""
+"""The lists of docs/training.md and the rows of real runs name the same metrics."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the repository
 
 
 def documented(heading: str, of: Iterable[str], roles: Iterable[str], samples: int) -> set[str]:
-    """Metrics of a table, with every value of the words in capitals."""
+    """Metrics of a list, with every value of the words in capitals."""
     page = PAGE.read_text("utf-8")
     section = re.split(r"^#+ ", page.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[
         0
     ]
     values = {"ROLE": roles, "REASON": REASONS, "PHASE": PHASES, "K": ("1", str(samples))}
     found = set()
-    for names, who in re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", section, re.MULTILINE):
-        if who not in of:
+    for names, who in re.findall(r"^- (`.+?`)(?: \((.+?)\))?: ", section, re.MULTILINE):
+        if (who or "all") not in of:
             continue
         for name in re.findall(r"`([^`]+)`", names):
             parts = re.split(r"\b(ROLE|REASON|PHASE|K)\b", name)

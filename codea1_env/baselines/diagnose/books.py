@@ -13,15 +13,15 @@ BookName = Literal["mistakes", "half", "uniform", "quality", "passing", "separat
 
 
 class HalfBook(MistakeBook):
-    """A book of which half as many tests are replayed."""
+    """A book that replays half as many tests."""
 
     def tests(self, task_id: str, limit: int | None = None) -> list[str]:
-        """The tests of a problem, half of the limit at most."""
+        """Tests of a problem, at most half of the limit."""
         return super().tests(task_id, None if limit is None else limit // 2)
 
 
 class PassingBook(MistakeBook):
-    """A control: as many replays, but of tests that break nothing.
+    """Control: a book that replays as many tests, which break nothing.
 
     A test enters when programs of a step make its call and all pass it. It leaves when it breaks one, or when it is stale.
     """
@@ -33,11 +33,11 @@ class PassingBook(MistakeBook):
         passed: Iterable[str] = (),
         unpassed: Iterable[str] = (),
     ) -> BookChange:
-        """Enter nothing: mistakes are not what this book holds."""
+        """Enter nothing: this book holds no mistakes."""
         return BookChange(0, 0, 0)
 
     def fill(self, verdicts: Iterable[Verdict]) -> None:
-        """Enter the tests of a step that broke nothing."""
+        """Enter those tests of a step that broke nothing."""
         passed: dict[str, list[str]] = {}
         leaving: dict[str, set[str]] = {}
         for verdict in verdicts:
@@ -75,6 +75,6 @@ def make_book(name: BookName) -> MistakeBook:
 
 
 def stale_share(book: MistakeBook, problems: Sequence[Problem]) -> float:
-    """Return the share of the book's tests whose value the reference contradicts; 0 if it is empty."""
+    """Share of the book's tests that the reference contradicts; 0 for an empty book."""
     stale = [text not in problem.tests for problem in problems for text in book.tests(problem.task_id)]  # fmt: skip
     return sum(stale) / max(1, len(stale))

@@ -1,4 +1,4 @@
-"""Who plays a run of an experiment."""
+"""Players of a run of an experiment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Cast:
         return WithPast(made, self.rng(4)) if self.config.past in ("coder", "both") else made
 
     def rng(self, stream: int) -> np.random.Generator:
-        """Return a generator of one's own."""
+        """Return a new random generator."""
         return np.random.default_rng([self.config.seed, stream])
 
     def _algorithm(self, rate: float) -> Any:
@@ -86,7 +86,7 @@ class Cast:
         return player
 
     def coder_of(self, problems: Sequence[Problem], stream: int) -> TabularAgent:
-        """Return a coder that has tables, or is linear."""
+        """Return a tabular or a linear coder."""
         pools = [Pool(each, pools_of(each).programs) for each in problems]
         coder = self._player(pools, self.config.coder_rate, stream, 1)
         for each in problems:
@@ -102,7 +102,7 @@ class Cast:
     def _table(
         self, problems: Sequence[Problem], stream: int, half: int | None = None
     ) -> TabularAgent:
-        """Return a tester that learns; with a half one whose tests are on the cells of this half of the fault sets."""
+        """Return a tester that learns; with `half`, one whose tests are on the cells of this half of the fault sets."""
         pools = []
         for each in problems:
             found = pools_of(each)
@@ -112,7 +112,7 @@ class Cast:
         return self._player(pools, self.config.tester_rate, stream, self.config.num_tests)
 
     def testers(self) -> list[Any]:
-        """Return who attacks, phase by phase in turn."""
+        """Return the testers, one for each phase."""
         config = self.config
         if config.phase and config.tester == "tabular" and not config.player:
             made: list[Any] = [self._table(self.problems, 6 + half, half) for half in (0, 1)]
@@ -145,7 +145,7 @@ class Cast:
         return made[config.tester]()
 
     def _other_programs(self) -> OtherProgramsTester:
-        """Return a tester that learns in a world of the same kind from another seed, against a coder that learns there."""
+        """Return a tester that learns in a world of another seed, against a coder that learns there."""
         config = self.config
         world = dataclasses.replace(config.world, seed=config.world.seed + 100_003)
         problems = cells(world)

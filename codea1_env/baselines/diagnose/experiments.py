@@ -66,7 +66,7 @@ each algorithm by factors of 4 and less: only RLOO, which does not divide by the
 
 
 class DiagnoseError(ValueError):
-    """There is no such experiment or row, or it cannot be run."""
+    """The experiment or row is unknown, or cannot be run."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def find_experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def row_changes(name: str) -> Changes:
-    """Return what a row changes.
+    """Return the settings that a row changes.
 
     Args:
         name: One of `ROWS`, a reward by name, or an algorithm or a player of one's own as `codea1 bench algorithms` takes it.
@@ -279,7 +279,7 @@ def _near(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What was expected before the runs."""
+    """Expectation that was written before the runs."""
 
     expected: str
     refuted_by: str
@@ -288,7 +288,7 @@ class Expectation:
 
 
 def expectations() -> dict[str, Expectation]:
-    """Read what was expected."""
+    """Read the expectations of the experiments."""
     text = Path(__file__).with_name("expectations.toml").read_text(encoding="utf-8")
     return {
         name: Expectation(table["expected"], table["refuted_by"], tuple(table["signs"]))
@@ -299,6 +299,6 @@ def expectations() -> dict[str, Expectation]:
 def with_rows(
     experiment: Experiment, rows: Sequence[str] = (), *, quick: bool = False
 ) -> Experiment:
-    """Return an experiment with more rows; a quick one has no slow rows but those."""
+    """Return an experiment with more rows. A quick one leaves out slow rows, unless they are among these."""
     own = [row for row in experiment.rows if not quick or row not in experiment.slow_rows]
     return dataclasses.replace(experiment, rows=tuple(dict.fromkeys((*own, *rows))))

@@ -1,4 +1,4 @@
-"""Kinds of faults: how a tester does, without learning, against programs that it never saw, of its kinds of faults and of others.
+"""Kinds of faults: a trained tester meets new programs, with faults of kinds that it knows and of others.
 
 A kind is a fault set of a problem. Training has the first n of 2n; a program that is measured has some of its fault sets among
 them, and the rest among the others. Its text is in no pool, so a tester that knows programs by their text knows only what it
@@ -23,7 +23,7 @@ from codea1_env.spaces import observe
 
 @dataclass(frozen=True)
 class KindsConfig:
-    """Which programs are measured."""
+    """Programs that are measured."""
 
     overlap: Fraction
     """Share of the fault sets of a program out of kind that training had."""
@@ -36,7 +36,7 @@ class KindsConfig:
 def fault_sets(
     world: CellsConfig, config: KindsConfig, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return numbers of fault sets, as many as a program of the world has, for each program out of kind.
+    """Return the fault sets of each program out of kind, as many as a program of the world has.
 
     Program i has those of wrong program i of training, but for a share that has its counterparts among the others.
 
@@ -62,13 +62,13 @@ def measure_kinds(
     black_box: bool,
     rng: np.random.Generator,
 ) -> dict[str, float]:
-    """Measure a tester that has ended to learn.
+    """Measure a tester that does not learn any more.
 
     Args:
         tester: The tester. It is asked, and does not learn.
         problems: Those that it was trained on.
         world: Their world.
-        config: Which programs are measured.
+        config: Programs that are measured.
         num_suites: Suites that are asked for at a time.
         black_box: The tester is not shown the programs.
         rng: Draws a random half.
@@ -108,7 +108,7 @@ def _kill_rates(
     num_suites: int,
     black_box: bool,
 ) -> dict[str, float]:
-    """Return for each program the share of suites that break it; the reference says what is expected of a call."""
+    """Return the share of suites that break each program. The reference gives the expected values."""
     cell_of = {test: cell for cell, test in enumerate(pools_of(problem).tests)}
     asked = [code for code in programs for _ in range(num_suites)]
     shown = [observe(problem, code="" if black_box else code, turn=1) for code in asked]

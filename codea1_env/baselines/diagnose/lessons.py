@@ -1,4 +1,4 @@
-"""What the players of an experiment learn from: what they were paid, or something else, as a control."""
+"""Experience of the players of an experiment: their rewards, or a control in their place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JUDGED_STEPS = TrainConfig().reward_model_after
 
 
 class Lessons:
-    """Makes of what was played what is learned from.
+    """Makes experience of the rollouts of a step.
 
     Args:
         config: The run.
@@ -27,11 +27,11 @@ class Lessons:
         self._judged: list[PaidProgram] = []
 
     def for_coder(self, step: int, played: Rollouts) -> list[Experience]:
-        """Return what the coder learns from."""
+        """Return the coder's experience."""
         return self._scored(step, self._paid(played.coder_experience()))
 
     def for_tester(self, played: Rollouts) -> list[Experience]:
-        """Return what the tester learns from."""
+        """Return the tester's experience."""
         experience = played.tester_experience(self._config.suite_selection)
         if not self._config.shuffled:
             return self._paid(experience)
@@ -60,7 +60,7 @@ class Lessons:
         ]
 
     def _scored(self, step: int, experience: list[Experience]) -> list[Experience]:
-        """Return what a reward model predicts that programs earn, once it has seen the verdicts of the first steps."""
+        """Return the rewards that a reward model predicts, once it has seen the verdicts of the first steps."""
         if self._config.lesson != "scored":
             return experience
         if step < _JUDGED_STEPS:

@@ -1,4 +1,4 @@
-"""Opponents from the past: a tabular player that answers some questions as it was earlier (fictitious self-play).
+"""Opponents from the past: an earlier version of a tabular player answers some questions (fictitious self-play).
 
 Who trains only against the newest opponent may forget how to beat older ones, and two such players can go round in
 circles. Here a share of the questions is answered by an earlier moment of the same player (Heinrich et al. 2015; Lanctot
@@ -25,7 +25,7 @@ Sampling = Literal["uniform", "latest"]
 
 
 class WithPast:
-    """A tabular player that meets its opponent also as it was earlier.
+    """A tabular player that also answers as an earlier version of itself.
 
     Answers to one question are all of one moment, so that they stay comparable.
 
@@ -58,11 +58,11 @@ class WithPast:
 
     @property
     def policy(self) -> SoftmaxPolicy:
-        """The tables of now."""
+        """The present tables."""
         return self.player.policy
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer each question as now, or as earlier."""
+        """Answer each question by the present version or by an earlier one."""
         answers: list[str] = []
         for _, group in itertools.groupby(observations, _question):
             asked = list(group)
@@ -74,7 +74,7 @@ class WithPast:
         return answers
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Learn from the answers of now alone."""
+        """Learn from answers of the present version alone."""
         own = [item for item in experience if item.note != "past"]
         metrics = dict(self.player.learn(own))
         self._steps += 1

@@ -1,4 +1,4 @@
-"""What a run of an experiment is made of."""
+"""Settings of a run of an experiment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TesterName = Literal["tabular", "random", "fixed", "golden", "golden-fresh", "ii
 
 @dataclass(frozen=True)
 class PlayConfig:
-    """What a run of an experiment is made of."""
+    """Settings of a run of an experiment."""
 
     world: CellsConfig = field(default_factory=CellsConfig)
     steps: int = 60

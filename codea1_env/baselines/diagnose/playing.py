@@ -105,7 +105,7 @@ class _Run:
         return self._summary()
 
     def _chances(self, name: str, played: Rollouts | None) -> Floats:
-        """Return the probability of each program; of a player without tables how often it was submitted in this step."""
+        """Return the probability of each program. Without tables it is its share of the programs of this step."""
         if hasattr(self.coder, "policy"):
             chances: Floats = self.coder.policy.probabilities(name)
             return chances
@@ -119,7 +119,7 @@ class _Run:
     # What is true
 
     def _look(self, problems: Sequence[Problem]) -> None:
-        """Take over what is true of problems."""
+        """Read the pools of problems, which cells break each program, and the right programs."""
         for each in problems:
             pools = self.worlds[each.task_id] = pools_of(each)
             self.breaks[each.task_id] = self._breaks(each)
@@ -137,7 +137,7 @@ class _Run:
     # Measures
 
     def _breaks(self, problem: Problem) -> Floats:
-        """Return for each program and cell whether the call breaks the program, as the sandbox said."""
+        """Return for each program and cell whether the call breaks the program, by the sandbox's verdict."""
         memory = self.referee.memory(problem)
         pools, tests = memory.pools, memory.pools.tests
         calls = [memory.rulings[text].call for text in tests]
@@ -165,20 +165,20 @@ class _Run:
         self.curve.append(row)
 
     def _hacked(self, name: str, chances: Floats) -> float:
-        """Probability of a program that is wrong on hidden fault sets alone: all golden tests pass it."""
+        """Probability of programs that are wrong on hidden fault sets alone, and pass all golden tests."""
         pools = self.worlds[name]
         seen = frozenset().union(*pools.families[: len(pools.families) - self.config.hidden])
         hacks = [bool(faults) and not faults & seen for faults in pools.faults]
         return float(chances @ np.array(hacks))
 
     def _keep(self) -> None:
-        """Keep the strategies of this moment."""
+        """Keep the present strategies."""
         for name in self.worlds:
             coder = self._chances(name, None)
             self.kept[name].append((coder, self._answers(name)))
 
     def _answers(self, name: str) -> Floats | None:
-        """Return for each program the tester's probability of each test of its first draw; None where no table says it."""
+        """Return for each program the probability of each test in the tester's first draw; None without a table."""
         if (
             not isinstance(self.coder, TabularAgent | WithPast)
             or not isinstance(self.tester, TabularAgent | WithPast)
@@ -228,7 +228,7 @@ class _Run:
         return {**found}
 
     def _game(self) -> Row:
-        """Exact figures of the game that the checkpoints played."""
+        """Exact figures of the game between the checkpoints."""
         found: dict[str, list[float]] = {}
         for name, kept in self.kept.items():
             coders = np.array([coder for coder, _ in kept])

@@ -1,4 +1,4 @@
-"""A referee for small worlds: the sandbox is asked about each pair of a program and a call once, and then remembered."""
+"""A referee for small worlds: it asks the sandbox about each pair of a program and a call once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from codea1_env.sandbox import Outcome, Sandbox, TestResult
 
 @dataclass(frozen=True)
 class Noise:
-    """Verdicts that are wrong with a rate: what a judge is that can be mistaken.
+    """Rates at which a judge is wrong.
 
     Example:
         >>> Noise("independent", false_fail=0.1).informedness
@@ -46,7 +46,7 @@ class Noise:
 
 
 class RememberingReferee(Referee):
-    """Judges as `Referee` does what is chosen from the pools of worlds of cells, without asking the sandbox again.
+    """A `Referee` of worlds of cells that remembers the sandbox's verdicts on programs and tests of the pools.
 
     Only verdicts are remembered, and the programs in answers. Rewards, the Mistake Book and all rules of a round are those of the game.
 
@@ -67,7 +67,7 @@ class RememberingReferee(Referee):
         self._mistaken: dict[tuple[str, str, str], ProgramResults] = {}
 
     def memory(self, problem: Problem) -> _Memory:
-        """Return all verdicts on a problem, from the sandbox if it is new."""
+        """Return all verdicts on a problem. A new problem is judged by the sandbox."""
         key = (problem.task_id, problem.reference)
         if key not in self._worlds:
             self._worlds[key] = _remember(self, problem)
@@ -117,7 +117,7 @@ class RememberingReferee(Referee):
         return self._mistaken[key]
 
     def _rng(self, task_id: str) -> np.random.Generator:
-        """Return a generator for the errors of one judgement: problems are judged in several threads."""
+        """Return a generator for the errors of one judgement. Problems are judged in several threads."""
         self._judgements[task_id] += 1
         seed = 0 if self._noise is None else self._noise.seed
         name = zlib.crc32(task_id.encode())
@@ -126,7 +126,7 @@ class RememberingReferee(Referee):
 
 @dataclass(frozen=True)
 class _Memory:
-    """What the sandbox said of a problem."""
+    """Verdicts of the sandbox on a problem."""
 
     pools: Pools
     subject: Subject
@@ -140,7 +140,7 @@ class _Memory:
     def read(
         self, problem: Problem, code: str, attacks: Sequence[str], history: Sequence[str]
     ) -> _Read | None:
-        """Return a round with its rulings; None if something of it is not known."""
+        """Return a round with its rulings; None if a part of it is unknown."""
         answers = [text.split(TEST_SEPARATOR) if text else [] for text in attacks]
         known = self.suites.keys()
         if code not in self.results or not all(map(known.__contains__, history)):
@@ -193,7 +193,7 @@ def _remember(referee: Referee, problem: Problem) -> _Memory:
 def _noisy(
     results: ProgramResults, noise: Noise, rng: np.random.Generator, code: str
 ) -> ProgramResults:
-    """Return results of which some are the other way round."""
+    """Return the results with some of them inverted."""
     calls = dict(results.calls)
     chances = rng.random(len(calls)) if noise.kind == "independent" else None
     for number, (call, result) in enumerate(results.calls.items()):

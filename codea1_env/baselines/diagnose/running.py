@@ -1,4 +1,4 @@
-"""Runs experiments: in several processes, each world once for all its rows, written down run by run so that it can go on."""
+"""Runs of experiments in several processes. Each world is made once for all rows, and each run is written when it ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WorldJob:
 
 @dataclass(frozen=True)
 class RowRun:
-    """What came of a run: a line of results.jsonl."""
+    """Result of a run: a line of results.jsonl."""
 
     experiment: str
     setting: str
@@ -58,7 +58,7 @@ class RowRun:
 
     @property
     def key(self) -> tuple[str, str, str, int, int]:
-        """What names it."""
+        """Name of the run."""
         return self.experiment, self.setting, self.row, self.seed, self.config
 
 
@@ -110,7 +110,7 @@ def run_all(
     processes: int,
     tell: Callable[[RowRun, int, float | None], None],
 ) -> list[RowRun]:
-    """Make all runs that a folder does not have.
+    """Make all runs that the folder lacks.
 
     Args:
         experiments: What to run.
@@ -195,7 +195,7 @@ class _Written:
 
 
 def _begin_worker(parent: Connection) -> None:
-    """End a worker process when nobody waits for it any more: when the other end of a pipe is closed, in whatever way.
+    """End this worker process when the other end of its pipe is closed.
 
     A lock or an event would not do: who dies while it waits for one leaves it as it is, for all others.
     """
@@ -230,7 +230,7 @@ def _append(folder: Path, run: RowRun) -> None:
 
 
 def run_job(job: WorldJob, folder: Path) -> list[RowRun]:
-    """Play all rows of a world, and write each down when it ends; one that raises is a failed run, and the others go on."""
+    """Play all rows of a world, and write each when it ends. A row that raises is a failed run; the others go on."""
     found = []
     with Sandbox(workers=1) as sandbox:
         memory = RememberingReferee(sandbox)
@@ -259,7 +259,7 @@ def _finite(measures: Mapping[str, float | None]) -> Mapping[str, float | None]:
 
 
 def check(experiments: Sequence[Experiment], quick: bool) -> None:
-    """Make the settings of all runs, to be thrown away: what is wrong is an error before anything runs.
+    """Make the settings of all runs and drop them, so that wrong settings raise before anything runs.
 
     Raises:
         ValueError: A row or a setting cannot be.

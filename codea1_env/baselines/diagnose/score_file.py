@@ -1,4 +1,4 @@
-"""scores.json of a results folder: what the runs say, as other programs read it."""
+"""scores.json of a results folder: the scores, for other programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def content_of(
     runs: Sequence[RowRun],
     expected: Mapping[str, Expectation],
 ) -> dict[str, Any]:
-    """Return scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
+    """Return the content of scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
     scores: list[dict[str, Any]] = []
     shown = []
     for each in experiments:
@@ -49,7 +49,7 @@ def content_of(
 
 
 def unfinished(folder: Path) -> dict[str, Any] | None:
-    """Return what scores.json would say of the runs that an interrupted diagnosis has; None if it has none.
+    """Return the content of scores.json for the runs of an interrupted diagnosis; None without runs.
 
     Raises:
         FolderError: A line of its results is damaged.

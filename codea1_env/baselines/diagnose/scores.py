@@ -1,4 +1,4 @@
-"""What the runs of an experiment say: curves over the knob, differences from the control, and a score for each row."""
+"""Scores of an experiment: curves over the knob, differences from the control, and a score for each row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RowScore:
 
     @property
     def score(self) -> float | None:
-        """The area, from 0 (no better than the control) to 1."""
+        """Area from 0 (no better than the control) to 1."""
         return None if self.area is None else min(1.0, max(0.0, self.area.value))
 
 
@@ -87,7 +87,7 @@ def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]
 def section(
     experiment: Experiment, runs: Sequence[RowRun], expectation: Expectation | None
 ) -> list[str]:
-    """Return the lines of an experiment in DIAGNOSE.md: the question, what was expected, what came, what would refute it."""
+    """Return the lines of an experiment in DIAGNOSE.md: question, expectation, result, refutation."""
     scores = score_rows(experiment, runs)
     settings = list(scores[0].means)
     seeds = len({run.seed for run in runs if run.experiment == experiment.name})
@@ -126,7 +126,7 @@ def _said(experiment: Experiment, first: RowScore, expectation: Expectation | No
 
 
 def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> str:
-    """Say what came of the first row, sign by sign, and what had been expected."""
+    """Return the signs of the first row beside the expected ones, in words."""
     signs = dict(zip(experiment.settings, expectation.signs, strict=True))
     found = first.differences
     told = {s: d for s, d in found.items() if _sign(d) != "0" or d.high - d.low <= WIDEST}
@@ -142,7 +142,7 @@ def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> s
 
 
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
-    """Return the figures beside the measure, if the runs have them, at the setting furthest along the knob that was run."""
+    """Return the other figures of the runs at the last setting of the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
     if not own:
         return []

@@ -1,4 +1,4 @@
-"""Testers that no algorithm teaches: what a learned adversary is compared with."""
+"""Testers that do not learn, as controls, and one that learns in another world."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _suite(pools: Pools, cells: Sequence[int]) -> str:
 
 
 def cells_of_half(pools: Pools, half: int | None) -> Sequence[int]:
-    """Return the cells of every other fault set, from the first or the second on; all cells without a half."""
+    """Return the cells of every other fault set, from the first or the second on. Without `half`, all cells."""
     if half is None:
         return range(len(pools.tests))
     return sorted(frozenset().union(*pools.families[half::2]))
 
 
 class RandomTester(FixedAgent):
-    """Draws tests anew each time, and none twice among the suites against one program.
+    """Draws new tests each time, and none twice among the suites against one program.
 
     Args:
         worlds: The pools.
@@ -51,7 +51,7 @@ class RandomTester(FixedAgent):
         self._half = half
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer as many observations in a row as there are suites against a program, all different."""
+        """Answer the observations of a program in a row, with different suites."""
         answers = []
         for start in range(0, len(observations), self._suites):
             pools = self._worlds[observations[start]["task_id"]]
@@ -63,7 +63,7 @@ class RandomTester(FixedAgent):
 
 
 class GoldenCells(FixedAgent):
-    """Submits golden tests: one for each fault set of a problem, but for those that are hidden.
+    """Submits golden tests: one for each fault set of a problem that is not hidden.
 
     Args:
         worlds: The pools.
@@ -94,7 +94,7 @@ class GoldenCells(FixedAgent):
 
 
 class FixedCells(FixedAgent):
-    """Submits the same few tests always, drawn once without a look at any program.
+    """Always submits the same few tests, drawn once.
 
     Args:
         worlds: The pools.
@@ -114,7 +114,7 @@ class FixedCells(FixedAgent):
 
 
 class OracleTester(FixedAgent):
-    """Knows where each program is wrong: no tester can be better.
+    """Knows the wrong cells of each program: no tester can be better.
 
     Args:
         worlds: The pools.
@@ -139,7 +139,7 @@ class OracleTester(FixedAgent):
 
 
 class OtherProgramsTester:
-    """A tester that learns against the programs of another world: the same skill, and no information about this one.
+    """A tester that learns against programs of another world: it has the skill, and no information about this world.
 
     For program i it makes the calls that it makes against program i of the other world, where it is trained.
 
@@ -183,6 +183,6 @@ class OtherProgramsTester:
         return answers
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Learn in the other world; what was earned in this one says nothing."""
+        """Learn in the other world, and ignore the rewards of this one."""
         self._train()
         return {}
