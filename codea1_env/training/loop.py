@@ -18,7 +18,7 @@ from codea1_env.training.players import OwnPlayer, make_language_model
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run import Run
 from codea1_env.training.summary import TrainResult
-from codea1_env.training.trackers.tracking import check_installed
+from codea1_env.training.trackers import check_installed
 
 
 def train(

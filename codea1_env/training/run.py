@@ -50,8 +50,7 @@ from codea1_env.training.problems_of_run import (
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
-from codea1_env.training.trackers.step_report import report_of
-from codea1_env.training.trackers.tracking import Tracking
+from codea1_env.training.trackers import Tracking, report_of
 
 
 @dataclass(frozen=True)

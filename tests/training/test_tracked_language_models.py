@@ -18,7 +18,7 @@ from codea1_env.agents.llm.trainer_drive import Drive
 from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
 from codea1_env.training import loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
-from codea1_env.training.trackers import tracking
+from codea1_env.training.trackers import MAKERS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 from tiny import save_tiny
@@ -47,7 +47,7 @@ def test_a_tracker_changes_nothing_and_gets_everything(
 
     monkeypatch.setattr(Drive, "__init__", remembered)
     monkeypatch.setattr(loop, "check_installed", lambda names: None)
-    monkeypatch.setitem(tracking.MAKERS, "wandb", opens)
+    monkeypatch.setitem(MAKERS, "wandb", opens)
     changes = {"max_steps": 2, "generation_dtype": "bfloat16"}
     run(tmp_path / "shown", sandbox, model, tracker=("wandb",), **changes)
     run(tmp_path / "alone", sandbox, model, **changes)
