@@ -14,8 +14,9 @@ from test_language_models import run
 from test_trackers import Notebook
 
 from codea1_env import Sandbox
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import Drive
-from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.training import loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import MAKERS
@@ -76,9 +77,9 @@ def test_trainers_report_nothing_of_their_own(tmp_path: Path) -> None:
     from trl import GRPOConfig
 
     shape = UpdateShape(1, 2, 1)
-    more = {"temperature": 1.0, "max_completion_length": 8, "config_cls": GRPOConfig}
+    more = {"samplings": [SamplingConfig(max_completion_length=8)], "config_cls": GRPOConfig}
     for config in (
-        trainer_config({}, shape, seed=0, folder=str(tmp_path), **more),
+        grpo_config({}, shape, seed=0, folder=str(tmp_path), **more),
         imitation_config({}, shape, seed=0, folder=str(tmp_path)),
     ):
         assert config.report_to == []

@@ -35,7 +35,6 @@ class Usage:
     shortened: int = 0
     """Prompts that did not fit and were shortened."""
     seconds: float = 0.0
-    """Wall-clock time."""
     untold: int = 0
     """Answers whose tokens a server did not tell: they count as none."""
 
@@ -52,7 +51,7 @@ class Usage:
 
 
 def total(usages: Sequence[Usage]) -> Usage:
-    """Return what several batches of answers took."""
+    """Sum of the usage of several batches of answers."""
     return Usage(*map(sum, zip(*map(dataclasses.astuple, usages), strict=True)))
 
 
@@ -121,11 +120,7 @@ def _shortened(observation: Observation, name: Field, kept: int) -> Observation:
 
 
 def longest_prompt(sampling: SamplingConfig, context: int) -> int:
-    """Return the tokens that a prompt may have in a context of so many.
-
-    Raises:
-        ValueError: The longest answer leaves no room for one.
-    """
+    """Tokens that a prompt may have in a context of so many; a ValueError if the longest answer leaves no room."""
     room = context - sampling.max_completion_length
     if room < 1:
         raise ValueError(
@@ -239,11 +234,7 @@ class BothRoles(LLMAgent):
         self.usage = Usage()
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Return one answer for each observation, in order.
-
-        Raises:
-            BackendError: The engine cannot answer.
-        """
+        """Return one answer for each observation, in order. See `LLMAgent.act`."""
         answers: dict[int, Completion] = {}
         for turn, agent in enumerate(self._turns.values()):
             places = [i for i, each in enumerate(observations) if each["turn"] == turn]
@@ -282,11 +273,7 @@ class LanguagePlayer:
         self._usage: list[Usage] = []
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer each observation.
-
-        Raises:
-            BackendError: The engine cannot answer.
-        """
+        """Answer each observation. See `LLMAgent.act`."""
         answers = self.agent.act(observations)
         self._usage.append(self.agent.usage)
         return answers
@@ -296,7 +283,7 @@ class LanguagePlayer:
         return self
 
     def take_usage(self) -> Usage:
-        """Return what the answers since the last call of this method took."""
+        """Return the usage of all answers since the last call of this method."""
         used, self._usage = self._usage, []
         return total(used)
 

