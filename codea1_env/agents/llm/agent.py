@@ -168,11 +168,7 @@ class LLMAgent(FixedAgent):
         self._calls = 0
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Return one answer for each observation, in order: the model's text as it is.
-
-        Raises:
-            BackendError: The engine cannot answer.
-        """
+        """Return one answer for each observation, in order: the model's text as it is."""
         started = time.perf_counter()
         self.prompts = self.fitted(observations)
         seed = np.random.SeedSequence([self.seed, self._calls]).generate_state(1)[0]

@@ -93,12 +93,7 @@ class Engines:
         self._started: dict[_Place, Backend] = {}
 
     def of(self, role: str) -> Backend:
-        """Return the engine that answers for a role.
-
-        Raises:
-            BackendError: It cannot start.
-            MissingExtraError: vLLM is not installed.
-        """
+        """Return the engine that answers for a role. Raises a BackendError if it cannot start."""
         place = self._places[role]
         if place not in self._started:
             self._started[place] = self._start(place)
@@ -125,12 +120,7 @@ class Engines:
 
 
 def check_engine(kind: Any) -> None:
-    """Refuse vLLM's engine where it is not installed, and in one of several processes, before anything is loaded.
-
-    Raises:
-        BackendError: There are several.
-        MissingExtraError: vLLM is not installed.
-    """
+    """Refuse vLLM's engine where it is not installed, and in one of several processes, before anything is loaded."""
     check_processes(kind, world_size())
     if kind == "vllm" and find_spec("vllm") is None:
         raise missing("vllm", "vllm")
@@ -207,12 +197,7 @@ def load_player(
 
 
 def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = None) -> Computing:
-    """Choose how a player computes that `load_player` makes of this name with transformers.
-
-    Raises:
-        ModelError: There is no such model.
-        ValueError: This machine does not have what is asked for.
-    """
+    """Choose how a player computes that `load_player` makes of this name. Raises a ValueError for what this machine has not."""
     return choose_computing(_weights_of(name).model, best_device(), dtype=dtype, threads=threads)
 
 

@@ -135,11 +135,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self.agent.save(path)
 
     def load(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: It is of another model, version or adapter, or incomplete.
-        """
+        """Restore what `save` wrote. Raises a ValueError if it is of another model, version or adapter, or incomplete."""
         load_trainer(self.drive, self._base, path)
         load_weights(self.drive.model, path)
         self.agent.load(path)
@@ -168,9 +164,9 @@ class GRPOLearner(TrainedPlayer):
     otherwise (`bf16 = False`, for a model that was loaded in float32).
 
     Args:
-        role: Which player it is; "model" for one that plays both.
-        model: A causal language model; see `TrainedPlayer`.
-        tokenizer: The model's, with a chat template.
+        role: As of `TrainedPlayer`, like the next two and the options.
+        model: The model.
+        tokenizer: Its tokenizer.
         shape: What one update learns from.
         sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned from.
         fields: Field of `trl.GRPOConfig` -> value; defaults are TRL's.
@@ -178,7 +174,7 @@ class GRPOLearner(TrainedPlayer):
         config_cls: `trl.GRPOConfig`, or a subclass of it.
         tester_sampling: How a model that plays both roles draws its suites; None for a player of one role.
         taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: importance sampling corrects for it.
-        options: See `TrainedPlayer`.
+        options: As of `TrainedPlayer`.
     """
 
     def __init__(
@@ -241,12 +237,7 @@ class GRPOLearner(TrainedPlayer):
         self._memory.add(observations, completions)
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Update the model once.
-
-        Raises:
-            UpdateError: The trainer failed.
-            ValueError: The experience is not of this player, or of another size than it was made for.
-        """
+        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for experience of another player or size."""
         metrics = self.drive.update(self._memory.rows(experience, self.shape.group_size))
         self._memory.clear()
         self.update_engine()
@@ -265,11 +256,7 @@ class Memory:
             self._known[(*observation.values(), completion.text)].append(completion)
 
     def rows(self, experience: Sequence[Experience], group_size: int) -> list[TrainingRow]:
-        """Turn experience into rows, group after group.
-
-        Raises:
-            ValueError: An answer is not of this player, a group is of another size, or the engine tells no tokens.
-        """
+        """Turn experience into rows, group after group. Raises a ValueError for answers of others, and groups of other sizes."""
         groups: dict[str, list[TrainingRow]] = defaultdict(list)
         for item in experience:
             groups[item.group].append(self._row(item))

@@ -150,10 +150,7 @@ class OpenAIBackend:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
-        """Let a vLLM server on this machine use an adapter. See `Backend.update`.
-
-        The folder may be changed or removed afterwards.
-        """
+        """Let a vLLM server on this machine use an adapter. The folder may be changed or removed afterwards."""
         if not self._vllm or adapter is None:
             raise BackendError(
                 "Expect weights to be updated as adapters of a vLLM server (vllm=True), actually: "

@@ -57,10 +57,10 @@ def sample(
         model: A causal language model of transformers, in evaluation mode.
         prompts: Tokens of each prompt, none empty.
         sampling: How tokens are drawn.
-        noise: What `draw_noise` returned, one row for each prompt.
+        noise: What `draw_noise` returned for these prompts.
         end_ids: Tokens that end an answer.
         stopped: Whether an answer has come to a stop text.
-        tell: Is told the share of the work that is done, after each token.
+        tell: Is told the share that is done, after each token.
     """
     torch: Any = require("torch")
     device = model.device

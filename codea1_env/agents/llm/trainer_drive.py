@@ -186,14 +186,8 @@ class Drive:
 class TrainerDrive(Drive):
     """A GRPOTrainer that waits between updates.
 
-    Args:
-        trainer_cls: `trl.GRPOTrainer`, or a class that is made and behaves like it.
-        model: What is trained, or the base of the adapter that is.
-        args: The trainer's configuration.
-        tokenizer: Of the model. Has a padding token.
-        engine_samples: Whether to correct by importance sampling, since answers come from another engine than the
-            trained model.
-        options: See `Drive`.
+    Its arguments are those of `Drive`, and `engine_samples`: whether to correct by importance sampling, since answers
+    come from another engine than the trained model.
     """
 
     def __init__(
@@ -246,11 +240,6 @@ def rollout_of(
 
     To TRL an answer without an end token was cut off. One that a stop text ended gets `end_id`, which the model
     did not draw: with 0 in `env_mask` TRL leaves it out of lengths, probabilities and the loss.
-
-    Args:
-        rows: Answers.
-        end_ids: Tokens that end an answer for the trainer.
-        end_id: The one that is appended.
     """
     added = [int(not row.truncated and row.completion_ids[-1] not in end_ids) for row in rows]
     pairs = list(zip(rows, added, strict=True))
@@ -266,15 +255,7 @@ def rollout_of(
 
 
 class SFTDrive(Drive):
-    """An SFTTrainer that waits between updates. Loss and padding are the trainer's own.
-
-    Args:
-        model: What is trained, or the base of the adapter that is.
-        args: The trainer's configuration.
-        tokenizer: Of the model.
-        size: Answers of an update, of all processes together.
-        options: See `Drive`.
-    """
+    """An SFTTrainer that waits between updates. Loss and padding are the trainer's own, and the arguments those of `Drive`."""
 
     def __init__(
         self, model: Any, args: Any, tokenizer: Any, size: int, **options: Unpack[DriveOptions]

@@ -84,11 +84,7 @@ _QUOTED = re.compile(r"(?<![=\w])['`](\w+)'")
 
 
 def find_trainer(name: str) -> tuple[Any, Any]:
-    """Find a trainer by module:class, and the class of its configuration.
-
-    Raises:
-        ValueError: There is no such class, or it is no `trl.GRPOTrainer`.
-    """
+    """Find a `trl.GRPOTrainer` by module:class, and the class of its configuration; a ValueError if there is none."""
     import trl
 
     module, _, cls_name = name.partition(":")

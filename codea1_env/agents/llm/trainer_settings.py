@@ -46,18 +46,10 @@ class Batches:
 def batches_of(
     fields: Mapping[str, Any], groups: int, group_size: int, passes: int, processes: int, gpu: bool
 ) -> Batches:
-    """Divide the answers of an update among processes and batches.
-
-    Args:
-        fields: Field of the trainer -> value, as the user set them.
-        groups: Groups of all processes together.
-        group_size: Answers of a group.
-        passes: How often an update goes through its answers.
-        processes: Processes that learn together.
-        gpu: Whether each has a GPU.
+    """Divide the answers of an update, with so many passes, among processes and batches.
 
     Raises:
-        ValueError: They cannot be divided as asked.
+        ValueError: They cannot be divided as the user's fields ask.
 
     Example:
         >>> batches_of({"per_device_train_batch_size": 4}, 3, 8, 1, 2, gpu=True)

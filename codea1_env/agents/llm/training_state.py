@@ -57,11 +57,7 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
 
 
 def load_weights(model: Any, folder: Path) -> None:
-    """Restore what `save_weights` wrote into this folder.
-
-    Raises:
-        ValueError: A file is missing or damaged, or is of another model.
-    """
+    """Restore what `save_weights` wrote into this folder. Raises a ValueError if it is damaged, or of another model."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -110,11 +106,7 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
 
 
 def load_trainer(drive: Drive, base: str, folder: Path) -> None:
-    """Restore what `save_trainer` wrote.
-
-    Raises:
-        ValueError: A file is missing or damaged, or is of another model or version.
-    """
+    """Restore what `save_trainer` wrote. Raises a ValueError if it is damaged, or of another model or version."""
     from safetensors.torch import load_file
 
     state = read_json(folder / "trainer.json")
