@@ -19,7 +19,7 @@ from codea1_env.agents.llm.completions import (
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
 from codea1_env.agents.llm.fast_on_cpu import fast_decoding
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
-from codea1_env.agents.models import quiet_loading
+from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
