@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,26 +24,14 @@ from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, share_weight
 from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
-from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_fields import (
-    DECIDED,
-    check_fields,
-    check_imitation_fields,
-    decided_by,
-    find_trainer,
-)
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
-from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
-from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
-from codea1_env.training.batches import Role, roles_of, update_of
+from codea1_env.training.algorithms import imitates
+from codea1_env.training.batches import Role, roles_of
 from codea1_env.training.config import RunError, TrainConfig
-
-_COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
-"""Fields of a trainer that decide how long an update takes, apart from sizes."""
-_SIZES = ("per_device_train_batch_size", "gradient_accumulation_steps")
+from codea1_env.training.trainer_arguments import TrainerArguments, making
 
 
 class Models(Protocol):
@@ -91,21 +76,16 @@ class LanguageModels:
     ) -> None:
         self._config = config
         self._roles = roles_of(config) if roles is None else roles
-        self._groups = min(config.problems_per_step, problems)
         self._bases = {} if bases is None else bases
         self._chosen: dict[Path, Computing] = {}
         self._folders: dict[str, Path] = {}
         self._engines: Engines | None = None
         self._players: dict[str, Any] = {}
+        self._arguments = TrainerArguments(config, problems)
         try:
             if config.has_language_model:
                 check_engine(config.backend)
-            self._algorithms = {
-                role: algorithm_of(config, role)
-                for role in who_needs_one(config)
-                if config.player(role).player == "llm"
-            }
-        except (BackendError, ValueError) as error:
+        except BackendError as error:
             raise RunError(str(error)) from error
 
     # ---- Players. All of these raise a RunError if the model, the trainer or the engine cannot be had as configured.
@@ -118,12 +98,12 @@ class LanguageModels:
     def own_player(self, role: Role, seed: int) -> Learner:
         """Make the player of a role as this process has it."""
         self._find_all(role)
-        with _making(role):
+        with making(role):
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             else:
                 kind: Any = SFTLearner if imitates(self._config, role) else GRPOLearner
-                taught = self._taught(role, self._formats(role))
+                taught = self._arguments.of(role, self._formats(role))
                 player = kind(**taught, **self._common(role, seed))
         self._players[role] = player
         return player  # type: ignore[no-any-return]
@@ -131,10 +111,9 @@ class LanguageModels:
     def trial(self, role: Role, size: int, updates: int) -> Any:
         """Make a player that learns from one group of this size at a time, to be thrown away: for measuring."""
         self._find_all(role)
-        with _making(role):
+        with making(role):
             # No more of the user's fields than what costs time: others may be of another trainer.
-            every = self._fields(role, self._formats(role))
-            fields = {name: value for name, value in every.items() if name in _COSTLY}
+            fields = self._arguments.costly_fields(role, self._formats(role))
             common = self._common(role, seed=0)
             # The run's player may be one that only answers, and draw as none that learns does.
             common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
@@ -152,7 +131,7 @@ class LanguageModels:
         samplings = [config.player(role).sampling]
         if role == "model":
             samplings.append(config.tester.sampling)
-        with _making(role):
+        with making(role):
             engine = self._engine(role, trained=config.lora_rank == 0)
             agents = [
                 LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
@@ -180,38 +159,9 @@ class LanguageModels:
 
     # ---- Checks, all of which raise a RunError
 
-    def check_fields(self) -> None:
-        """Check the fields of all trainers, as far as that needs not the machine that they learn on."""
-        for role in self._roles:
-            if not self._config.player(role).freeze:
-                with _making(role):
-                    self._taught(role, {})
-
     def check_trainers(self) -> None:
-        """Make the configuration of every trainer, before anything is measured or loaded.
-
-        With a time budget the sizes of batches are left out: those of the steps are not known yet.
-        """
-        left_out = () if self._config.time_budget is None else _SIZES
-        for role in self._roles:
-            if self._config.player(role).freeze:
-                continue
-            with _making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
-                # Which number format computes fastest is not known yet.
-                taught = self._taught(role, {"bf16": False, "fp16": False})
-                fields = {name: v for name, v in taught["fields"].items() if name not in left_out}
-                if imitates(self._config, role):
-                    imitation_config(fields, taught["shape"], seed=0, folder=folder)
-                    continue
-                samplings = (self._config.player(role).sampling, taught["tester_sampling"])
-                grpo_config(
-                    fields,
-                    taught["shape"],
-                    samplings=list(filter(None, samplings)),
-                    config_cls=taught["config_cls"],
-                    seed=0,
-                    folder=folder,
-                )
+        """Make the configuration of every trainer, before anything is measured or loaded."""
+        self._arguments.check(self._roles)
 
     def find(self, *first: Role, say: Callable[[str], None] | None = None) -> None:
         """Find the models and tokenizers of all players, those of `first` before the others.
@@ -221,7 +171,7 @@ class LanguageModels:
             say: Is told what takes long.
         """
         for role in dict.fromkeys((*first, *self._roles)):
-            with _making(role):
+            with making(role):
                 folder = resolve(self._config.model_of(role), say)
                 self._check_prompts(role, folder)
             self._folders[role] = folder
@@ -257,32 +207,6 @@ class LanguageModels:
             raise RunError(str(error)) from error
 
     # ---- Parts of players
-
-    def _taught(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Arguments of a player that learns, apart from those of all; `formats` are the trainer's names of the number format."""
-        config, own = self._config, self._config.player(role)
-        shape = UpdateShape(*update_of(config, role, self._groups), config.max_steps)
-        if imitates(config, role):
-            check_imitation_fields(own.trainer)
-            fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
-            return {"shape": shape, "fields": fields}
-        algorithm = self._algorithm(role)
-        trainer_cls, config_cls = find_trainer(config.trainer_cls)
-        decided = {**DECIDED, **decided_by(algorithm)}
-        check_fields(own.trainer, config_cls, decided=decided)
-        try:
-            check_fields(getattr(algorithm, "trainer", {}), config_cls, decided=decided)
-        except ValueError as error:
-            raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
-        return {
-            "role": role,
-            "shape": shape,
-            "fields": self._fields(role, formats),
-            "trainer_cls": with_algorithm(trainer_cls, algorithm),
-            "config_cls": config_cls,
-            "tester_sampling": config.tester.sampling if role == "model" else None,
-            "taught": config.max_staleness > 0,
-        }
 
     def _common(self, role: Role, seed: int) -> dict[str, Any]:
         """Arguments of all players that learn."""
@@ -347,39 +271,9 @@ class LanguageModels:
     def _wording(self) -> Any:
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
-    def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""
-        config = self._config
-        return {
-            "learning_rate": config.player(role).learning_rate,
-            **{name: getattr(config, name) for name in OF_TRAINER},
-            **getattr(self._algorithm(role), "trainer", {}),
-            **formats,
-            **config.player(role).trainer,
-        }
-
-    def _algorithm(self, role: Role) -> Any:
-        return self._algorithms.get("coder" if role == "model" else role)
-
     def _formats(self, role: Role) -> dict[str, Any]:
         dtype = self._computing(self._folders[role]).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
-
-
-@contextmanager
-def _making(role: Role) -> Iterator[None]:
-    """Say whose player cannot be made."""
-    try:
-        yield
-    except (ValueError, BackendError, UpdateError) as error:
-        raise RunError(f"Cannot make the {role}: {error}") from error
-
-
-def check_trainer_fields(config: TrainConfig) -> None:
-    """Raise a RunError for a wrong field of a trainer, on a machine that need not be the one where it learns; without TRL nothing."""
-    if find_spec("trl") is not None:
-        here = replace(config, backend="transformers")
-        LanguageModels(here, config.problems_per_step).check_fields()
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:
