@@ -179,8 +179,10 @@ class Run:
             plan = self.engine.fit(
                 real, self.problems, self._started, known, self.display.say, report
             )
-        budget = config.time_budget
-        self._deadline = None if budget is None else Deadline(self._started + 60 * budget)
+        self._deadline = None
+        if config.time_budget is not None:  # the smallest run may take longer, as it was said
+            ends = self._started + 60 * config.time_budget
+            self._deadline = Deadline(max(ends, time.perf_counter() + plan.seconds))
         config = replace(plan.config, eval_problems=config.eval_problems)
         if config.max_problems is not None and config.max_problems < len(self.problems):
             self.problems = self.problems[: config.max_problems]
