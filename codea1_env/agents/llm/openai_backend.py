@@ -54,20 +54,15 @@ class OpenAIBackend:
     Args:
         base_url: Like "http://127.0.0.1:8000/v1".
         model: The model's name at the server; None for the server's first model.
-        api_key: The server's key; None for what the environment has as OPENAI_API_KEY.
+        api_key: The server's key; None for OPENAI_API_KEY of the environment.
         tokenizer: The model's, to know how long prompts are. Without it, lengths are estimated from above.
         context_length: Tokens that prompt and answer together may have.
         vllm: The server is vLLM, which tells tokens and probabilities, and loads adapters. Others refuse what this takes.
         concurrency: Requests at a time.
         timeout: Seconds to wait for one answer.
-        attempts: How often a request is sent before giving up.
+        attempts: Attempts of a request before giving up.
         fields: More fields of every request for an answer, such as reasoning_effort; None leaves a field out.
         headers: More headers of every request.
-
-    Raises:
-        BackendError: No model was named, and the server names none.
-        MissingExtraError: httpx is not installed.
-        ValueError: An argument is wrong.
     """
 
     def __init__(
@@ -187,8 +182,7 @@ class OpenAIBackend:
             return str(answer["data"][0]["id"])
         except (LookupError, TypeError) as error:
             raise BackendError(
-                f"Expect {self._base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
-                "Give the model's name"
+                f"Expect {self._base_url}/models to name a model, actually: {answer!s:.200}. Give its name"
             ) from error
 
     def _fields(self, sampling: SamplingConfig, adapter: str | None) -> dict[str, Any]:

@@ -64,12 +64,12 @@ class Drive:
 
     Args:
         trainer_cls: A trainer of TRL, whose `train()` must come to call `_wait` for the answers of each update.
-        model: What is trained, or the base of the adapter that is.
+        model: The model, or the base of the adapter, that is trained.
         args: The trainer's configuration.
-        tokenizer: Of the model.
+        tokenizer: Of the model. Has a padding token.
         size: Answers of an update, of all processes together.
-        more: What else the trainer is made with.
-        peft_config: Makes the trainer train an adapter; None to train the model itself.
+        more: Other arguments of the trainer.
+        peft_config: The adapter to train; None to train the model itself.
         name: For messages.
         seed: Decides what the trainer draws.
     """
