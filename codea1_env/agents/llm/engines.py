@@ -136,12 +136,7 @@ def check_processes(kind: Any, number: int) -> None:
 
 
 def room_for(rank: int) -> int:
-    """Return the smallest rank of adapters that vLLM takes and that has room for this one.
-
-    Example:
-        >>> room_for(2), room_for(16), room_for(20)
-        (8, 16, 32)
-    """
+    """Return the smallest rank of adapters that vLLM takes and that has room for this one."""
     return next((room for room in _VLLM_RANKS if room >= rank), rank)
 
 

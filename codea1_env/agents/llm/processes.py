@@ -37,12 +37,7 @@ def rank() -> int:
 
 
 def share_of(items: int, number: int, of: int) -> range:
-    """Places of one of the nearly equal shares of so many items.
-
-    Example:
-        >>> [share_of(5, number, of=2) for number in range(2)]
-        [range(0, 2), range(2, 5)]
-    """
+    """Places of one of the nearly equal shares of so many items."""
     return range(items * number // of, items * (number + 1) // of)
 
 
