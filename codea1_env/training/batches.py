@@ -109,7 +109,7 @@ def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bo
     """
     refusal = None
     together = config.learner_processes if config.engine == "ray" else processes
-    tried = [config] if config.time_budget is None else reversed(sizes(config, problems))
+    tried = [config] if config.time_budget is None else sizes(config, problems)
     for each in tried:
         try:
             _divide(each, problems, together, gpu)
