@@ -96,17 +96,7 @@ def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
 
 
 def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bool) -> None:
-    """Check that the trainers can divide the answers of a step; with a time budget, of one of its sizes.
-
-    Args:
-        config: The run.
-        problems: Number of problems to train on: a step has no more.
-        processes: Processes of the run.
-        gpu: Whether each has a GPU.
-
-    Raises:
-        RunError: They cannot.
-    """
+    """Raise a RunError if the trainers cannot divide the answers of a step; with a time budget, of none of its sizes."""
     refusal = None
     together = config.learner_processes if config.engine == "ray" else processes
     tried = [config] if config.time_budget is None else sizes(config, problems)

@@ -38,14 +38,7 @@ def measure_step(
     problems: Sequence[Problem],
     tell: Callable[[float], None] = lambda _: None,
 ) -> Seconds:
-    """Play and learn from the smallest step of a run, with a player that is thrown away.
-
-    Args:
-        config: The run, with number formats and threads.
-        models: The language models of the run; the player shares the weights of theirs.
-        problems: What the run is about.
-        tell: Is told the share that is done.
-    """
+    """Play and learn from the smallest step of a run, with a player that is thrown away, and tell the share that is done."""
     small = sizes(config, len(problems))[-1]
     role: Literal["coder", "tester"] = "tester" if config.tester.player == "llm" else "coder"
     size = config.num_suites if role == "tester" else config.num_generations

@@ -74,13 +74,8 @@ def fit(
 ) -> Fitted:
     """Write a prompt of at most `limit` tokens.
 
-    A field loses its end, as little of it as needed; when all of it is gone, the next field follows.
-
-    Args:
-        observation: What the player sees.
-        write: The wording.
-        count: Length in tokens of a chat.
-        limit: The greatest length.
+    A field loses its end, as little of it as needed; when all of it is gone, the next field follows. `count` returns the
+    length in tokens of a chat.
 
     Raises:
         ValueError: The wording alone is longer than the limit.
@@ -216,12 +211,7 @@ class LLMAgent(FixedAgent):
 
 
 class BothRoles(LLMAgent):
-    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model.
-
-    Args:
-        coder: Answers where a program is wanted.
-        tester: Answers where tests are wanted, with the same model and adapter.
-    """
+    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model and adapter."""
 
     def __init__(self, coder: LLMAgent, tester: LLMAgent) -> None:
         self._turns = {"coder": coder, "tester": tester}
@@ -258,11 +248,7 @@ class BothRoles(LLMAgent):
 
 
 class LanguagePlayer:
-    """A player that answers through an agent, and counts what that takes.
-
-    Args:
-        agent: Writes the prompts and asks an engine.
-    """
+    """A player that answers through an agent, and counts what that takes."""
 
     def __init__(self, agent: LLMAgent) -> None:
         self.agent = agent

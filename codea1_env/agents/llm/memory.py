@@ -56,14 +56,9 @@ def context_of(model: str | Path) -> int | None:
 
 
 def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: int) -> float:
-    """Return the bytes that a run on a processor takes at least: weights, optimizer, and logits of a batch.
+    """Return the bytes that a run on a processor takes at least: weights, optimizer, and logits of a batch of so many rows.
 
-    Args:
-        folder: The model.
-        dtype: Format of its weights.
-        trained: Players that learn with it.
-        lora: Whether they learn adapters, which take little, and not all weights.
-        rows: Answers that are written at the same time.
+    So many players learn with the model: all weights, or adapters, which take little.
     """
     weights = weights_memory(folder, dtype)
     if not lora:  # in float32: weights, gradients and two moments of Adam

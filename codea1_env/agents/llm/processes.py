@@ -42,11 +42,7 @@ def share_of(items: int, number: int, of: int) -> range:
 
 
 class SharedBackend:
-    """An engine of which every process has one, and answers its share: the answers are those of one process.
-
-    Args:
-        backend: This process's own.
-    """
+    """An engine of which every process has one, and answers its share: the answers are those of one process."""
 
     def __init__(self, backend: Backend) -> None:
         self._own = backend
@@ -75,12 +71,7 @@ class SharedBackend:
 
 
 class LeadingPlayer(LanguagePlayer):
-    """The first process's player: tells the others what it does.
-
-    Args:
-        role: Name of the player.
-        player: This process's own.
-    """
+    """The first process's player: tells the others what it does."""
 
     def __init__(self, role: str, player: Any) -> None:
         super().__init__(player.agent)
