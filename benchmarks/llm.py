@@ -23,8 +23,9 @@ from rich.console import Console
 from rich.table import Table
 from trl import GRPOConfig, GRPOTrainer
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow
-from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 
 Rows = list[TrainingRow]
@@ -66,12 +67,11 @@ def random_rows(rng: np.random.Generator, rows: int, prompt: int, answer: int) -
 
 def settings(folder: str, batches: list[Rows]) -> Any:
     """Return the same configuration for both."""
-    return trainer_config(
+    return grpo_config(
         {"gradient_checkpointing": False, "learning_rate": 1e-5},
         UpdateShape(len(batches[0]) // 4, 4, len(batches)),
+        samplings=[SamplingConfig()],
         config_cls=GRPOConfig,
-        temperature=1.0,
-        max_completion_length=256,
         seed=0,
         folder=folder,
     )

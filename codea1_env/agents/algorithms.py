@@ -69,12 +69,9 @@ def _check_range(name: str, value: float, fits: bool, words: str) -> None:
 class GRPO:
     """GRPO (Shao et al. 2024, arXiv 2402.03300) with the asymmetric clipping of DAPO (2503.14476).
 
-    A game has no value function that could serve as the baseline: how much a program earns depends on an
-    opponent who learns at the same time. Answers to one question, attacked by the same opponent at the same
-    moment, are each other's baseline instead. Clipping keeps several passes over one batch
-    (`num_iterations`) near the policy that wrote it; a higher upper bound lets rare answers grow.
-
-    An unscorable answer (reward None) is left out. A group in which all rewards are equal teaches nothing.
+    Answers to one question, attacked by the same opponent at the same moment, are each other's baseline. Clipping keeps
+    several passes over one batch (`num_iterations`) near the policy that wrote it; a higher upper bound lets rare answers
+    grow. An answer without reward is left out. A group in which all rewards are equal teaches nothing.
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {}
@@ -88,9 +85,8 @@ class GRPO:
     beta: float = 0.0
     """Weight of the KL divergence from the uniform policy that training began with."""
     loss_type: Literal["grpo", "dapo", "dr_grpo"] = "dapo"
-    """"grpo" and "dapo" differ in how they average answers of different length; those to one problem are
-    equally long here, so both are the mean over all draws. "dr_grpo" (2503.20783) does not divide
-    advantages by the group's deviation."""
+    """"grpo" and "dapo" are the mean over all draws, since answers are equally long here. "dr_grpo" (2503.20783) does not
+    divide advantages by the group's deviation."""
     num_iterations: int = 1
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
@@ -120,8 +116,8 @@ class GRPO:
 class DAPO(GRPO):
     """DAPO (Yu et al. 2025, arXiv 2503.14476): asymmetric clipping, the mean over tokens, and dynamic sampling.
 
-    Groups whose rewards are all equal are replaced by groups of other problems. Of a language model, answers that were cut
-    off are left out of the loss (the paper's overlong filtering; its penalty on long answers is one of rewards, and not here).
+    Groups whose rewards are all equal are replaced by groups of other problems. A language model's answers that were cut
+    off are left out of the loss (overlong filtering).
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {
@@ -168,9 +164,8 @@ class CISPO:
 class RLOO:
     """RLOO (Kool et al. 2019; Ahmadian et al. 2024, arXiv 2402.14740).
 
-    The plain policy gradient of the whole answer, with the mean reward of the *other* answers of the group
-    as the baseline: unbiased, with nothing to tune but the learning rate. Unlike GRPO it does not divide by
-    the group's deviation, so groups that differ much teach more than groups that hardly differ.
+    The plain policy gradient of the whole answer, with the mean reward of the *other* answers of the group as the
+    baseline. It does not divide by the group's deviation, so groups that differ much teach more.
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {
@@ -205,8 +200,7 @@ class RLOO:
 class ReinforcePlusPlus:
     """REINFORCE++ (Hu 2025, arXiv 2501.03262), which needs no group: the baseline and the scale are those of the batch.
 
-    An answer to a hard problem is worse than one to an easy problem, whatever else was tried; so the gradient is
-    noisier than with a group's own baseline, and its scale does not depend on how much a group differs.
+    So answers to hard problems are worse than those to easy ones, and the gradient is noisier than with a group's baseline.
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {
@@ -247,8 +241,8 @@ class PPO:
     """PPO (Schulman et al. 2017, arXiv 1707.06347) with a value function: a table of what each state is worth.
 
     A state is what the player sees: for a coder the problem, for a tester the problem and the program. The baseline is its
-    value, learned over all steps, and not the other answers of a group; so an answer can teach alone. The value of a
-    state that is new is the mean of those known. Advantages have mean 0 and deviation 1 in a batch, as in most implementations.
+    value, learned over all steps, so that an answer can teach alone. A new state has the mean value of those known.
+    Advantages have mean 0 and deviation 1 in a batch.
     """
 
     learning_rate: float = 1.0
@@ -310,7 +304,7 @@ class PPO:
 class Reinforce:
     """REINFORCE (Williams 1992): the policy gradient of the reward itself, without any baseline.
 
-    Unbiased, and noisier than all others here: an answer that earns something becomes likelier even where others earn more.
+    It is noisier than all others here: an answer that earns something becomes likelier even where others earn more.
     """
 
     learning_rate: float = 1.0
@@ -367,14 +361,12 @@ def make_algorithm(
 
     Args:
         name: One of `ALGORITHMS`, or `module:Class` or `FILE.py:Class` for one of your own.
-        settings: Settings of the run, of which it gets `learning_rate` and what its `of_run` names. Its own `trainer`
-            goes before them.
-        player: What is to learn.
-        own: Its own hyperparameters, which go before all else.
+        settings: Settings of the run, of which it gets `learning_rate` and those that its `of_run` names.
+        player: Kind of player that is to learn.
+        own: Its own hyperparameters, which go before its `trainer`, and that before the settings.
 
     Raises:
-        ValueError: There is no algorithm of this name, it is not one for such players, it lacks a hyperparameter or has
-            no such one, or it raises.
+        ValueError: It cannot be had for such players, or with such hyperparameters.
 
     Example:
         >>> make_algorithm("rloo", {"learning_rate": 0.5, "epsilon": 0.2})
@@ -434,11 +426,7 @@ class StateError(ValueError):
 
 
 def saved_state(algorithm: Any) -> Any:
-    """Return the state of an algorithm as it is saved; None if it remembers nothing.
-
-    Raises:
-        StateError: It cannot be saved or loaded.
-    """
+    """Return the state of an algorithm as it is saved, None if it remembers nothing. Raises a StateError if that cannot be saved."""
     if not hasattr(algorithm, "state_dict"):
         return None
     name = type(algorithm).__name__
@@ -447,30 +435,25 @@ def saved_state(algorithm: Any) -> Any:
     with explained(type(algorithm), "state_dict", StateError):
         state = algorithm.state_dict()
     try:
-        text = json.dumps(state, default=_as_list)
-        _check_keys(state)
+        return json.loads(json.dumps(_plain(state)))
     except (TypeError, ValueError) as error:
         raise StateError(
             f"Expect {name}.state_dict to return numbers, texts, lists, arrays and mappings with keys of text, actually: {error}"
         ) from error
-    return json.loads(text)
 
 
-def _check_keys(value: Any) -> None:
-    """Refuse keys that JSON turns into texts: an algorithm would not find them again."""
+def _plain(value: Any) -> Any:
+    """Turn arrays and tensors into lists, and refuse keys that JSON would turn into texts."""
     if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"a key of type {type(key).__name__}")
-            _check_keys(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            _check_keys(inner)
-
-
-def _as_list(value: Any) -> Any:
+        if others := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"a key of type {type(others[0]).__name__}")
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
     if callable(getattr(value, "tolist", None)):  # numpy's and torch's
         return value.tolist()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     raise TypeError(f"a value of type {type(value).__name__}")
 
 

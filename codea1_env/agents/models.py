@@ -12,9 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +28,7 @@ from codea1_env.agents.smollm2 import (
     cached,
     download,
     is_whole,
+    quiet_loading,
 )
 from codea1_env.support.extras import require
 
@@ -42,15 +41,14 @@ DEFAULT_MODEL = "smollm2-135m"
 _FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "merges.txt", "vocab.txt"]
 """What is needed of a repository on the hub: weights in one format, and the tokenizer."""
 
-
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
+
+
+_HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
 
 
 class ModelError(ValueError):
     """A model cannot be found, loaded or used. The message says what to do."""
-
-
-_HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
 
 
 def resolve(name: str | Path, report: Report | None = None) -> Path:
@@ -97,13 +95,9 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
 
 
 def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> PreTrainedModel:
-    """Load a causal language model, ready to generate.
+    """Load a causal language model from what `resolve` returned, ready to generate.
 
-    Args:
-        folder: What `resolve` returned.
-        dtype: Type of the weights: "bfloat16" computes fastest on most machines; parameters that are to be
-            trained want "float32", or small updates are lost to rounding.
-        device: Where it computes, as torch names it.
+    Parameters that are to be trained want "float32", or small updates are lost to rounding.
 
     Raises:
         ModelError: The folder holds no such model, or it does not fit into memory.
@@ -142,35 +136,24 @@ def best_device() -> str:
 
 
 def _in_short(error: Exception) -> str:
-    """Return in one line what a library raised."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{'...' if len(text) > 300 else ''}"
 
 
 def _check_template(tokenizer: Any, folder: Path) -> None:
-    """Check that a tokenizer writes the chats that players are shown.
-
-    Raises:
-        ModelError: Its template fails, or leaves out what is said.
-    """
+    """Raise a ModelError if a tokenizer does not write the chats that players are shown."""
+    turns = [Message(role="user", content="a"), Message(role="assistant", content="b")]
     try:
-        chats = [
-            encode_chat(
-                tokenizer,
-                [
-                    Message(role="user", content="a"),
-                    Message(role="assistant", content="b"),
-                    Message(role="user", content=last),
-                ],
-            )
+        one, two = (
+            encode_chat(tokenizer, [*turns, Message(role="user", content=last)])
             for last in ("one", "two")
-        ]
+        )
     except Exception as error:  # a template is a program
         raise ModelError(
             f"Expect the chat template of {folder} to write chats of user and assistant, actually: {_in_short(error)}. "
             "Correct it, or choose another model."
         ) from error
-    if chats[0] == chats[1]:
+    if one == two:
         raise ModelError(
             f"Expect the chat template of {folder} to write what the user says, actually: it writes the same whatever that "
             "is. Correct it, or choose another model."
@@ -178,11 +161,7 @@ def _check_template(tokenizer: Any, folder: Path) -> None:
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a chat model.
-
-    Raises:
-        ModelError: There is none, or it has no chat template or no end-of-turn token.
-    """
+    """Load the tokenizer of a chat model. Raises a ModelError if there is none, or no chat template or end-of-turn token."""
     transformers: Any = require("transformers")
     try:
         tokenizer: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(
@@ -253,7 +232,6 @@ def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) 
 
 
 def _ways(hub_id: str) -> str:
-    """Return what to do where there is no network."""
     cache = require("huggingface_hub").constants.HF_HUB_CACHE
     ways = [
         f"run `hf download {hub_id}` there and copy ~/.cache/huggingface/hub to {cache}",
@@ -280,28 +258,3 @@ def _check_memory(folder: Path, torch: Any, dtype: str, device: str) -> None:
             f"Expect a model that fits into memory, actually: {folder} needs {needed / 1e9:.1f} GB as {dtype}, and "
             f"{free / 1e9:.1f} GB are free on {device}. Choose a smaller model or another device."
         )
-
-
-@contextmanager
-def quiet_loading() -> Iterator[None]:
-    """No progress bars and no advice of transformers and the hub: what happens is said by our own lines."""
-    models: Any = require("transformers").utils.logging
-    hub: Any = require("huggingface_hub.utils")
-    bars = models.is_progress_bar_enabled()
-    levels = models.get_verbosity(), hub.logging.get_verbosity()
-    bars_of_hub = not hub.are_progress_bars_disabled()
-    models.disable_progress_bar()
-    models.set_verbosity_error()
-    hub.logging.set_verbosity_error()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        hub.disable_progress_bars()
-        try:
-            yield
-        finally:
-            models.set_verbosity(levels[0])
-            hub.logging.set_verbosity(levels[1])
-            if bars_of_hub:
-                hub.enable_progress_bars()
-            if bars:
-                models.enable_progress_bar()

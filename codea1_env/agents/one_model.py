@@ -42,21 +42,17 @@ class _SuiteDraw(NamedTuple):
 class TabularSelfPlayer:
     """One set of tables for coder and tester.
 
-    A model that plays both roles has one opinion of what a function does: it writes the program that it
-    believes in, and its tests predict what that program returns. So there is one table of programs per problem.
-    The coder draws its answer from it; the tester draws a program from the same table, draws calls from a
-    table of tests, and predicts that program's values. The rewards of both roles change the one table. A tester
-    that is shown a program of the pool may believe that one instead, with a probability that is learned, too:
-    believing what one has just written is how self-play deceives itself.
-
-    It sees: what it is shown has a part of its own in the table of tests, and in that of programs where it repairs one.
+    A model that plays both roles has one opinion of what a function does: it writes the program that it believes in, and
+    its tests predict what that program returns. So both draw a program from one table, which the rewards of both change;
+    the tester draws calls from a table of tests, and predicts that program's values. A tester that is shown a program of
+    the pool may believe that one instead, with a probability that is learned, too: so self-play deceives itself.
 
     Args:
         programs: One pool of programs per problem.
         tests: One pool of tests per problem; the values that they predict are replaced.
         sandbox: Where the programs of the pools run to find out what they return.
-        program_algorithm: What changes the table of programs.
-        test_algorithm: What changes the table of tests.
+        program_algorithm: Changes the table of programs.
+        test_algorithm: Changes the table of tests.
         rng: The player's own random generator.
         draws: Tests of a suite.
     """
@@ -142,11 +138,7 @@ class TabularSelfPlayer:
         write_json(path / "one_model.json", state | {"algorithms": self._remembered()})
 
     def load(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: It was saved by a player with other pools.
-        """
+        """Restore what `save` wrote. Raises a ValueError if it is of other pools."""
         state = read_json(path / "one_model.json")
         if state["pools"] != self._fingerprints():
             raise of_other_pools(path)

@@ -73,11 +73,7 @@ def make_opponent(
 
 
 def check_references(name: str, role: Role, problems: Sequence[Problem]) -> None:
-    """Refuse problems that a scripted coder has no program for.
-
-    Raises:
-        ValueError: One has no reference.
-    """
+    """Raise a ValueError for a problem that a scripted coder has no program for."""
     bare = [problem.task_id for problem in problems if not problem.reference.strip()]
     if role == "coder" and bare:
         raise ValueError(
@@ -89,7 +85,7 @@ def check_references(name: str, role: Role, problems: Sequence[Problem]) -> None
 def scripted(
     name: str, problems: Sequence[Problem], sandbox: Sandbox, seed: int, num_tests: int
 ) -> ScriptedAgent | CopierTester:
-    """Make a scripted player. Arguments are those of `make_opponent`; the name is one in `SCRIPTED`."""
+    """Make a scripted player of a name in `SCRIPTED`."""
     makers: dict[str, Callable[[], ScriptedAgent | CopierTester]] = {
         "mutant": lambda: MutantCoder(problems, sandbox, seed),
         "reference": lambda: ReferenceCoder(problems, seed),

@@ -31,9 +31,8 @@ class Sample:
 
 
 CARRIED = 0.5
-"""Share of what is learned against a program that goes to the table of the question, and so to all programs. It is all that
-a tester knows of a program that it sees for the first time. Where programs have nothing in common (problems of cells) less
-is better: a tester that looks for the hole of one program in all others finds no other hole."""
+"""Share of what is learned against a program that goes to all programs of its question. It is all that a tester knows of a
+program that is new. Where programs have nothing in common (problems of cells) less is better."""
 MAX_SHOWN = 1024
 """Texts of a question that have a table of their own; later ones share `_BUCKETS` tables by their hash."""
 _BUCKETS = 64
@@ -44,16 +43,13 @@ class SoftmaxPolicy:
 
     A question may come with a text that is shown beside it, such as the program that a tester attacks. The logits
     are then a sum: the table of the question, and one for this text. What is learned against one program is divided
-    between both, so that a share of it is carried over to the question's other programs.
-
-    The probability of a sequence of draws is that of Plackett and Luce: each draw is a softmax over the
-    items that are left. An answer of K items is to this policy what a completion of K tokens is to a
-    language model, so the algorithms here read like those for language models.
+    between both. An answer of K items (Plackett and Luce: each draw is a softmax over the items that are left) is to this
+    policy what a completion of K tokens is to a language model.
 
     Args:
         sizes: Number of items of every table. All items start equally likely.
         draws: Items of an answer, or fewer if a table is smaller.
-        carried: This share.
+        carried: Share of what is learned against a program that goes to the question's table.
 
     Example:
         >>> policy = SoftmaxPolicy({"a": 4}, draws=2)
@@ -68,11 +64,6 @@ class SoftmaxPolicy:
     """
 
     def __init__(self, sizes: Mapping[str, int], draws: int = 1, carried: float = CARRIED) -> None:
-        if draws < 1:
-            raise ValueError(f"Expect draws to be at least 1, actually: {draws}")
-        empty = [key for key, size in sizes.items() if size < 1]
-        if empty:
-            raise ValueError(f"Expect every table to have an item, actually none in: {empty[0]!r}")
         self.draws, self.carried = draws, carried
         self.logits: dict[str, Floats] = {key: np.zeros(size) for key, size in sizes.items()}
         """Key of a table -> its logits; of one with a text the sum, which `table` makes anew."""
@@ -93,11 +84,7 @@ class SoftmaxPolicy:
         return key
 
     def settle(self, before: Mapping[str, Floats]) -> None:
-        """Divide what was learned on tables with a text between their two parts.
-
-        Args:
-            before: Key of every table that may have changed -> its logits before that.
-        """
+        """Divide what was learned on tables with a text between their two parts; `before` has their logits before that."""
         shown = {key: self._question_of[key] for key in before if key in self._question_of}
         for key, question in shown.items():
             change = self.logits[key] - before[key]
@@ -188,11 +175,7 @@ class AlgorithmError(TypeError):
 def updated(
     algorithm: Algorithm, policy: SoftmaxPolicy, samples: Sequence[Sample]
 ) -> dict[str, float]:
-    """Let an algorithm change the policy, and return its metrics.
-
-    Raises:
-        AlgorithmError: It raises, or returns something else, or leaves tables that nothing can be drawn from.
-    """
+    """Let an algorithm change the policy, and return its metrics. Raises an AlgorithmError if it breaks either."""
     before = {sample.key: policy.logits[sample.key].copy() for sample in samples}
     with explained(type(algorithm), "update", AlgorithmError):
         metrics = algorithm.update(policy, samples)
@@ -220,11 +203,7 @@ def updated(
 
 
 def checked_advantages(find: Callable[[Floats], Floats], rewards: Floats) -> Floats:
-    """Let an algorithm find the advantages of answers.
-
-    Args:
-        find: The algorithm's `advantages`.
-        rewards: One row for each group; NaN for answers that could not be scored, whose advantage is 0.
+    """Let an algorithm's `advantages` find those of answers; of one without reward (NaN) it is 0.
 
     Raises:
         AlgorithmError: It returns something else than one finite number for each reward.

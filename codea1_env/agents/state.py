@@ -20,11 +20,7 @@ def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = No
 
 
 def read_json(path: Path) -> Any:
-    """Read what `write_json` wrote.
-
-    Raises:
-        ValueError: There is no such file, or it is not JSON.
-    """
+    """Read what `write_json` wrote. Raises a ValueError if there is no such file, or it is not JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -45,11 +41,7 @@ def rng_state(rng: np.random.Generator) -> dict[str, Any]:
 
 
 class KnownProblems:
-    """Finds the problem that an observation shows.
-
-    Args:
-        problems: All problems that may be shown.
-    """
+    """Finds the problem that an observation shows among all that may be shown."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self._problems = {problem.task_id: problem for problem in problems}

@@ -1,10 +1,7 @@
 """Learning players without a language model: real algorithms, on a CPU, in seconds.
 
-A tabular player chooses from a pool of ready answers instead of writing them. It learns by the same rewards,
-groups and losses as a language model, so the game and the algorithms can be studied without one.
-
-A pool has good and bad programs, or good and bad tests, made from a problem. What is held back for measuring
-(`codea1_env.evaluation.held_out`) is in no pool, nor is anything made from it.
+A tabular player chooses from a pool of good and bad answers. It learns by the same rewards, groups and losses as a language
+model. What is held back for measuring (`codea1_env.evaluation.held_out`) is in no pool, nor is anything made from it.
 """
 
 from __future__ import annotations
@@ -53,10 +50,7 @@ class Pool:
 
 
 def pool_of_programs(split: HeldOut, size: int = 16) -> Pool:
-    """Make a pool of programs: the reference, mutants of it, a stub, and one that cannot be parsed.
-
-    A problem of cells has a pool of its own, whatever the size.
-    """
+    """Make a pool of programs: the reference, mutants of it, a stub, and one that cannot be parsed; or that of a problem of cells."""
     problem = split.problem
     if is_of_cells(problem):
         return Pool(problem, pools_of(problem).programs)
@@ -181,10 +175,7 @@ class TabularAgent:
         return metrics
 
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
-        """Take one step of supervised learning: the gradient of the mean log-probability of the draws.
-
-        Items that are in no pool are skipped. The step size is that of the algorithm.
-        """
+        """Take one step up the mean log-probability of the demonstrated items, as far as they are in a pool."""
         rows: dict[str, list[tuple[int, ...]]] = {}
         for item in demonstrations:
             index = self._index[self._problems[item.observation].task_id]
@@ -209,11 +200,7 @@ class TabularAgent:
         write_json(path / "tabular.json", state)
 
     def load(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: It was saved by a player with other pools.
-        """
+        """Restore what `save` wrote. Raises a ValueError if it is of other pools."""
         state = read_json(path / "tabular.json")
         if state.get("pools") != self._fingerprints():
             raise of_other_pools(path)

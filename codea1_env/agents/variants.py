@@ -13,17 +13,12 @@ MAX_BOUNDARY = 12
 
 
 def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
-    """Return for each test its variants by kind; none for a test of another form than below.
+    """Return for each test its variants by kind; none for another form than `assert entry_point(<literals>) == <literal>`.
 
     - "wrong": the same call, with another value than the golden one.
-    - "weak": the call without a value, and a comparison that nearly every program passes: no test says a value.
-    - "boundary": calls with one argument moved to a boundary of its type, with the golden value of the call
-      they were made from. That value is a guess: often right (the answer does not depend on the change), and
-      if not, a referee that corrects wrong values turns the test into a right one.
-
-    Args:
-        tests: Golden tests. Only `assert entry_point(<literals>) == <literal>` is understood.
-        entry_point: Name of the function.
+    - "weak": the call without a value, and a comparison that nearly every program passes.
+    - "boundary": calls with one argument moved to a boundary of its type, with the golden value of the call they were
+      made from: a guess, which a referee that corrects wrong values mends.
 
     Example:
         >>> for kind, made in variants(["assert half(4) == 2"], "half")[0].items():

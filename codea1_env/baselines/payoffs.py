@@ -99,16 +99,7 @@ def decomposition(broken: Floats) -> Decomposition:
 
 
 def game_figures(breaks: Floats, coders: Floats, testers: Floats) -> dict[str, float]:
-    """Return the figures of a game that checkpoints played, the last of them last.
-
-    Args:
-        breaks: As in `gains`.
-        coders: One row of probabilities for each checkpoint.
-        testers: As in `cross_play`.
-
-    Returns:
-        `GAME_FIGURES`: NashConv of the last players, and of the average of all; and the cyclic share of their cross-play.
-    """
+    """Return `GAME_FIGURES` of checkpoints: NashConv of the last and of the average, and the cyclic share. Arguments as of `cross_play`."""
     average = gains(breaks, coders.mean(axis=0), testers.mean(axis=0))
     values = (
         gains(breaks, coders[-1], testers[-1]).nash_conv,

@@ -44,7 +44,6 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
 from codea1_env.training.batches import check_batches, tokens_of_step
-from codea1_env.training.language_models import check_trainer_fields
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.setting_groups import (
     EngineSettings,
@@ -56,6 +55,7 @@ from codea1_env.training.setting_groups import (
     TesterConfig,
 )
 from codea1_env.training.settings import to_toml
+from codea1_env.training.trainer_arguments import check_trainer_fields
 
 _DEFAULT_CONTEXT = 8192
 """Context of the default model, which is known before it is there."""

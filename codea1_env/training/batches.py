@@ -1,25 +1,75 @@
-"""How the updates of a run are divided into batches, which is known before anything is measured or loaded."""
+"""How large the updates of a run are, and how they are divided into batches: known before anything is loaded."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from codea1_env.agents.llm.trainer_settings import batches_of
 from codea1_env.training.algorithms import imitates
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import Role, roles_of, update_of
-from codea1_env.training.time_budget import sizes
+from codea1_env.training.settings import replaced
+
+Role = Literal["coder", "tester", "model"]
+"""Who answers; "model" is one that plays both roles."""
+
+_QUARTERS = 4
+"""Times that a run with a time budget plays each problem."""
+_LEAST_STEPS, _MOST_STEPS = 8, 48
+SHORT = 64
+"""Tokens of an answer on slow machines; nine of ten answers have fewer."""
+_WORTH_OF_SHORT = 0.85
+"""Worth of an answer that may not be longer."""
 
 
-def passes_of(config: TrainConfig, role: Role) -> int:
-    """Return how often an update goes through its answers."""
+def roles_of(config: TrainConfig) -> tuple[Role, ...]:
+    """Return the roles that language models play."""
+    both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
+    return tuple(role for role in both if config.player(role).player == "llm")
+
+
+def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
+    """Return the groups of an update on so many problems, and answers of a group."""
+    programs = config.num_generations if config.suite_selection == "all" else 1
+    asked = config.max_rounds if config.tester_rounds == "every" else 1
+    suites = problems * programs * asked
+    if role == "tester":
+        return suites, config.num_suites
+    return problems * config.max_rounds + (suites if role == "model" else 0), config.num_generations
+
+
+def update_of(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
+    """Return the same of a player that may imitate, too: from as many suites as `demonstrations` shows."""
     if imitates(config, role):
-        return 1
-    passes: int = config.player(role).trainer.get("num_iterations", config.num_iterations)
-    return passes
+        return problems, config.num_suites
+    return update_shape(config, role, problems)
 
 
-def learn_together(config: TrainConfig, processes: int) -> int:
-    """Return the number of processes that learn together, of those that a run has."""
-    return config.learner_processes if config.engine == "ray" else processes
+def sizes(config: TrainConfig, problems: int) -> list[TrainConfig]:
+    """Return all sizes that a run with a time budget may get, the most useful first."""
+    longest = config.coder.sampling.max_completion_length
+    found = [
+        (count * steps * (1.0 if length == longest else _WORTH_OF_SHORT), steps, length, count)
+        for length in {longest, min(longest, SHORT)}
+        for count in range(min(config.problems_per_step, 2), config.problems_per_step + 1)
+        for steps in range(_LEAST_STEPS, _MOST_STEPS + 1, _QUARTERS)
+    ]
+    return [_sized(config, *each[1:], problems) for each in sorted(found, reverse=True)]
+
+
+def _sized(config: TrainConfig, steps: int, length: int, count: int, problems: int) -> TrainConfig:
+    different = min(problems, config.max_problems or problems, max(1, count * steps // _QUARTERS))
+    changes = {
+        "time_budget": None,
+        "problems_per_step": count,
+        "max_problems": different,
+        "max_steps": steps,
+        "eval_steps": steps,
+        "save_steps": max(1, steps // 2),
+    }
+    for role in ("coder", "tester"):
+        longest = config.player(role).sampling.max_completion_length
+        changes[f"{role}.sampling.max_completion_length"] = min(length, longest)
+    return replaced(config, changes)
 
 
 def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
@@ -46,22 +96,13 @@ def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
 
 
 def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bool) -> None:
-    """Check that the trainers can divide the answers of a step; of a run whose size is open, those of one that it may get.
-
-    Args:
-        config: The run.
-        problems: Number of problems to train on: a step has no more.
-        processes: Those of the run.
-        gpu: Whether each has a GPU.
-
-    Raises:
-        RunError: One cannot.
-    """
+    """Raise a RunError if the trainers cannot divide the answers of a step; with a time budget, of none of its sizes."""
     refusal = None
-    tried = [config] if config.time_budget is None else reversed([*sizes(config, problems)])
+    together = config.learner_processes if config.engine == "ray" else processes
+    tried = [config] if config.time_budget is None else sizes(config, problems)
     for each in tried:
         try:
-            _divide(each, problems, learn_together(config, processes), gpu)
+            _divide(each, problems, together, gpu)
         except RunError as error:
             refusal = refusal or error
         else:
@@ -76,8 +117,11 @@ def _divide(config: TrainConfig, problems: int, processes: int, gpu: bool) -> No
         own = config.player(role)
         if own.freeze:
             continue
-        passes = passes_of(config, role)
+        fields = own.trainer
+        passes = fields.get("num_iterations", config.num_iterations)
+        if imitates(config, role):
+            passes = 1
         try:
-            batches_of(own.trainer, *update_of(config, role, step), passes, processes, gpu)
+            batches_of(fields, *update_of(config, role, step), passes, processes, gpu)
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error

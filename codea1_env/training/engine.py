@@ -19,15 +19,13 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import time_budget
-from codea1_env.training.batches import check_batches
+from codea1_env.training.batches import Role, check_batches, roles_of, sizes
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import (
     LanguageModels,
     Models,
-    Role,
     computing_of,
     decided_computing,
-    roles_of,
 )
 from codea1_env.training.progress import ONCE
 
@@ -101,24 +99,26 @@ class LocalEngine:
         config = self._computing(config, say)
         bases: dict[Path, Any] = {}
         models = LanguageModels(config, len(problems), bases)
-        if config.time_budget is None and best_device() != "cpu":
+        if config.time_budget is None:
             return RunPlan(config, {}, 0.0, models)
         tell(0.0)
-        budget = config.time_budget
-        speed = time_budget.measure_speed(config, models, problems, tell)
-        if budget is not None:
-            spent = time.perf_counter() - started
-            config = time_budget.within(
-                config, speed, problems, spent, partial(_divides, problems=len(problems))
-            )
-        number = min(len(problems), config.max_problems or len(problems))
-        plan = RunPlan(
+        small = sizes(config, len(problems))[-1]
+        measured = time_budget.measure_step(config, models, problems, tell)
+        fitted = time_budget.within(
             config,
-            time_budget.phases_of_step(speed, config),
-            time_budget.seconds_of_measurement(speed, config, number),
-            LanguageModels(config, number, bases),
+            measured,
+            len(problems),
+            time.perf_counter() - started,
+            partial(_divides, problems=len(problems)),
         )
-        _tell_plan(plan, number, budget, time.perf_counter() - started, say)
+        number = fitted.max_problems or len(problems)
+        plan = RunPlan(
+            fitted,
+            time_budget.phases_of(fitted, small, measured),
+            time_budget.measurement(fitted, small, measured, number),
+            LanguageModels(fitted, number, bases),
+        )
+        _tell_plan(plan, number, config.time_budget, time.perf_counter() - started, say)
         return plan
 
     def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
@@ -155,14 +155,14 @@ def _divides(config: TrainConfig, problems: int) -> bool:
 
 
 def _tell_plan(
-    plan: RunPlan, problems: int, budget: float | None, spent: float, say: Callable[[str], None]
+    plan: RunPlan, problems: int, budget: float, spent: float, say: Callable[[str], None]
 ) -> None:
     config = plan.config
     say(
         f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "
         f"{config.coder.sampling.max_completion_length} tokens: about {plan.seconds / 60:.0f} minutes."
     )
-    if budget is not None and spent + plan.seconds > 60 * budget:
+    if spent + plan.seconds > 60 * budget:
         say(
             f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
             "learned: this machine is slow, or busy with something else."

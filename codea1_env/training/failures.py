@@ -18,7 +18,7 @@ from codea1_env.support.plugins import exit_of
 from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
 from codea1_env.training.config import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
-from codea1_env.training.trackers.tracking import forget
+from codea1_env.training.trackers import forget
 
 _LOWER = (
     "The GPU's memory is full. Lower generation_batch (answers that are written together), per_device_train_batch_size of the "

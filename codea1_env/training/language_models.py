@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm import processes
@@ -23,26 +20,18 @@ from codea1_env.agents.llm.agent import (
 from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
-from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, grpo_config, share_weights
+from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, share_weights
 from codea1_env.agents.llm.memory import context_of
-from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
-from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_fields import DECIDED, check_fields, check_imitation_fields
-from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
-from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
+from codea1_env.training.algorithms import imitates
+from codea1_env.training.batches import Role, roles_of
 from codea1_env.training.config import RunError, TrainConfig
-
-Role = Literal["coder", "tester", "model"]
-"""Who answers; "model" is one that plays both roles."""
-
-
-_COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
-"""Fields of a trainer that decide how long an update takes, apart from sizes."""
+from codea1_env.training.trainer_arguments import TrainerArguments, making
 
 
 class Models(Protocol):
@@ -53,7 +42,7 @@ class Models(Protocol):
         ...
 
     def writer(self, role: Role, seed: int) -> tuple[Any, Callable[[Path], None]]:
-        """Make what writes with weights of another time, and what gives it weights."""
+        """Make a player that writes with weights of another time, and the function that gives it weights."""
         ...
 
     def dismiss(self) -> None:
@@ -87,48 +76,69 @@ class LanguageModels:
     ) -> None:
         self._config = config
         self._roles = roles_of(config) if roles is None else roles
-        self._groups = min(config.problems_per_step, problems)
         self._bases = {} if bases is None else bases
         self._chosen: dict[Path, Computing] = {}
         self._folders: dict[str, Path] = {}
         self._engines: Engines | None = None
         self._players: dict[str, Any] = {}
+        self._arguments = TrainerArguments(config, problems)
         try:
             if config.has_language_model:
                 check_engine(config.backend)
-            self._algorithms = {
-                role: algorithm_of(config, role)
-                for role in who_needs_one(config)
-                if config.player(role).player == "llm"
-            }
-        except (BackendError, ValueError) as error:
+        except BackendError as error:
             raise RunError(str(error)) from error
 
-    def player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role, which of several processes tells the others what it does.
+    # ---- Players. All of these raise a RunError if the model, the trainer or the engine cannot be had as configured.
 
-        Raises:
-            RunError: The model, the trainer or the engine cannot be had as configured.
-        """
+    def player(self, role: Role, seed: int) -> Learner:
+        """Make the player of a role, which of several processes tells the others what it does."""
         player = self.own_player(role, seed)
         return player if world_size() == 1 else processes.LeadingPlayer(role, player)
 
     def own_player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role as this process has it.
-
-        Raises:
-            RunError: The model, the trainer or the engine cannot be had as configured.
-        """
-        self._look_at_all(role)
-        with _making(role):
+        """Make the player of a role as this process has it."""
+        self._find_all(role)
+        with making(role):
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             else:
                 kind: Any = SFTLearner if imitates(self._config, role) else GRPOLearner
-                taught = self._taught(role, self._formats(role))
+                taught = self._arguments.of(role, self._formats(role))
                 player = kind(**taught, **self._common(role, seed))
         self._players[role] = player
         return player  # type: ignore[no-any-return]
+
+    def trial(self, role: Role, size: int, updates: int) -> Any:
+        """Make a player that learns from one group of this size at a time, to be thrown away: for measuring."""
+        self._find_all(role)
+        with making(role):
+            # No more of the user's fields than what costs time: others may be of another trainer.
+            fields = self._arguments.costly_fields(role, self._formats(role))
+            common = self._common(role, seed=0)
+            # The run's player may be one that only answers, and draw as none that learns does.
+            common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
+            return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
+
+    def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
+        """Make a player that draws as the role's own would, with weights that are trained elsewhere.
+
+        Returns:
+            The player, and the function that gives it weights: a folder that `save_weights` wrote. It needs them before
+            it can answer.
+        """
+        self._find_all(role)
+        config, adapter = self._config, role if self._config.lora_rank else None
+        samplings = [config.player(role).sampling]
+        if role == "model":
+            samplings.append(config.tester.sampling)
+        with making(role):
+            engine = self._engine(role, trained=config.lora_rank == 0)
+            agents = [
+                LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
+                for each in samplings
+            ]
+        player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
+        return player, lambda folder: engine.update(folder, adapter)
 
     def follow(self) -> None:
         """Play the part of a process that is not the first: do what that tells, until it is done."""
@@ -147,72 +157,27 @@ class LanguageModels:
         if self._engines is not None:
             self._engines.close()
 
-    def check_fields(self) -> None:
-        """Check the fields of all trainers, as far as that needs not the machine that they learn on.
-
-        Raises:
-            RunError: A trainer does not know one or its value, or the run decides it.
-        """
-        for role in self._roles:
-            if not self._config.player(role).freeze:
-                with _making(role):
-                    self._taught(role, {})
+    # ---- Checks, all of which raise a RunError
 
     def check_trainers(self) -> None:
-        """Make the configuration of every trainer as the run would, before anything is measured or loaded.
-
-        With a time budget the sizes of batches are left out: those of the steps are not known yet.
-
-        Raises:
-            RunError: One cannot be made.
-        """
-        config = self._config
-        sizes = ("per_device_train_batch_size", "gradient_accumulation_steps")
-        left_out = () if config.time_budget is None else sizes
-        for role in self._roles:
-            if config.player(role).freeze:
-                continue
-            with _making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
-                # Which number format computes fastest is not known yet.
-                taught = self._taught(role, {"bf16": False, "fp16": False})
-                fields = {
-                    name: each for name, each in taught["fields"].items() if name not in left_out
-                }
-                if imitates(self._config, role):
-                    imitation_config(fields, taught["shape"], seed=0, folder=folder)
-                    continue
-                samplings = (config.player(role).sampling, taught["tester_sampling"])
-                grpo_config(
-                    fields,
-                    taught["shape"],
-                    samplings=list(filter(None, samplings)),
-                    config_cls=taught["config_cls"],
-                    seed=0,
-                    folder=folder,
-                )
+        """Make the configuration of every trainer, before anything is measured or loaded."""
+        self._arguments.check(self._roles)
 
     def find(self, *first: Role, say: Callable[[str], None] | None = None) -> None:
-        """Find the models of all players, and their tokenizers.
+        """Find the models and tokenizers of all players, those of `first` before the others.
 
         Args:
             first: Who is looked at before the others.
             say: Is told what takes long.
-
-        Raises:
-            RunError: One cannot be used.
         """
         for role in dict.fromkeys((*first, *self._roles)):
-            with _making(role):
+            with making(role):
                 folder = resolve(self._config.model_of(role), say)
                 self._check_prompts(role, folder)
             self._folders[role] = folder
 
     def _check_prompts(self, role: Role, folder: Path) -> None:
-        """Check that a model can be asked something in the lengths of the run.
-
-        Raises:
-            ValueError: Its tokenizer writes no chats, or there is no room for the instructions.
-        """
+        """Check that the tokenizer writes chats, and that the lengths of the run have room for the instructions."""
         tokenizer, context = load_tokenizer(folder), context_of(folder)
         for turn, name in enumerate(("coder", "tester")):
             if role in (name, "model") and context is not None:
@@ -220,12 +185,8 @@ class LanguageModels:
                 limit = longest_prompt(self._config.player(name).sampling, context)
                 fit(asked, self._wording(), lambda chat: len(encode_chat(tokenizer, chat)), limit)
 
-    def _look_at_all(self, asked: Role) -> None:
-        """Find the models and tokenizers of all players before the first is loaded, which may take minutes.
-
-        Raises:
-            RunError: One cannot be used.
-        """
+    def _find_all(self, asked: Role) -> None:
+        """Find the models of all players before the first is loaded, which may take minutes."""
         config = self._config
         if asked not in self._folders:
             self.find(asked)
@@ -245,57 +206,10 @@ class LanguageModels:
         except BackendError as error:
             raise RunError(str(error)) from error
 
-    def _taught(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Return what a player that learns is made with, apart from what all of them are.
-
-        Args:
-            role: Whose player.
-            formats: The trainer's names of the number format.
-
-        Raises:
-            ValueError: The trainer does not know a field or its value, or the run decides it.
-        """
-        config, own = self._config, self._config.player(role)
-        shape = UpdateShape(*update_of(config, role, self._groups), config.max_steps)
-        if imitates(config, role):
-            check_imitation_fields(own.trainer)
-            fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
-            return {"shape": shape, "fields": fields}
-        algorithm = self._algorithm(role)
-        trainer_cls, config_cls = find_trainer(config.trainer_cls)
-        decided = {**DECIDED, **decided_by(algorithm)}
-        check_fields(own.trainer, config_cls, decided=decided)
-        try:
-            check_fields(getattr(algorithm, "trainer", {}), config_cls, decided=decided)
-        except ValueError as error:
-            raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
-        return {
-            "role": role,
-            "shape": shape,
-            "fields": self._fields(role, formats),
-            "trainer_cls": with_algorithm(trainer_cls, algorithm),
-            "config_cls": config_cls,
-            "tester_sampling": config.tester.sampling if role == "model" else None,
-            "taught": config.max_staleness > 0,
-        }
-
-    def trial(self, role: Role, size: int, updates: int) -> Any:
-        """Make a player that learns from one group of this size at a time, to be thrown away: for measuring.
-
-        It trains like those of the run, but for the size of its batch.
-        """
-        self._look_at_all(role)
-        with _making(role):
-            # No more of the user's fields than what costs time: others may be of another trainer.
-            every = self._fields(role, self._formats(role))
-            fields = {name: value for name, value in every.items() if name in _COSTLY}
-            common = self._common(role, seed=0)
-            # The run's player may be one that only answers, and draw as none that learns does.
-            common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
-            return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
+    # ---- Parts of players
 
     def _common(self, role: Role, seed: int) -> dict[str, Any]:
-        """Return what all players that learn are made with."""
+        """Arguments of all players that learn."""
         config, folder = self._config, self._folders[role]
         adapter = None
         if config.lora_rank:
@@ -326,32 +240,8 @@ class LanguageModels:
         sampling = self._config.player(role).sampling
         return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
 
-    def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
-        """Make what writes a role's answers with weights that are trained elsewhere.
-
-        Returns:
-            A player that draws as the role's own would, and what gives it weights: a folder that `save_weights` wrote.
-            It needs them before it can answer.
-
-        Raises:
-            RunError: The model or the engine cannot be had as configured.
-        """
-        self._look_at_all(role)
-        config, adapter = self._config, role if self._config.lora_rank else None
-        samplings = [config.player(role).sampling]
-        if role == "model":
-            samplings.append(config.tester.sampling)
-        with _making(role):
-            engine = self._engine(role, trained=config.lora_rank == 0)
-            agents = [
-                LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
-                for each in samplings
-            ]
-        player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
-        return player, lambda folder: engine.update(folder, adapter)
-
     def _engine(self, role: Role, *, trained: bool) -> Backend:
-        """Return what answers for a player whose model is not trained here."""
+        """Engine of a player whose model is not trained here."""
         if self._engines is not None:
             return self._engines.of(role)
         folder = self._folders[role]
@@ -365,7 +255,7 @@ class LanguageModels:
         )
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
-        """Return a model in float32 to train, or one whose weights all players share that do not change them."""
+        """Model in float32 to train, or one whose weights all players share that do not change them."""
         if trained:
             return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
@@ -374,7 +264,6 @@ class LanguageModels:
         return share_weights(self._bases[folder])
 
     def _computing(self, folder: Path) -> Computing:
-        """How the model computes: as the configuration says, which is asked for what a run has chosen."""
         if folder not in self._chosen:
             self._chosen[folder] = computing_of(self._config, folder)
         return self._chosen[folder]
@@ -382,68 +271,9 @@ class LanguageModels:
     def _wording(self) -> Any:
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
-    def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""
-        config = self._config
-        return {
-            "learning_rate": config.player(role).learning_rate,
-            **{name: getattr(config, name) for name in OF_TRAINER},
-            **getattr(self._algorithm(role), "trainer", {}),
-            **formats,
-            **config.player(role).trainer,
-        }
-
-    def _algorithm(self, role: Role) -> Any:
-        """Return the algorithm by which a role's model learns from rewards."""
-        return self._algorithms.get("coder" if role == "model" else role)
-
     def _formats(self, role: Role) -> dict[str, Any]:
-        """Return the trainer's names of the number format."""
         dtype = self._computing(self._folders[role]).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
-
-
-@contextmanager
-def _making(role: Role) -> Iterator[None]:
-    """Say whose player cannot be made."""
-    try:
-        yield
-    except (ValueError, BackendError, UpdateError) as error:
-        raise RunError(f"Cannot make the {role}: {error}") from error
-
-
-def check_trainer_fields(config: TrainConfig) -> None:
-    """Check the fields of all trainers on a machine that need not be the one where they learn; without TRL nothing.
-
-    Raises:
-        RunError: A trainer does not know one or its value, or the run decides it.
-    """
-    if find_spec("trl") is not None:
-        here = replace(config, backend="transformers")
-        LanguageModels(here, config.problems_per_step).check_fields()
-
-
-def roles_of(config: TrainConfig) -> tuple[Role, ...]:
-    """Return the roles that language models play."""
-    both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-    return tuple(role for role in both if config.player(role).player == "llm")
-
-
-def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
-    """Return the groups of an update on so many problems, and answers of a group."""
-    programs = config.num_generations if config.suite_selection == "all" else 1
-    asked = config.max_rounds if config.tester_rounds == "every" else 1
-    suites = problems * programs * asked
-    if role == "tester":
-        return suites, config.num_suites
-    return problems * config.max_rounds + (suites if role == "model" else 0), config.num_generations
-
-
-def update_of(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
-    """Return the same of a player that may imitate, too: from as many suites as `demonstrations` shows."""
-    if imitates(config, role):
-        return problems, config.num_suites
-    return update_shape(config, role, problems)
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:
@@ -452,7 +282,7 @@ def computing_of(config: TrainConfig, folder: Path) -> Computing:
     Several processes must agree without a word, so that they measure nothing.
 
     Raises:
-        ValueError: What it says cannot be had on this machine.
+        ValueError: The configuration asks for what this machine does not have.
     """
     dtype: Dtype | None = None if config.dtype == "auto" else config.dtype
     threads = config.threads

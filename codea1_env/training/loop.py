@@ -11,14 +11,15 @@ from codea1_env.agents.llm.processes import rank
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training import run_folder, summary
+from codea1_env.training.batches import roles_of
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.engine import LocalEngine
-from codea1_env.training.language_models import LanguageModels, roles_of
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.players import OwnPlayer, make_language_model
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run import Run
 from codea1_env.training.summary import TrainResult
-from codea1_env.training.trackers.tracking import check_installed
+from codea1_env.training.trackers import check_installed
 
 
 def train(

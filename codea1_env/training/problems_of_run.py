@@ -16,8 +16,8 @@ from codea1_env.responses import whole_program
 from codea1_env.rollout import Experience, Rollouts
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
+from codea1_env.training.batches import update_shape
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import update_shape
 
 _NAMED = 10
 _STREAM = 3

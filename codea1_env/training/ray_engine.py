@@ -17,10 +17,9 @@ from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training.batches import check_batches
+from codea1_env.training.batches import Role, check_batches, roles_of
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
-from codea1_env.training.language_models import Role, check_trainer_fields, roles_of
 from codea1_env.training.players import seed_of
 from codea1_env.training.remote_players import AheadPlayer, RemotePlayer
 from codea1_env.training.role_group import (
@@ -30,6 +29,7 @@ from codea1_env.training.role_group import (
     WriterLostError,
 )
 from codea1_env.training.settings import replaced
+from codea1_env.training.trainer_arguments import check_trainer_fields
 
 
 class RemoteModels:

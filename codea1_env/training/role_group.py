@@ -16,8 +16,8 @@ from codea1_env.cluster import ClusterError
 from codea1_env.cluster.nodes import LOST
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
+from codea1_env.training.batches import Role
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.language_models import Role
 from codea1_env.training.learner_actor import Counters, LearnerActor, WriterActor
 
 _FIRST = 2 * 3600.0

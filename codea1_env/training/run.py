@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -56,8 +57,8 @@ from codea1_env.training.problems_of_run import (
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
-from codea1_env.training.trackers.step_report import report_of
-from codea1_env.training.trackers.tracking import Tracking
+from codea1_env.training.time_budget import Deadline
+from codea1_env.training.trackers import Tracking, report_of
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,10 @@ class Run:
             plan = self.engine.fit(
                 real, self.problems, self._started, known, self.display.say, report
             )
+        self._deadline = None
+        if config.time_budget is not None:  # the smallest run may take longer, as it was said
+            ends = self._started + 60 * config.time_budget
+            self._deadline = Deadline(max(ends, time.perf_counter() + plan.seconds))
         config = replace(plan.config, eval_problems=config.eval_problems)
         if config.max_problems is not None and config.max_problems < len(self.problems):
             self.problems = self.problems[: config.max_problems]
@@ -284,6 +289,7 @@ class Run:
 
     def take_step(self) -> None:
         """Play, learn, measure and log one step."""
+        self._keep_time()
         now = self._played()
         played = entered(now.played, self.book, self._numbers)
         played = self._predicted.paid(played, self.step + 1)
@@ -313,6 +319,20 @@ class Run:
         if self._tracking.active:
             self._tracking.log(report_of(self.step, played, episodes, row, timings))
         self.display.update(row)
+
+    def _keep_time(self) -> None:
+        """With a time budget: plan fewer steps if those that were taken say that the run would be late."""
+        planned = self.config.max_steps
+        if self._deadline is None:
+            return
+        steps = self._deadline.steps(self.step, planned, time.perf_counter())
+        if steps < planned:
+            self.config = replace(self.config, max_steps=steps)
+            self.folder.write_config(self.config)
+            self.display.say(f"{steps} steps, not {planned}: this machine is slower than measured.")
+            self.display.expect(
+                steps=steps, done=self.step, step={}, measurements=1, each=self._deadline.measuring
+            )
 
     def _played(self) -> PlayedStep:
         """Return the next step, which may have been played already."""
@@ -409,9 +429,12 @@ class Run:
 
     def _measured(self) -> Row:
         """Measure both players on what is held back."""
+        started = time.perf_counter()
         with self.display.phase("evaluate"):
             row, rows = self._held_back.measure(self.players, self.book, self._remembered)
             others, other_rows = self._unseen.measure(self.players)
+        if self._deadline is not None:
+            self._deadline.measuring = time.perf_counter() - started
         self.folder.append(run_folder.HELD_OUT, ({"step": self.step, **each} for each in rows))
         if other_rows:
             unseen = ({"step": self.step, **each} for each in other_rows)

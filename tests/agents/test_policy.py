@@ -67,13 +67,6 @@ def test_extreme_logits_stay_finite():
     assert policy.entropy("t") == 0.0
 
 
-def test_wrong_arguments():
-    with pytest.raises(ValueError, match="draws to be at least 1, actually: 0"):
-        SoftmaxPolicy({"t": 1}, draws=0)
-    with pytest.raises(ValueError, match="have an item, actually none in: 'empty'"):
-        SoftmaxPolicy({"empty": 0})
-
-
 class _Breaks:
     learning_rate = 1.0
 

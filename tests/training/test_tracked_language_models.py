@@ -14,11 +14,12 @@ from test_language_models import run
 from test_trackers import Notebook
 
 from codea1_env import Sandbox
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import Drive
-from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.training import loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
-from codea1_env.training.trackers import tracking
+from codea1_env.training.trackers import MAKERS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 from tiny import save_tiny
@@ -47,7 +48,7 @@ def test_a_tracker_changes_nothing_and_gets_everything(
 
     monkeypatch.setattr(Drive, "__init__", remembered)
     monkeypatch.setattr(loop, "check_installed", lambda names: None)
-    monkeypatch.setitem(tracking.MAKERS, "wandb", opens)
+    monkeypatch.setitem(MAKERS, "wandb", opens)
     changes = {"max_steps": 2, "generation_dtype": "bfloat16"}
     run(tmp_path / "shown", sandbox, model, tracker=("wandb",), **changes)
     run(tmp_path / "alone", sandbox, model, **changes)
@@ -76,9 +77,9 @@ def test_trainers_report_nothing_of_their_own(tmp_path: Path) -> None:
     from trl import GRPOConfig
 
     shape = UpdateShape(1, 2, 1)
-    more = {"temperature": 1.0, "max_completion_length": 8, "config_cls": GRPOConfig}
+    more = {"samplings": [SamplingConfig(max_completion_length=8)], "config_cls": GRPOConfig}
     for config in (
-        trainer_config({}, shape, seed=0, folder=str(tmp_path), **more),
+        grpo_config({}, shape, seed=0, folder=str(tmp_path), **more),
         imitation_config({}, shape, seed=0, folder=str(tmp_path)),
     ):
         assert config.report_to == []

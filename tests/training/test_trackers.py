@@ -16,9 +16,15 @@ from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, loop
 from codea1_env.training import run as steps
 from codea1_env.training.run_folder import METRICS, TIMINGS
-from codea1_env.training.trackers import tracking
-from codea1_env.training.trackers.step_report import COLUMNS, StepReport, TrackedRun
-from codea1_env.training.trackers.tracking import TRACKING, Tracking, check_installed
+from codea1_env.training.trackers import (
+    COLUMNS,
+    MAKERS,
+    TRACKING,
+    StepReport,
+    TrackedRun,
+    Tracking,
+    check_installed,
+)
 
 
 class Notebook:
@@ -57,7 +63,7 @@ def notebooks(monkeypatch: pytest.MonkeyPatch) -> list[Notebook]:
         return opens
 
     for name in pages:
-        monkeypatch.setitem(tracking.MAKERS, name, make(name))
+        monkeypatch.setitem(MAKERS, name, make(name))
     monkeypatch.setattr(loop, "check_installed", lambda names: None)
     return opened
 
@@ -110,7 +116,7 @@ def test_a_tracker_that_raises_is_named_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pages: list[StepReport] = []
-    monkeypatch.setitem(tracking.MAKERS, "wandb", lambda run: Breaking(pages, run, -1))
+    monkeypatch.setitem(MAKERS, "wandb", lambda run: Breaking(pages, run, -1))
     _, said = run(tmp_path / "run", sandbox, tracker=["wandb", "trackio"])
     assert said.count("The tracker wandb failed, and is not used any more") == 1
     assert "ConnectionError: no route" in said
@@ -131,8 +137,8 @@ def test_a_tracker_that_cannot_be_opened_or_closed(tmp_path: Path) -> None:
         raise TimeoutError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(tracking.MAKERS, "trackio", opens)
-        patch.setitem(tracking.MAKERS, "wandb", fails)
+        patch.setitem(MAKERS, "trackio", opens)
+        patch.setitem(MAKERS, "wandb", fails)
         with Tracking(("trackio", "wandb"), tmp_path, {}, said.append) as shown:
             assert shown.active
             shown.log(StepReport(1, {"a": 1.0}))

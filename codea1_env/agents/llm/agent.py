@@ -35,7 +35,6 @@ class Usage:
     shortened: int = 0
     """Prompts that did not fit and were shortened."""
     seconds: float = 0.0
-    """Wall-clock time."""
     untold: int = 0
     """Answers whose tokens a server did not tell: they count as none."""
 
@@ -52,7 +51,7 @@ class Usage:
 
 
 def total(usages: Sequence[Usage]) -> Usage:
-    """Return what several batches of answers took."""
+    """Sum of the usage of several batches of answers."""
     return Usage(*map(sum, zip(*map(dataclasses.astuple, usages), strict=True)))
 
 
@@ -75,13 +74,8 @@ def fit(
 ) -> Fitted:
     """Write a prompt of at most `limit` tokens.
 
-    A field loses its end, as little of it as needed; when all of it is gone, the next field follows.
-
-    Args:
-        observation: What the player sees.
-        write: The wording.
-        count: Length in tokens of a chat.
-        limit: The greatest length.
+    A field loses its end, as little of it as needed; when all of it is gone, the next field follows. `count` returns the
+    length in tokens of a chat.
 
     Raises:
         ValueError: The wording alone is longer than the limit.
@@ -121,11 +115,7 @@ def _shortened(observation: Observation, name: Field, kept: int) -> Observation:
 
 
 def longest_prompt(sampling: SamplingConfig, context: int) -> int:
-    """Return the tokens that a prompt may have in a context of so many.
-
-    Raises:
-        ValueError: The longest answer leaves no room for one.
-    """
+    """Tokens that a prompt may have in a context of so many; a ValueError if the longest answer leaves no room."""
     room = context - sampling.max_completion_length
     if room < 1:
         raise ValueError(
@@ -173,11 +163,7 @@ class LLMAgent(FixedAgent):
         self._calls = 0
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Return one answer for each observation, in order: the model's text as it is.
-
-        Raises:
-            BackendError: The engine cannot answer.
-        """
+        """Return one answer for each observation, in order: the model's text as it is."""
         started = time.perf_counter()
         self.prompts = self.fitted(observations)
         seed = np.random.SeedSequence([self.seed, self._calls]).generate_state(1)[0]
@@ -225,12 +211,7 @@ class LLMAgent(FixedAgent):
 
 
 class BothRoles(LLMAgent):
-    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model.
-
-    Args:
-        coder: Answers where a program is wanted.
-        tester: Answers where tests are wanted, with the same model and adapter.
-    """
+    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model and adapter."""
 
     def __init__(self, coder: LLMAgent, tester: LLMAgent) -> None:
         self._turns = {"coder": coder, "tester": tester}
@@ -239,11 +220,7 @@ class BothRoles(LLMAgent):
         self.usage = Usage()
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Return one answer for each observation, in order.
-
-        Raises:
-            BackendError: The engine cannot answer.
-        """
+        """Return one answer for each observation, in order. See `LLMAgent.act`."""
         answers: dict[int, Completion] = {}
         for turn, agent in enumerate(self._turns.values()):
             places = [i for i, each in enumerate(observations) if each["turn"] == turn]
@@ -271,22 +248,14 @@ class BothRoles(LLMAgent):
 
 
 class LanguagePlayer:
-    """A player that answers through an agent, and counts what that takes.
-
-    Args:
-        agent: Writes the prompts and asks an engine.
-    """
+    """A player that answers through an agent, and counts what that takes."""
 
     def __init__(self, agent: LLMAgent) -> None:
         self.agent = agent
         self._usage: list[Usage] = []
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer each observation.
-
-        Raises:
-            BackendError: The engine cannot answer.
-        """
+        """Answer each observation. See `LLMAgent.act`."""
         answers = self.agent.act(observations)
         self._usage.append(self.agent.usage)
         return answers
@@ -296,7 +265,7 @@ class LanguagePlayer:
         return self
 
     def take_usage(self) -> Usage:
-        """Return what the answers since the last call of this method took."""
+        """Return the usage of all answers since the last call of this method."""
         used, self._usage = self._usage, []
         return total(used)
 

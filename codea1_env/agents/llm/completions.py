@@ -47,13 +47,10 @@ class SamplingConfig:
     """Texts that end an answer. They are part of it: the model is trained on what it wrote."""
 
     def __post_init__(self) -> None:
+        heat = self.temperature == 0 or 0.01 <= self.temperature <= 100
         checks = (
             # Below, logits overflow; vLLM takes 0.01 for anything smaller.
-            (
-                "temperature",
-                self.temperature == 0 or 0.01 <= self.temperature <= 100,
-                "0, or from 0.01 to 100",
-            ),
+            ("temperature", heat, "0, or from 0.01 to 100"),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("top_k", self.top_k >= 0, "at least 0"),
             ("max_prompt_length", self.max_prompt_length >= 1, "at least 1"),
@@ -65,13 +62,10 @@ class SamplingConfig:
                 raise ValueError(f"Expect {name} to be {wanted}, actually: {getattr(self, name)!r}")
 
     def check_for_learning(self) -> None:
-        """Check that a player can learn from what rewards say of answers that are drawn like this.
+        """Raise a ValueError if rewards of answers that are drawn like this teach nothing.
 
-        The loss has the probabilities of all tokens. Drawing from some of them is another policy: no weight of its
-        answers makes up for those that are never drawn, and even answers that are all worth the same move it.
-
-        Raises:
-            ValueError: It cannot.
+        The loss has the probabilities of all tokens. To draw from some of them is another policy: even answers that
+        are all worth the same move it.
         """
         if self.temperature <= 0:
             raise ValueError(
@@ -94,8 +88,8 @@ class Completion:
     completion_ids: tuple[int, ...]
     """Tokens that were sampled, the end-of-turn token included. Empty where a server does not tell them."""
     logprobs: tuple[float, ...] | None
-    """Natural logarithm of each sampled token's probability under the distribution it was drawn from (after
-    temperature, top_k and top_p). None where the engine does not tell it."""
+    """Log-probability of each token under the distribution it was drawn from (after temperature, top_k and top_p).
+    None where the engine does not tell it."""
     text: str
     """The answer without special tokens."""
     truncated: bool
@@ -131,8 +125,7 @@ class Backend(Protocol):
         Args:
             prompts: Chats; equal ones may stand side by side, as many as answers are wanted.
             sampling: How answers are drawn.
-            seed: Same engine, prompts, sampling, weights and seed give the same answers (engines on a GPU:
-                nearly always).
+            seed: Equal seeds give equal answers (engines on a GPU: nearly always).
             adapter: The adapter to use; None for the model without one.
             first: Place of the first prompt where these are a part of more: its answers are those of the whole.
 
@@ -181,17 +174,14 @@ def encode_all(
     return [encoded[key] for key in keys]
 
 
-# ---- How far the work has come: whoever shows it listens, and what takes long need not know to whom. ----------
-
 Listener = Callable[[float], None]
 """Is told the share of the present piece of work that is done, from 0 to 1."""
-
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Be told of what is done inside.
+    """Be told how far the work inside has come.
 
     Example:
         >>> with listening(print):
@@ -207,7 +197,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def report(share: float) -> None:
-    """Tell who listens, if anybody, what share is done."""
+    """Tell the listener, if there is one, what share is done."""
     listener = _listener.get()
     if listener is not None:
         listener(share)

@@ -1,9 +1,8 @@
 """How a model computes on this machine: number formats and threads, chosen by measuring.
 
-Processors differ: where there are units for bfloat16 it is many times faster than float32, elsewhere it is emulated
-and several times slower. And beside other work two threads can be slower than one. So both are tried for a moment,
-on matrices of the model's own shapes, for the two kinds of work there are: writing, with a few rows at a time, and
-updates, with hundreds.
+Some processors compute bfloat16 many times faster than float32, others several times slower; and beside other work two
+threads can be slower than one. So both are tried for a moment on matrices of the model's own shapes, for the two kinds
+of work: writing, with a few rows at a time, and updates, with hundreds.
 """
 
 from __future__ import annotations
@@ -22,14 +21,15 @@ from codea1_env.support.extras import require
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 """What matrices are multiplied in. Trained parameters are float32 in any case."""
+_Way = tuple[Dtype, int]
+"""Format and threads."""
+_Times = dict[_Way, float]
 
 _ROWS = {"writing": (32,) * 8 + (256,), "updates": (512,)}
-"""Rows of the matrices, one product after the other: answers that grow at the same time, and their prompts before
-that; tokens of a few answers with their prompts."""
+"""Rows of the products, one after the other: answers that grow at the same time and their prompts; tokens of an update."""
 _BYTES = 64 << 20
 """Matrices of so many bytes: more than caches hold, as a model's are."""
-_SECONDS = 0.03
-_ROUNDS = 5
+_SECONDS, _ROUNDS = 0.03, 5
 _HOPELESS = 2.0
 """What takes so many times as long as the best is not tried again."""
 _WORTH = 1.1
@@ -67,11 +67,7 @@ class Computing:
 
 
 def check_threads(*numbers: int | None) -> int:
-    """Check that this process may use so many cores; returns how many it may.
-
-    Raises:
-        ValueError: It may not.
-    """
+    """Raise a ValueError if this process may not use so many cores; returns how many it may."""
     cores = len(os.sched_getaffinity(0))
     for number in numbers:
         if number is not None and not 1 <= number <= cores:
@@ -98,9 +94,9 @@ def choose_computing(
         folder: The model's: its config.json has the shapes.
         device: Where it computes, as torch names it. On a GPU nothing is measured.
         dtype: Format of updates, if asked for.
-        generation_dtype: Format of writing, if asked for; `dtype` holds for both if this is None.
+        generation_dtype: Format of writing, if asked for; None for `dtype`.
         threads: Threads of updates, if asked for.
-        generation_threads: Threads of writing, if asked for; `threads` holds for both if this is None.
+        generation_threads: Threads of writing, if asked for; None for `threads`.
 
     Raises:
         ValueError: The format cannot be had on this device, or there are not so many threads.
@@ -149,17 +145,14 @@ def thread_number(number: int | None) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _copies() -> Any:
-    """Weights -> the same in another format. Compares by identity, as a dictionary of tensors must."""
+    """Weights -> the same in another format; by identity, as a dictionary of tensors must compare."""
     weak: Any = require("torch.utils.weak")
     return weak.WeakTensorKeyDictionary()
 
 
 @contextmanager
 def frozen_weights_in(model: Any, dtype: Dtype | None) -> Iterator[None]:
-    """Have the weights that are not trained in another format, and in their own again afterwards.
-
-    The other format is kept: changing is done by pointers. Players that share weights share it, too.
-    """
+    """Have the weights that are not trained in another format inside. Copies are kept, and shared like the weights."""
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)
     own: list[tuple[Any, Any]] = []
@@ -200,28 +193,21 @@ def _check_dtype(dtype: str | None, device: str) -> None:
 
 def _measure(
     torch: Any, folder: Path, counts: list[int], asked: Collection[Dtype | None]
-) -> dict[str, dict[tuple[Dtype, int], float]]:
+) -> dict[str, _Times]:
     """Kind of work -> format and threads -> seconds of one layer's products."""
-    transformers: Any = require("transformers")
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    config = config.get_text_config()
-    hidden = int(config.hidden_size)
-    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
-    generator = torch.Generator().manual_seed(0)
-    shapes = ((hidden, hidden), (hidden, inner), (inner, hidden))
-    layers = max(1, min(_BYTES // (4 * sum(a * b for a, b in shapes)), config.num_hidden_layers))
-    matrices = [torch.randn(shape, generator=generator) for _ in range(layers) for shape in shapes]
+    matrices = _matrices(torch, folder)
+    hidden = len(matrices[0])
     formats: tuple[Dtype, ...] = ("float32", "bfloat16")
     ways = [(name, number) for name in formats for number in counts]
-    seconds: dict[str, dict[tuple[Dtype, int], float]] = {}
+    seconds: dict[str, _Times] = {}
     for kind, rows in _ROWS.items():
-        states = [torch.randn(number, hidden, generator=generator) for number in rows]
-        given = {}
-        for name in formats:
-            dtype = getattr(torch, name)
-            given[name] = [each.to(dtype) for each in states], [each.to(dtype) for each in matrices]
-        times: dict[tuple[Dtype, int], list[float]] = {way: [] for way in ways}
-        # By turns, so that what else the machine does meanwhile meets all alike.
+        states = [torch.ones(number, hidden) for number in rows]
+        given = {
+            name: [[each.to(getattr(torch, name)) for each in some] for some in (states, matrices)]
+            for name in formats
+        }
+        times: dict[_Way, list[float]] = {way: [] for way in ways}
+        # By turns, so that other work of the machine meets all alike.
         for _ in range(_ROUNDS):
             for way in ways:
                 best = min((min(each) for each in times.values() if each), default=0.0)
@@ -229,11 +215,23 @@ def _measure(
                     with thread_number(way[1]), torch.no_grad():
                         times[way].append(_seconds(*given[way[0]]))
         found = seconds[kind] = {way: statistics.median(each) for way, each in times.items()}
-        best = min(found.values())
         # What is emulated takes seconds for a single product of many rows.
-        quick = {name for name, number in ways if found[name, number] < 4 * best}
+        quick = {way[0] for way in ways if found[way] < 4 * min(found.values())}
         ways = [way for way in ways if way[0] in quick or way[0] in asked]
     return seconds
+
+
+def _matrices(torch: Any, folder: Path) -> list[Any]:
+    """Three random matrices of the model's shapes for each layer, hidden states first."""
+    transformers: Any = require("transformers")
+    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    config = config.get_text_config()
+    hidden = int(config.hidden_size)
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    shapes = ((hidden, hidden), (hidden, inner), (inner, hidden))
+    layers = max(1, min(_BYTES // (4 * sum(a * b for a, b in shapes)), config.num_hidden_layers))
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator) for _ in range(layers) for shape in shapes]
 
 
 def _seconds(states: Sequence[Any], factors: Sequence[Any]) -> float:
@@ -241,26 +239,22 @@ def _seconds(states: Sequence[Any], factors: Sequence[Any]) -> float:
     done, started = 0, time.perf_counter()
     layers = [factors[i : i + 3] for i in range(0, len(factors), 3)]
     while done == 0 or time.perf_counter() - started < _SECONDS:
-        for place, each in enumerate(states):
-            found = each
+        for place, found in enumerate(states):
             for factor in layers[(done + place) % len(layers)]:
                 found = found @ factor
         done += len(states)
     return (time.perf_counter() - started) / done
 
 
-def _best(
-    seconds: dict[tuple[Dtype, int], float], dtype: Dtype | None, threads: int | None
-) -> tuple[Dtype, int]:
-    """Return the fastest of what may be chosen; more threads only where they pay."""
-    open_ = {
-        key: value
-        for key, value in seconds.items()
-        if dtype in (None, key[0]) and (threads is None or key[1] == threads)
+def _best(seconds: _Times, dtype: Dtype | None, threads: int | None) -> _Way:
+    """Fastest of what may be chosen; more threads only where they pay."""
+    left = {
+        way: value
+        for way, value in seconds.items()
+        if dtype in (None, way[0]) and threads in (None, way[1])
     }
-    return min(
-        open_, key=lambda key: open_[key] * _WORTH ** sorted({n for _, n in open_}).index(key[1])
-    )
+    counts = sorted({number for _, number in left})
+    return min(left, key=lambda way: left[way] * _WORTH ** counts.index(way[1]))
 
 
 def _threads(number: int) -> str:

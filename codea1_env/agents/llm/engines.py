@@ -13,6 +13,7 @@ from codea1_env.agents.llm import vllm_backend
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
+from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
@@ -24,13 +25,12 @@ from codea1_env.agents.models import (
     load_tokenizer,
     resolve,
 )
-from codea1_env.support.extras import missing, require
+from codea1_env.support.extras import missing
 
 EngineKind = Literal["vllm", "server"]
 """What generates for a run beside the trained models: vLLM in this process, or a server elsewhere."""
 Engine = Literal["transformers", "vllm"]
 """What can generate in this process."""
-
 
 GPU_SHARE = 0.4
 """Of the GPU's memory for all engines together; the learners want the rest."""
@@ -38,7 +38,7 @@ _GPU_SHARE_ALONE = 0.9  # for an engine that shares it with nobody
 _Place = tuple[Path, str | None]
 """Folder of an engine's model, and the player that has the engine to itself."""
 _VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""What vLLM makes room for; an adapter may be of any rank up to that."""
+"""Ranks of adapters that vLLM makes room for; an adapter may be of any rank up to that."""
 _ADAPTER = "player"
 SAMPLING = SamplingConfig(
     temperature=0.7,
@@ -93,12 +93,7 @@ class Engines:
         self._started: dict[_Place, Backend] = {}
 
     def of(self, role: str) -> Backend:
-        """Return the engine that answers for a role.
-
-        Raises:
-            BackendError: It cannot start.
-            MissingExtraError: vLLM is not installed.
-        """
+        """Return the engine that answers for a role. Raises a BackendError if it cannot start."""
         place = self._places[role]
         if place not in self._started:
             self._started[place] = self._start(place)
@@ -125,27 +120,14 @@ class Engines:
 
 
 def check_engine(kind: Any) -> None:
-    """Refuse vLLM's engine where it is not installed, before anything is loaded, and in one of several processes.
-
-    Each of them would take the first GPU, and no group of all of them.
-
-    Raises:
-        BackendError: There are several.
-        MissingExtraError: vLLM is not installed.
-    """
-    if kind != "vllm":
-        return
+    """Refuse vLLM's engine where it is not installed, and in one of several processes, before anything is loaded."""
     check_processes(kind, world_size())
-    if find_spec("vllm") is None:
+    if kind == "vllm" and find_spec("vllm") is None:
         raise missing("vllm", "vllm")
 
 
 def check_processes(kind: Any, number: int) -> None:
-    """Refuse vLLM's engine in one of several processes.
-
-    Raises:
-        BackendError: There are several.
-    """
+    """Raise a BackendError for vLLM in one of several processes, of which each would take the first GPU."""
     if kind == "vllm" and number > 1:
         raise BackendError(
             f"Expect one process with backend='vllm', actually: {number}. Set backend to 'transformers', or start "
@@ -154,12 +136,7 @@ def check_processes(kind: Any, number: int) -> None:
 
 
 def room_for(rank: int) -> int:
-    """Return the smallest rank of adapters that vLLM takes and that has room for this one.
-
-    Example:
-        >>> room_for(2), room_for(16), room_for(20)
-        (8, 16, 32)
-    """
+    """Return the smallest rank of adapters that vLLM takes and that has room for this one."""
     return next((room for room in _VLLM_RANKS if room >= rank), rank)
 
 
@@ -202,10 +179,8 @@ def load_player(
         tokenizer = load_tokenizer(weights.model)
         engine = TransformersBackend(model, tokenizer, threads=chosen.generation_threads)
     else:
-        transformers = require("transformers")
-        config = transformers.AutoConfig.from_pretrained(weights.model, local_files_only=True)
         wanted = sampling.max_prompt_length + sampling.max_completion_length
-        length = min(wanted, config.max_position_embeddings)
+        length = min(wanted, context_of(weights.model) or wanted)
         engine = _vllm(weights.model, length, weights.rank, 1, _GPU_SHARE_ALONE)
     if weights.adapter is None:
         return LLMAgent(engine, sampling, seed)
@@ -217,17 +192,7 @@ def load_player(
 
 
 def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = None) -> Computing:
-    """Choose how a player computes that `load_player` makes with transformers.
-
-    Args:
-        name: As for `load_player`.
-        dtype: The number format, if asked for; None measures which is fastest.
-        threads: The number of threads on a processor, if asked for.
-
-    Raises:
-        ModelError: There is no such model.
-        ValueError: This machine does not have what is asked for.
-    """
+    """Choose how a player computes that `load_player` makes of this name. Raises a ValueError for what this machine has not."""
     return choose_computing(_weights_of(name).model, best_device(), dtype=dtype, threads=threads)
 
 
@@ -246,7 +211,7 @@ def _vllm(
 
 
 class _Weights(NamedTuple):
-    """What a name stands for."""
+    """Weights that a name stands for."""
 
     model: Path
     adapter: Path | None = None

@@ -1,13 +1,11 @@
 """What lets a model on a CPU write and learn faster, with the same results but for rounding.
 
-**Writing** (`fast_decoding`). One new token at a time looks back at all earlier ones. torch's kernel is made for many queries
-at once, and transformers first copies keys and values for each query head that shares them. For one query per row, two small matrix
-products over the shared heads do the same work: on the two cores where this was written, 64 rows with 150 keys took 0.25 instead
-of 3.8 ms a layer.
+**Writing** (`fast_decoding`). One new token at a time looks back at all earlier ones. For one query per row, two small
+matrix products over the heads that share keys do that many times faster than torch's kernel for many queries.
 
-**Learning** (`shared_prompts`). A group of answers has one prompt, and prompts are longer than answers: row by row, most of an update computes the
-same hidden states again. Here the rows that begin alike become one sequence, the common beginning and then each
-row's own end, in which a token sees the beginning and its own row only. A group of four answers takes less than half of the time.
+**Learning** (`shared_prompts`). A group of answers has one prompt, and prompts are longer than answers: row by row, most of
+an update computes the same hidden states again. Here the rows that begin alike become one sequence: the common beginning
+and then each row's own end, in which a token sees the beginning and its own row only.
 """
 
 from __future__ import annotations
@@ -22,21 +20,14 @@ from codea1_env.support.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-# ---- Writing ----------------------------------------------------------------------------------------------
-
 _NAME = "codea1_grouped"
+_WORTH = 0.9
+"""Rows are packed if that leaves less than this share of their tokens."""
 
 
 @contextmanager
 def fast_decoding(model: Any) -> Iterator[None]:
-    """Let a model on a CPU generate with this attention; its own is back afterwards.
-
-    Models on other devices, or with another attention than torch's own, are left as they are.
-
-    Args:
-        model: A causal language model of transformers, with or without peft's wrapper.
-    """
+    """Let a model of transformers on a CPU generate with `grouped_attention`, if its own is torch's."""
     model = _without_adapter(model)
     before = model.config._attn_implementation
     if model.device.type != "cpu" or before != "sdpa":
@@ -62,20 +53,7 @@ def grouped_attention(
     scaling: float | None = None,
     **more: Any,
 ) -> tuple[Any, None]:
-    """Return what transformers calls in each layer.
-
-    Args:
-        module: The layer.
-        query: [rows, query heads, queries, size of a head].
-        key: [rows, key heads, keys, size of a head].
-        value: Like `key`.
-        attention_mask: True where a query may look: [rows, 1, queries, keys]. None for everywhere.
-        scaling: Factor of the scores; None for 1 / sqrt(size of a head).
-        more: What only the usual attention needs.
-
-    Returns:
-        The result, [rows, queries, query heads, size of a head], and no weights.
-    """
+    """Attention of one layer, with the arguments and the result of transformers' own."""
     torch: Any = require("torch")
     rows, heads, queries, size = query.shape
     if queries > 1 or (attention_mask is not None and attention_mask.dtype != torch.bool):
@@ -86,18 +64,16 @@ def grouped_attention(
         return usual
     # Query heads that share keys stand side by side, as if they were the queries of one head.
     grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], size)
+    length = key.shape[-2]
+    # See `GrowingLayer`: torch multiplies a part of a tensor of bfloat16 by copying it, and the whole without.
+    key, value = getattr(key, "whole", key), getattr(value, "whole", value)
     scores = (grouped @ key.transpose(-1, -2)).float()
     scores = scores * (size**-0.5 if scaling is None else scaling)
+    scores[..., length:] = -torch.inf
     if attention_mask is not None:
-        scores = scores.masked_fill(~attention_mask, -torch.inf)
+        scores[..., :length].masked_fill_(~attention_mask, -torch.inf)
     result = scores.softmax(-1).to(value.dtype) @ value
     return result.reshape(rows, 1, heads, size), None
-
-
-# ---- Learning ---------------------------------------------------------------------------------------------
-
-_WORTH = 0.9
-"""Rows are packed if that leaves less than this share of their tokens."""
 
 
 @dataclass
@@ -112,20 +88,12 @@ class _Pack:
 
 
 def _without_adapter(model: Any) -> Any:
-    """Return the model without peft's wrapper."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 @contextmanager
 def shared_prompts(model: Any) -> Iterator[None]:
-    """Let a model on a CPU compute like this; its own way is back afterwards.
-
-    Models on other devices, with windows of attention, with dropout, or with another attention than torch's own
-    are left as they are.
-
-    Args:
-        model: A causal language model of transformers, with or without peft's wrapper.
-    """
+    """Let a model of transformers on a CPU compute like this, if it has full attention of torch's own, without dropout."""
     plain = _without_adapter(model)
     if not _suits(plain):
         yield
@@ -161,17 +129,14 @@ def _suits(model: Any) -> bool:
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     drops = any(isinstance(part, torch.nn.Dropout) and part.p > 0 for part in model.modules())
+    others = ("alibi", "sliding_window", "attention_dropout")
     return (
         model.device.type == "cpu"
         and config._attn_implementation == "sdpa"
         and kinds == {"full_attention"}
-        and hasattr(
-            config, "rope_parameters"
-        )  # positions that are given, not counted from the mask
-        and not getattr(config, "alibi", False)
-        and not getattr(config, "sliding_window", None)
+        and hasattr(config, "rope_parameters")  # positions are given, not counted from the mask
+        and not any(getattr(config, name, None) for name in others)
         and not drops
-        and not getattr(config, "attention_dropout", 0)
         and "forward" not in vars(model.base_model)
     )
 
@@ -179,11 +144,11 @@ def _suits(model: Any) -> bool:
 def _pack(
     input_ids: Tensor, attention_mask: Tensor, hidden_size: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
-    """Pack the rows of a batch.
+    """Pack the rows of a batch; None if that saves nothing.
 
     Returns:
-        Tokens [packs, length], who sees whom [packs, 1, length, length], positions [packs, length], and where each
-        token of the rows is found among all tokens of the packs [rows, tokens]; None if packing saves nothing.
+        Tokens [packs, length], who sees whom [packs, 1, length, length], positions [packs, length], and the place of each
+        token of the rows among all tokens of the packs [rows, tokens].
     """
     torch: Any = require("torch")
     present = attention_mask.bool()
@@ -211,9 +176,7 @@ def _pack(
             places[row, present[row]] = number * longest + found
     sees = (owner[:, None, :] == 0) | (owner[:, None, :] == owner[:, :, None])
     sees = (sees & (owner[:, None, :] >= 0)).tril()
-    sees |= torch.eye(
-        longest, dtype=torch.bool
-    )  # padding sees itself: nothing at all would give NaN
+    sees |= torch.eye(longest, dtype=torch.bool)  # padding that sees nothing would give NaN
     return ids, sees[:, None], positions, places
 
 

@@ -27,7 +27,7 @@ from codea1_env.agents.llm.trainer_drive import (
     TrainerDrive,
     TrainingRow,
 )
-from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.agents.llm.training_state import (
     fingerprint,
     load_trainer,
@@ -44,7 +44,7 @@ ADAPTER = "default"
 
 
 class PlayerOptions(TypedDict, total=False):
-    """What any `TrainedPlayer` may be made with; the defaults are there."""
+    """Options of any `TrainedPlayer`."""
 
     peft_config: Any
     engine: Backend | None
@@ -64,13 +64,11 @@ class TrainedPlayer(LanguagePlayer, ABC):
         tokenizer: The model's, with a chat template.
         samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
-        engine: Samples the answers. None generates with the trained model itself. After each update the
-            engine gets the new weights, of an adapter by the name of the role.
+        engine: Samples the answers, and gets the new weights after each update. None generates with the trained model.
         seed: Decides what is drawn, by the player and by the trainer.
         write: The wording of prompts.
         batch_size: Answers that the trained model generates at the same time.
-        computing: Number formats and threads of this machine; None for the trainer's format, and torch's number of
-            threads.
+        computing: Number formats and threads; None for the trainer's format, and torch's number of threads.
     """
 
     def __init__(
@@ -100,8 +98,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self.tokenizer = tokenizer
         self._base = fingerprint(model)
         self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
-        self._engine = engine
-        self._computing = computing
+        self._engine, self._computing = engine, computing
         self.drive = self._make_drive(
             model, self._folder.name, peft_config=peft_config, name=role, seed=seed
         )
@@ -110,10 +107,8 @@ class TrainedPlayer(LanguagePlayer, ABC):
             self.drive.model,
             tokenizer,
             batch_size,
-            compute_dtype=(
-                computing.generation_dtype if computing else _compute_dtype(self.drive.trainer.args)
-            ),
-            threads=computing.generation_threads if computing else None,
+            computing.generation_dtype if computing else _dtype_of(self.drive.trainer.args),
+            computing.generation_threads if computing else None,
         )
         name = ADAPTER if engine is None else role
         self._adapter = None if peft_config is None else name
@@ -140,11 +135,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self.agent.save(path)
 
     def load(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: It is of another model, version or adapter, or incomplete.
-        """
+        """Restore what `save` wrote. Raises a ValueError if it is of another model, version or adapter, or incomplete."""
         load_trainer(self.drive, self._base, path)
         load_weights(self.drive.model, path)
         self.agent.load(path)
@@ -158,53 +149,12 @@ class TrainedPlayer(LanguagePlayer, ABC):
                 self._engine.update(saved, self._adapter)
 
     def close(self) -> None:
-        """Remove the trainer's folder. It cannot learn afterwards."""
+        """Remove the trainer's folder. The player cannot learn afterwards."""
         self._folder.cleanup()
 
 
-def _compute_dtype(args: Any) -> Dtype | None:
-    """Return the type that the trainer computes in: answers are drawn from the model as it is trained."""
+def _dtype_of(args: Any) -> Dtype | None:
     return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
-
-
-def grpo_config(
-    fields: Mapping[str, Any],
-    shape: UpdateShape,
-    *,
-    samplings: Sequence[SamplingConfig],
-    config_cls: Any,
-    seed: int,
-    folder: str,
-) -> Any:
-    """Make the configuration of the trainer of a model that learns from rewards.
-
-    Args:
-        fields: See `trainer_config`.
-        shape: What one update learns from.
-        samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
-        config_cls: See `trainer_config`.
-        seed: Seed of the trainer.
-        folder: See `trainer_config`.
-
-    Raises:
-        ValueError: See `trainer_config`; or nothing can be learned from answers that are drawn so.
-    """
-    for each in samplings:
-        each.check_for_learning()
-    if len({each.temperature for each in samplings}) > 1:
-        raise ValueError(
-            "Expect one temperature for both roles of a model (its trainer has one), actually: "
-            f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
-        )
-    return trainer_config(
-        fields,
-        shape,
-        config_cls=config_cls,
-        temperature=samplings[0].temperature,
-        max_completion_length=max(each.max_completion_length for each in samplings),
-        seed=seed,
-        folder=folder,
-    )
 
 
 class GRPOLearner(TrainedPlayer):
@@ -214,20 +164,17 @@ class GRPOLearner(TrainedPlayer):
     otherwise (`bf16 = False`, for a model that was loaded in float32).
 
     Args:
-        role: Which player it is; "model" for one that plays both.
-        model: A causal language model; see `TrainedPlayer`.
-        tokenizer: The model's, with a chat template.
+        role: As of `TrainedPlayer`, like the next two and the options.
+        model: The model.
+        tokenizer: Its tokenizer.
         shape: What one update learns from.
-        sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned
-            from.
+        sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned from.
         fields: Field of `trl.GRPOConfig` -> value; defaults are TRL's.
-        trainer_cls: The trainer: `trl.GRPOTrainer`, or a subclass of it.
-        config_cls: The trainer's configuration: `trl.GRPOConfig`, or a subclass of it.
-        tester_sampling: How suites are drawn by a model that plays both roles, which then draws its programs
-            as `sampling` says. None for a player of one role.
-        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: their probabilities are
-            corrected for by importance sampling.
-        options: See `TrainedPlayer`.
+        trainer_cls: `trl.GRPOTrainer`, or a subclass of it.
+        config_cls: `trl.GRPOConfig`, or a subclass of it.
+        tester_sampling: How a model that plays both roles draws its suites; None for a player of one role.
+        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: importance sampling corrects for it.
+        options: As of `TrainedPlayer`.
     """
 
     def __init__(
@@ -245,24 +192,23 @@ class GRPOLearner(TrainedPlayer):
         taught: bool = False,
         **options: Unpack[PlayerOptions],
     ) -> None:
-        samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
         self.shape = shape
         self._memory = Memory()
-        self._samplings = samplings
+        self._samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
         self._fields = fields or {}
-        self._trainer_cls = trainer_cls
-        self._config_cls = config_cls
+        self._classes = trainer_cls, config_cls
         self._taught = taught
-        super().__init__(role, model, tokenizer, samplings, **options)
+        super().__init__(role, model, tokenizer, self._samplings, **options)
 
     def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> TrainerDrive:
         from trl import GRPOConfig, GRPOTrainer
 
+        trainer_cls, config_cls = self._classes
         args = grpo_config(
             self._fields,
             self.shape,
-            config_cls=self._config_cls or GRPOConfig,
             samplings=self._samplings,
+            config_cls=config_cls or GRPOConfig,
             seed=options["seed"],
             folder=folder,
         )
@@ -270,7 +216,7 @@ class GRPOLearner(TrainedPlayer):
         computing = self._computing
         mixed = computing is not None and computing.dtype != computing.generation_dtype
         return TrainerDrive(
-            self._trainer_cls or GRPOTrainer,
+            trainer_cls or GRPOTrainer,
             model,
             args,
             self.tokenizer,
@@ -291,21 +237,15 @@ class GRPOLearner(TrainedPlayer):
         self._memory.add(observations, completions)
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Update the model once.
-
-        Raises:
-            UpdateError: The trainer failed.
-            ValueError: The experience is not of this player, or of another size than it was made for.
-        """
-        rows = self._memory.rows(experience, self.shape.group_size)
-        metrics = self.drive.update(rows)
+        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for experience of another player or size."""
+        metrics = self.drive.update(self._memory.rows(experience, self.shape.group_size))
         self._memory.clear()
         self.update_engine()
         return metrics
 
 
 class Memory:
-    """Remembers the tokens of answers until they are learned from: experience has only their text."""
+    """Tokens of answers that are not learned from yet: experience has only their text."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], deque[Completion]] = defaultdict(deque)
@@ -316,12 +256,7 @@ class Memory:
             self._known[(*observation.values(), completion.text)].append(completion)
 
     def rows(self, experience: Sequence[Experience], group_size: int) -> list[TrainingRow]:
-        """Turn experience into rows, group after group.
-
-        Raises:
-            ValueError: An answer is not of this player, or a group is not of the wanted size; or the engine does not tell
-                tokens.
-        """
+        """Turn experience into rows, group after group. Raises a ValueError for answers of others, and groups of other sizes."""
         groups: dict[str, list[TrainingRow]] = defaultdict(list)
         for item in experience:
             groups[item.group].append(self._row(item))
@@ -380,8 +315,7 @@ class SFTLearner(TrainedPlayer):
         fields: Mapping[str, Any] | None = None,
         **options: Unpack[PlayerOptions],
     ) -> None:
-        self._shape = shape
-        self._fields = fields or {}
+        self._shape, self._fields = shape, fields or {}
         super().__init__("tester", model, tokenizer, [sampling], **options)
 
     def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> SFTDrive:
@@ -402,23 +336,15 @@ class SFTLearner(TrainedPlayer):
         chats = encode_all(self.tokenizer, [prompt.messages for prompt in asked])
         suites = [list(filter(None, each.action.split(TEST_SEPARATOR))) for each in demonstrations]
         answers = [self._answer(tests) for tests in suites]
-        metrics = self.drive.update(
-            [
-                TrainingRow(chat, ids, None, None)
-                for chat, (ids, _) in zip(chats, answers, strict=True)
-            ]
-        )
+        rows = zip(chats, answers, strict=True)
+        metrics = self.drive.update([TrainingRow(chat, ids, None, None) for chat, (ids, _) in rows])
         self.update_engine()
         shown = sum(map(len, suites))
         left_out = shown - sum(kept for _, kept in answers)
         return metrics | {"tests_left_out": left_out / max(shown, 1)}
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Refuse: this player learns from demonstrations.
-
-        Raises:
-            NotImplementedError: Always.
-        """
+        """Refuse: this player learns from demonstrations."""
         raise NotImplementedError(
             "Expect a player that imitates to be taught with imitate, not by rewards. Make a GRPOLearner for these."
         )

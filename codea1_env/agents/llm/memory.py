@@ -1,7 +1,7 @@
-"""How much memory is free, and how much a model takes at least.
+"""How much memory is free, and how much a run takes at least.
 
-A GPU says itself when its memory is full, and the run ends with a message. On a processor the kernel ends a process without a
-word, so a run looks at what is free before it loads anything.
+A GPU says itself when its memory is full. On a processor the kernel ends a process without a word, so a run looks at
+what is free before it loads anything.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
 _PER_LOGIT = 16
 """Bytes for each score of a token while it is drawn: scores, softmax, sums and distribution in float32."""
+_GROUPS = (("", "memory.max", "memory.current"), ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))  # fmt: skip
+"""Folder, limit and usage in the control groups of version 2 and 1."""
 
 
 def available_memory() -> int:
@@ -43,7 +45,6 @@ def weights_memory(folder: Path, dtype: str) -> float:
     config = _configuration(folder) if stored else None
     if config is None:
         return 0.0
-    # float32 where the configuration does not say.
     before = (config.dtype or torch.float32).itemsize
     return float(stored * getattr(torch, dtype).itemsize / before)
 
@@ -51,26 +52,16 @@ def weights_memory(folder: Path, dtype: str) -> float:
 def context_of(model: str | Path) -> int | None:
     """Return the tokens that a prompt and its answer may have together; None where config.json does not say."""
     config = _configuration(model)
-    if config is None:
-        return None
-    return getattr(config.get_text_config(), "max_position_embeddings", None)
+    return config and getattr(config.get_text_config(), "max_position_embeddings", None)
 
 
 def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: int) -> float:
-    """Return the bytes that a run on a processor takes at least: weights, optimizer, and logits of a batch.
+    """Return the bytes that a run on a processor takes at least: weights, optimizer, and logits of a batch of so many rows.
 
-    Activations and caches come on top; they depend on the lengths of texts.
-
-    Args:
-        folder: The model.
-        dtype: Format of its weights.
-        trained: Players that learn with it.
-        lora: Whether they learn adapters, which take little, and not all weights.
-        rows: Answers that are written at the same time.
+    So many players learn with the model: all weights, or adapters, which take little.
     """
     weights = weights_memory(folder, dtype)
-    if not lora:
-        # In float32: weights, gradients and two moments of Adam.
+    if not lora:  # in float32: weights, gradients and two moments of Adam
         weights = max(1, trained) * weights_memory(folder, "float32") * (4 if trained else 1)
     config = _configuration(folder) if weights else None
     vocabulary = getattr(config.get_text_config(), "vocab_size", 0) if config is not None else 0
@@ -78,45 +69,36 @@ def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: in
 
 
 def _configuration(model: str | Path) -> Any:
-    """Return what config.json of a model says; None where there is none, or a damaged one: its loading will say so."""
+    """config.json of a model; None where it is missing or damaged: its loading will say so."""
     transformers: Any = require("transformers")
-    with suppress(Exception):  # whatever a damaged file makes of the code that reads it
+    with suppress(Exception):
         return transformers.AutoConfig.from_pretrained(model, local_files_only=True)
     return None
 
 
 def _containers(root: Path, groups: Path) -> list[int]:
-    """Return what the control groups of this process leave, version 1 and 2."""
+    """Bytes that the control groups of this process leave."""
     free = []
-    try:
-        lines = groups.read_text().splitlines()
-    except OSError:
-        return []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        base, limit, used = root, "memory.max", "memory.current"
-        if "memory" in controllers.split(","):
-            base, limit, used = root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
-        elif controllers:
-            continue
-        # A container may see its own group as the root, under another path.
-        for folder in (base / path.lstrip("/"), base):
-            try:
-                most, taken = (folder / limit).read_text().strip(), (folder / used).read_text()
-            except OSError:
+    with suppress(OSError):
+        for line in groups.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
                 continue
-            if most != "max":
-                free.append(int(most) - int(taken) + _reclaimable(folder))
-            break
+            name, limit, used = _GROUPS[bool(controllers)]
+            # A container may see its own group as the root, under another path.
+            for folder in (root / name / path.lstrip("/"), root / name):
+                if (folder / limit).is_file():
+                    most, taken = (folder / limit).read_text(), (folder / used).read_text()
+                    if most.strip() != "max":
+                        free.append(int(most) - int(taken) + _reclaimable(folder))
+                    break
     return free
 
 
 def _reclaimable(folder: Path) -> int:
     """Bytes of files that the kernel gives back when they are wanted."""
-    try:
-        rows = dict(
-            line.split(" ", 1) for line in (folder / "memory.stat").read_text().splitlines()
-        )
-    except (OSError, ValueError):
-        return 0
-    return int(rows.get("total_inactive_file", rows.get("inactive_file", "0")))
+    with suppress(OSError, ValueError):
+        lines = (folder / "memory.stat").read_text().splitlines()
+        rows = dict(line.split(" ", 1) for line in lines)
+        return int(rows.get("total_inactive_file", rows.get("inactive_file", "0")))
+    return 0

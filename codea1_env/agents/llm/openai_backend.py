@@ -14,7 +14,7 @@ import ssl
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,26 +49,20 @@ _OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)"
 
 
 class OpenAIBackend:
-    """Asks a server, many prompts at a time. Failing requests are repeated with growing pauses.
+    """Asks a server, many prompts at a time. It repeats requests that fail, with growing pauses.
 
     Args:
         base_url: Like "http://127.0.0.1:8000/v1".
         model: The model's name at the server; None for the server's first model.
-        api_key: The server's key; None for what the environment has as OPENAI_API_KEY.
+        api_key: The server's key; None for OPENAI_API_KEY of the environment.
         tokenizer: The model's, to know how long prompts are. Without it, lengths are estimated from above.
         context_length: Tokens that prompt and answer together may have.
-        vllm: The server is vLLM: also ask for tokens and their probabilities, and let `update` load adapters.
-            Other servers refuse the fields that this takes, and top_k.
+        vllm: The server is vLLM, which tells tokens and probabilities, and loads adapters. Others refuse what this takes.
         concurrency: Requests at a time.
         timeout: Seconds to wait for one answer.
-        attempts: How often a request is sent before giving up.
+        attempts: Attempts of a request before giving up.
         fields: More fields of every request for an answer, such as reasoning_effort; None leaves a field out.
         headers: More headers of every request.
-
-    Raises:
-        BackendError: No model was named, and the server names none.
-        MissingExtraError: httpx is not installed.
-        ValueError: An argument is wrong.
     """
 
     def __init__(
@@ -90,8 +84,6 @@ class OpenAIBackend:
             raise ValueError(
                 f"Expect base_url to begin with http:// or https://, actually: {base_url!r}"
             )
-        if attempts < 1:
-            raise ValueError(f"Expect attempts to be at least 1, actually: {attempts!r}")
         key = api_key or os.environ.get("OPENAI_API_KEY")
         self._httpx: Any = require("httpx", "evaluation")
         self._client = self._httpx.Client(
@@ -139,37 +131,21 @@ class OpenAIBackend:
             for row, messages in enumerate(prompts)
         ]
         cancelled = threading.Event()
-        errors: list[BaseException] = []
-
-        def ask(body: Mapping[str, Any]) -> Completion:
-            if errors:  # this thread may be quicker than the one that is to cancel the rest
-                raise CancelledError
-            try:
-                return self._ask(body, cancelled)
-            except BaseException as error:
-                errors.append(error)
-                raise
-
         pool = ThreadPoolExecutor(max_workers=self.concurrency)
         try:
-            answers = [pool.submit(ask, body) for body in bodies]
+            answers = [pool.submit(self._ask, body, cancelled) for body in bodies]
             report(0.0)
             for come, answer in enumerate(as_completed(answers), 1):
                 answer.result()
                 report(come / len(answers))
             return [answer.result() for answer in answers]
-        except CancelledError:
-            raise errors[0] from None
         finally:
             # After a failure or Ctrl-C nothing is worth waiting for.
             cancelled.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
-        """Let a vLLM server on this machine use an adapter. See `Backend.update`.
-
-        The folder may be changed or removed afterwards.
-        """
+        """Let a vLLM server on this machine use an adapter. The folder may be changed or removed afterwards."""
         if not self._vllm or adapter is None:
             raise BackendError(
                 "Expect weights to be updated as adapters of a vLLM server (vllm=True), actually: "
@@ -206,12 +182,10 @@ class OpenAIBackend:
             return str(answer["data"][0]["id"])
         except (LookupError, TypeError) as error:
             raise BackendError(
-                f"Expect {self._base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
-                "Give the model's name"
+                f"Expect {self._base_url}/models to name a model, actually: {answer!s:.200}. Give its name"
             ) from error
 
     def _fields(self, sampling: SamplingConfig, adapter: str | None) -> dict[str, Any]:
-        """Return what all requests have in common."""
         fields: dict[str, Any] = {
             "model": adapter or self.model,
             "temperature": sampling.temperature,
@@ -254,13 +228,9 @@ class OpenAIBackend:
         *,
         decode: bool = True,
     ) -> Any:
-        """Send a document, or ask for one, and return the answer.
+        """Post a document, or get one for None; returns the answer, as text if it is not to be decoded.
 
-        Args:
-            path: Below the server's address.
-            body: The document that is sent; None to ask for one.
-            cancelled: Once it is set, there are no further attempts.
-            decode: The answer is JSON; False for any text.
+        Once `cancelled` is set, there are no further attempts.
 
         Raises:
             BackendError: The server cannot be reached, or answers with an error, also after all attempts.
@@ -317,12 +287,10 @@ def _completion(answer: Any) -> Completion:
 
 
 def _count(said: Any, counted: int) -> int:
-    """Return what a server says of tokens; what was counted if it says nothing, or nonsense."""
     return said if type(said) is int and 0 <= said < 1 << 53 else counted
 
 
 def _message(answer: Any) -> str:
-    """Return what a server says about its error: usually {"error": {"message": ...}}."""
     text: str = answer.text
     try:
         found = answer.json()

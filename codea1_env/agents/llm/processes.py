@@ -2,10 +2,9 @@
 
     accelerate launch --num_processes 8 -m codea1_env.cli train --preset qwen2.5-coder-1.5b-8gpu
 
-The first process runs the loop, with sandbox, book, logs and checkpoints. What it asks of a player (`act`,
-`learn`, `imitate`, `load`) it tells the others, which do the same with their own copy of that player: each
-engine answers its share of the prompts, and the trainer takes each process's share of the rows and averages
-gradients.
+The first process runs the loop, with sandbox, book, logs and checkpoints. It tells the others what it asks of a player
+(`act`, `learn`, `imitate`, `load`), and they do the same with their own copy. Each engine answers its share of the
+prompts; the trainer takes each process's share of the rows and averages gradients.
 """
 
 from __future__ import annotations
@@ -28,43 +27,29 @@ _PATIENCE = timedelta(days=7)
 
 
 def world_size() -> int:
-    """Return number of processes that a launcher such as `accelerate launch` has started."""
+    """Return the number of processes that a launcher such as `accelerate launch` has started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def rank() -> int:
-    """Return number of this process; the first is 0."""
+    """Return the number of this process; the first is 0."""
     return int(os.environ.get("RANK", "0"))
 
 
 def share_of(items: int, number: int, of: int) -> range:
-    """One of the nearly equal shares of so many items: their places.
-
-    Example:
-        >>> [share_of(5, number, of=2) for number in range(2)]
-        [range(0, 2), range(2, 5)]
-    """
+    """Places of one of the nearly equal shares of so many items."""
     return range(items * number // of, items * (number + 1) // of)
 
 
 class SharedBackend:
-    """An engine of which every process has one, and answers its share: the answers are those of one process.
-
-    Args:
-        backend: This process's own.
-    """
+    """An engine of which every process has one, and answers its share: the answers are those of one process."""
 
     def __init__(self, backend: Backend) -> None:
         self._own = backend
-
-    @property
-    def context_length(self) -> int:
-        """Tokens that prompt and answer together may have."""
-        return self._own.context_length
-
-    def count_tokens(self, messages: Messages) -> int:
-        """Length in tokens of a chat, as the engine's prompt."""
-        return self._own.count_tokens(messages)
+        self.context_length = backend.context_length
+        self.count_tokens = backend.count_tokens
+        self.update = backend.update
+        self.close = backend.close
 
     def generate(
         self,
@@ -84,27 +69,13 @@ class SharedBackend:
         distributed.all_gather_object(gathered, found, group=group)
         return [answer for answers in gathered for answer in answers]
 
-    def update(self, folder: Path, adapter: str | None = None) -> None:
-        """Use the weights in this folder from now on."""
-        self._own.update(folder, adapter)
-
-    def close(self) -> None:
-        """Free what this process's own holds."""
-        self._own.close()
-
 
 class LeadingPlayer(LanguagePlayer):
-    """The first process's player: tells the others what it does.
-
-    Args:
-        role: Name of the player.
-        player: This process's own.
-    """
+    """The first process's player: tells the others what it does."""
 
     def __init__(self, role: str, player: Any) -> None:
         super().__init__(player.agent)
-        self._role = role
-        self._player = player
+        self._role, self._player = role, player
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer, together with the others."""
@@ -127,7 +98,7 @@ class LeadingPlayer(LanguagePlayer):
         self._player.save(path)
 
     def take_usage(self) -> Usage:
-        """Return what the answers since the last call of this method took."""
+        """Return the usage of all answers since the last call of this method."""
         return self._player.take_usage()  # type: ignore[no-any-return]
 
     def _all(self, method: str, argument: Any) -> Any:
@@ -170,7 +141,7 @@ def _tell(order: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _group() -> tuple[Any, Any]:
-    """Return a group for orders: on processors, and patient."""
+    """Group for orders: on processors, and patient."""
     from torch import distributed
 
     return distributed.new_group(backend="gloo", timeout=_PATIENCE), distributed

@@ -138,14 +138,7 @@ PromptTemplate = Callable[[Observation], list[Message]]
 
 @dataclass(frozen=True)
 class FewShot:
-    r"""For small models, which copy the form of an example better than they follow instructions.
-
-    Example:
-        >>> from codea1_env.problems import Problem
-        >>> chat = FewShot()(observe(Problem("one", 'def one():\n    "Return 1."', "one", "one = int")))
-        >>> [message["role"] for message in chat]
-        ['user', 'assistant', 'user']
-    """
+    """For small models, which copy the form of an example better than they follow instructions."""
 
     num_tests: int = 4
     """Tests that a tester is asked for."""
@@ -198,14 +191,7 @@ class Detailed:
 
 @dataclass(frozen=True)
 class OneByOne:
-    r"""Asks a tester for one test at a time, with the earlier ones as its own answer, as UnLeakedTestBench does.
-
-    Example:
-        >>> problem = Problem("one", 'def one():\n    "Return 1."', "one", "one = int")
-        >>> seen = observe(problem, code="one = int", tests="assert one() == 0", turn=1)
-        >>> [message["role"] for message in OneByOne(Detailed(num_tests=1))(seen)]
-        ['user', 'assistant', 'user']
-    """
+    """Asks a tester for one test at a time, with the earlier ones as its own answer, as UnLeakedTestBench does."""
 
     first: PromptTemplate
     """How the first test is asked for; it should ask for one only."""
@@ -259,26 +245,12 @@ def _assistant(code: str) -> Message:
 
 
 def in_block(code: str) -> str:
-    r"""Code as an answer shows it.
-
-    Example:
-        >>> in_block("x = 1\n")
-        '```python\nx = 1\n```'
-    """
+    """Code as an answer shows it."""
     return f"```python\n{code.strip()}\n```"
 
 
 def is_prose(observation: Observation) -> bool:
-    r"""Whether a problem is a text that says itself what to write, and not code to complete.
-
-    Example:
-        >>> from codea1_env.problems import Problem
-        >>> from codea1_env.spaces import observe
-        >>> code = Problem("one", "def f():\n    'Return 1.'", "f", "def f(): return 1")
-        >>> text = Problem("two", "Read a number. Print its double.", "main", "print(2 * int(input()))")
-        >>> is_prose(observe(code)), is_prose(observe(text))
-        (False, True)
-    """
+    """Whether a problem is a text that says itself what to write, and not code to complete."""
     name = re.escape(observation["entry_point"])
     outside = _FENCED.sub("", observation["problem"])
     return re.search(rf"^(?:async +)?(?:def|class) +{name}\b", outside, re.MULTILINE) is None

@@ -1,11 +1,8 @@
 """Draws answers from a transformers model, token by token.
 
-Why not `model.generate`: that draws from torch's global random generator, computes equal prompts once for
-each answer, and goes on with rows that are finished. Here the noise comes from a seed, equal prompts are
-computed once (a group of answers to one question shares its prompt), and finished rows leave the batch.
-
-Nor its cache, which joins old and new tensors, and so copies everything for each token: with 64 answers more than a
-third of the time. Here a token is written into its place.
+`model.generate` draws from torch's global random generator, computes equal prompts once for each answer, and goes on
+with rows that are finished. Its growing cache copies everything for each token. Here the noise comes from a seed,
+equal prompts are computed once, finished rows leave the batch, and a token is written into its place.
 """
 
 from __future__ import annotations
@@ -38,11 +35,7 @@ class Sampled:
 
 
 def draw_noise(rows: int, length: int, seed: int) -> Tensor:
-    """Uniform numbers in [0, 1), one for each token that may be drawn: shape [rows, length].
-
-    A row's numbers depend on nothing but the seed and its place among `rows`, so that they do not change with
-    the size of batches.
-    """
+    """Uniform numbers, shape [rows, length]. A row's depend on the seed and its place alone, not on the size of batches."""
     torch: Any = require("torch")
     noise: Tensor = torch.rand(rows, length, generator=torch.Generator().manual_seed(seed))
     return noise
@@ -64,10 +57,10 @@ def sample(
         model: A causal language model of transformers, in evaluation mode.
         prompts: Tokens of each prompt, none empty.
         sampling: How tokens are drawn.
-        noise: What `draw_noise` returned, one row for each prompt.
+        noise: What `draw_noise` returned for these prompts.
         end_ids: Tokens that end an answer.
         stopped: Whether an answer has come to a stop text.
-        tell: Is told the share of the work that is done, after each token.
+        tell: Is told the share that is done, after each token.
     """
     torch: Any = require("torch")
     device = model.device
@@ -101,11 +94,9 @@ def sample(
 
 
 def log_probabilities(logits: Tensor, sampling: SamplingConfig) -> Tensor:
-    """Logarithms of the distribution that tokens are drawn from.
+    """Logarithms of the distribution that tokens are drawn from: temperature, top_k and top_p, in this order as in vLLM.
 
-    Args:
-        logits: What the model returned, shape [rows, vocabulary].
-        sampling: Temperature, top_k and top_p are applied in this order, as transformers and vLLM do.
+    `logits` and the result have the shape [rows, vocabulary].
     """
     torch: Any = require("torch")
     scores = logits.float()
@@ -194,7 +185,8 @@ def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int
         position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, shared:],
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=1,
+        # An index. For 1 transformers takes a slice, for which torch copies the head once for each row.
+        logits_to_keep=torch.tensor([longest - shared - 1], device=model.device),
     )
     if getattr(output, "past_key_values", None) is None:
         raise BackendError(
@@ -209,14 +201,9 @@ def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int
 
 
 def growing_cache(model: Any, length: int) -> Any | None:
-    """Make an empty cache for a model; None for one with other layers than those that look back at everything.
+    """Make an empty `transformers.DynamicCache` with room for so many tokens at first.
 
-    Args:
-        model: A causal language model of transformers.
-        length: Tokens that there is room for at first; more make it grow.
-
-    Returns:
-        A `transformers.DynamicCache`, or None.
+    None for a model with other layers than those that look back at everything.
     """
     transformers: Any = require("transformers")
     cache_utils: Any = require("transformers.cache_utils")
@@ -229,7 +216,7 @@ def growing_cache(model: Any, length: int) -> Any | None:
 
 @lru_cache(maxsize=1)
 def _layer_class() -> Any:
-    """Return the class of the layers; made when transformers is there."""
+    """Class of the layers; made when transformers is there."""
     cache_utils: Any = require("transformers.cache_utils")
 
     class GrowingLayer(cache_utils.DynamicLayer):  # type: ignore[misc]  # its module is not known to mypy
@@ -264,11 +251,12 @@ def _layer_class() -> Any:
         def _with_room(self, begun: Tensor) -> Tensor:
             """Return a tensor that begins with these keys or values and has room for more."""
             room = max(self._room, self._length)
-            store = begun.new_empty((*begun.shape[:2], room, begun.shape[3]))
+            store = begun.new_zeros((*begun.shape[:2], room, begun.shape[3]))
             store[:, :, : begun.shape[2]] = begun
             return store
 
         def _look(self) -> None:
             self.keys, self.values = (store[:, :, : self._length] for store in self._stores)
+            self.keys.whole, self.values.whole = self._stores  # for `grouped_attention`
 
     return GrowingLayer

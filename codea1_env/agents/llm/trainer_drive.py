@@ -1,41 +1,40 @@
 """Drives a stock TRL trainer one update at a time.
 
 A trainer has one long `train()`, which asks for answers when it wants them: a GRPOTrainer its `rollout_func`,
-others their data. Here `train()` runs in a greenlet, a function that can be left in the middle and entered
-again: where it asks, it is left, and `update` enters it with the answers of the next step. So the trainer keeps
-its optimizer, schedule, callbacks and wrapped model between updates, as it does when it works alone, and there
-is no thread: nothing to lock, an exception in the trainer is an exception of `update`, and Ctrl-C reaches
-whatever is running.
+an SFTTrainer its data. Here `train()` runs in a greenlet, a function that can be left in the middle and entered
+again. Where it asks, it is left, and `update` enters it with the answers of the next step. So the trainer keeps
+its optimizer, schedule, callbacks and wrapped model between updates. There is no thread: an exception in the
+trainer is an exception of `update`, and Ctrl-C reaches whatever is running.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import random
-import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from codea1_env.agents.llm import trl_internals
 from codea1_env.agents.llm.computing import thread_number
 from codea1_env.agents.llm.fast_on_cpu import shared_prompts
-from codea1_env.agents.llm.own_trainer import LossError, check_losses
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.support.extras import require
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
-"""Entries of a trainer's log that differ between equal runs, or say nothing. (The learning rate is taken as it
-was last; all others are averaged over the optimizer steps of an update.)"""
+"""Entries of a trainer's log that differ between equal runs, or say nothing. The learning rate is taken as it was last."""
 _IGNORED = -100
 """Label of a token that is not learned."""
 
 
 class UpdateError(RuntimeError):
     """An update of a language model failed. Its cause is the trainer's own error."""
+
+
+class LossError(ValueError):
+    """A trainer's loss, or its gradient, is not what one can learn from."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class TrainingRow:
 
 
 class DriveOptions(TypedDict, total=False):
-    """What any `Drive` may be made with; the defaults are there."""
+    """Options of any `Drive`."""
 
     peft_config: Any
     name: str
@@ -65,12 +64,12 @@ class Drive:
 
     Args:
         trainer_cls: A trainer of TRL, whose `train()` must come to call `_wait` for the answers of each update.
-        model: What is trained, or the base of the adapter that is.
+        model: The model, or the base of the adapter, that is trained.
         args: The trainer's configuration.
-        tokenizer: Of the model.
+        tokenizer: Of the model. Has a padding token.
         size: Answers of an update, of all processes together.
-        more: What else the trainer is made with.
-        peft_config: Makes the trainer train an adapter; None to train the model itself.
+        more: Other arguments of the trainer.
+        peft_config: The adapter to train; None to train the model itself.
         name: For messages.
         seed: Decides what the trainer draws.
     """
@@ -92,20 +91,18 @@ class Drive:
         from transformers import PrinterCallback
 
         self._rows: list[TrainingRow] = []
-        self._size = size
-        self._name = name
-        self._seed = seed
+        self._size, self._name, self._seed = size, name, seed
         self.updates = 0
         """Updates done."""
         self.threads: int | None = None
         """Threads of an update on a CPU; None for as many as torch takes."""
-        with _quiet(), own_randomness(seed):
+        with trl_internals.quiet(), own_randomness(seed):
             self.trainer = trainer_cls(
                 model=model, args=args, processing_class=tokenizer, peft_config=peft_config, **more
             )
             self._prepare()
             self.trainer.remove_callback(PrinterCallback)
-            check_losses(self.trainer, lambda: f"step {self.updates + 1} of the {name}")
+            _check_losses(self.trainer, lambda: f"step {self.updates + 1} of the {name}")
             self._training = greenlet(lambda: self.trainer.train())
             self._enter()
 
@@ -115,10 +112,7 @@ class Drive:
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
     def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
-        """Learn from the answers of one step, of all processes together.
-
-        Returns:
-            The trainer's metrics.
+        """Learn from the answers of one step, of all processes together; returns the trainer's metrics.
 
         Raises:
             ValueError: Not the number of answers that the trainer was made for.
@@ -139,8 +133,8 @@ class Drive:
         self._rows = list(rows[first : first + size])
         before = len(self.trainer.state.log_history)
         with (
-            _quiet(),
-            _scoring_answers_only(),
+            trl_internals.quiet(),
+            trl_internals.answers_only(),
             shared_prompts(self.model),
             thread_number(self.threads),
             own_randomness(self._seed + self.updates + 1),
@@ -148,15 +142,10 @@ class Drive:
             self._enter()
         self._check_weights()
         self.updates += 1
-        logs = self.trainer.state.log_history[before:]
-        return _metrics([entry for entry in logs if "loss" in entry])
+        return _metrics([e for e in self.trainer.state.log_history[before:] if "loss" in e])
 
     def _check_weights(self) -> None:
-        """Refuse weights that a step of the optimizer has spoiled, though its loss and gradient were numbers.
-
-        Raises:
-            UpdateError: One is no finite number.
-        """
+        """Refuse weights that the optimizer has spoiled, though loss and gradient were numbers."""
         import torch
 
         for name, weights in self.model.named_parameters():
@@ -197,14 +186,8 @@ class Drive:
 class TrainerDrive(Drive):
     """A GRPOTrainer that waits between updates.
 
-    Args:
-        trainer_cls: `trl.GRPOTrainer`, or a class that is made and behaves like it.
-        model: What is trained, or the base of the adapter that is.
-        args: The trainer's configuration.
-        tokenizer: Of the model. Has a padding token.
-        engine_samples: Answers come from another engine than the trained model, whose probabilities differ a
-            little: correct for it by importance sampling.
-        options: See `Drive`.
+    Its arguments are those of `Drive`, and `engine_samples`: whether to correct by importance sampling, since answers
+    come from another engine than the trained model.
     """
 
     def __init__(
@@ -220,25 +203,20 @@ class TrainerDrive(Drive):
         from datasets import Dataset
 
         self._engine_samples = engine_samples
-        # The prompts are never read: the answers that `rollout_func` returns bring their own.
-        prompts = [""] * (args.generation_batch_size // args.num_generations)
-        more = {
-            "train_dataset": Dataset.from_dict({"prompt": prompts}),
-            "reward_funcs": _rewards,
-            "rollout_func": self._wait_for_rows,
-        }
         size = args.generation_batch_size
+        # The prompts are never read: the answers that `rollout_func` returns bring their own.
+        more = {
+            "train_dataset": Dataset.from_dict({"prompt": [""] * (size // args.num_generations)}),
+            "reward_funcs": _rewards,
+            "rollout_func": self._rollout,
+        }
         super().__init__(trainer_cls, model, args, tokenizer, size, more, **options)
 
     def _prepare(self) -> None:
-        """Switch the trainer's importance sampling on, which it has for its own vLLM."""
         if self._engine_samples:
-            self.trainer.use_vllm = True
-            self.trainer.vllm_generation = _Engine()
-            self.trainer._last_loaded_step = -1
+            trl_internals.correct_for_engine(self.trainer)
 
-    def _wait_for_rows(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
-        """Be the trainer's `rollout_func`."""
+    def _rollout(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
         rows = self._wait()
         trainer.model.train()  # who sampled answers meanwhile had switched it
         given = rollout_of(rows, trainer.eos_token_ids, trainer.eos_token_ids[0])
@@ -250,15 +228,8 @@ class TrainerDrive(Drive):
         return {**given, "game_reward": [row.reward for row in rows]}
 
 
-class _Engine:
-    """Stands where a trainer has its vLLM: its weights are brought up to date after each update."""
-
-    def sync_weights(self) -> None:
-        """Do nothing."""
-
-
 def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None]:
-    """Be the trainer's reward function: the referee has judged already. The trainer leaves out None."""
+    # The referee has judged already. The trainer leaves out None.
     return list(game_reward)
 
 
@@ -267,14 +238,8 @@ def rollout_of(
 ) -> dict[str, Any]:
     """Return what a `rollout_func` returns for these rows.
 
-    To TRL an answer that does not end with an end token was cut off. One that a stop text ended gets such a token
-    here, which the model did not draw: `env_mask` has 0 for it, by which TRL leaves it out of lengths, probabilities
-    and the loss.
-
-    Args:
-        rows: Answers.
-        end_ids: Tokens that end an answer for the trainer.
-        end_id: The one that is appended.
+    To TRL an answer without an end token was cut off. One that a stop text ended gets `end_id`, which the model
+    did not draw: with 0 in `env_mask` TRL leaves it out of lengths, probabilities and the loss.
     """
     added = [int(not row.truncated and row.completion_ids[-1] not in end_ids) for row in rows]
     pairs = list(zip(rows, added, strict=True))
@@ -290,18 +255,7 @@ def rollout_of(
 
 
 class SFTDrive(Drive):
-    """An SFTTrainer that waits between updates.
-
-    Loss and padding are the trainer's own. Its data loader is not: one that is asked for the last batch of an
-    update looks ahead to the next, which does not exist yet.
-
-    Args:
-        model: What is trained, or the base of the adapter that is.
-        args: The trainer's configuration.
-        tokenizer: Of the model.
-        size: Answers of an update, of all processes together.
-        options: See `Drive`.
-    """
+    """An SFTTrainer that waits between updates. Loss and padding are the trainer's own, and the arguments those of `Drive`."""
 
     def __init__(
         self, model: Any, args: Any, tokenizer: Any, size: int, **options: Unpack[DriveOptions]
@@ -309,27 +263,18 @@ class SFTDrive(Drive):
         from datasets import Dataset
         from trl import SFTTrainer
 
-        # Never read, but looked at.
-        rows = Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]})
-        more = {"train_dataset": rows}
-        super().__init__(SFTTrainer, model, args, tokenizer, size, more, **options)
+        rows = Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]})  # checked, and never read
+        super().__init__(
+            SFTTrainer, model, args, tokenizer, size, {"train_dataset": rows}, **options
+        )
 
     def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
         """Imitate the answers of one step. See `Drive.update`."""
-        # Where a GRPOTrainer counts its tokens, and checkpoints look for them.
-        state = self.trainer.state
-        self.trainer._total_train_tokens = state.num_input_tokens_seen
-        metrics = super().update(rows)
-        state.num_input_tokens_seen = self.trainer._total_train_tokens
-        return metrics
+        with trl_internals.tokens_counted(self.trainer):
+            return super().update(rows)
 
     def _prepare(self) -> None:
-        """Take the place of the trainer's data loader."""
-        self.trainer.get_train_dataloader = self._batches
-        # That of metrics cuts what it gathers to the size that accelerate's last data loader had: another player's. torch fails
-        # at that, and looks for the callers of a function whose stack greenlets have moved: the process may end by it.
-        accelerator = self.trainer.accelerator
-        accelerator.gather_for_metrics = accelerator.gather
+        trl_internals.feed(self.trainer, self._batches)
 
     def _batches(self) -> Iterator[Any]:
         """Yield this process's batches, update after update."""
@@ -337,14 +282,61 @@ class SFTDrive(Drive):
         while True:
             rows = self._wait()
             for start in range(0, len(rows), size):
-                yield self.trainer.data_collator(list(map(_example, rows[start : start + size])))
+                yield self.trainer.data_collator(
+                    [
+                        {
+                            "input_ids": [*row.prompt_ids, *row.completion_ids],
+                            "labels": [_IGNORED] * len(row.prompt_ids) + [*row.completion_ids],
+                        }
+                        for row in rows[start : start + size]
+                    ]
+                )
 
 
-def _example(row: TrainingRow) -> dict[str, list[int]]:
-    return {
-        "input_ids": [*row.prompt_ids, *row.completion_ids],
-        "labels": [_IGNORED] * len(row.prompt_ids) + list(row.completion_ids),
-    }
+def _check_losses(trainer: Any, where: Callable[[], str]) -> None:
+    """Let a trainer raise at a loss that is not one finite number, and at a gradient that is not finite.
+
+    By itself it would hide the first from its log, and spoil all weights with both. With float16 it skips steps
+    whose gradient has overflowed, so that gradients are left to it.
+    """
+    import torch
+    from transformers import TrainerCallback
+
+    compute = trainer.compute_loss
+    algorithm = type(trainer).__name__
+    if getattr(trainer, "loss_type", None) is not None:
+        algorithm += f" (loss_type={trainer.loss_type!r})"
+
+    def compute_loss(*arguments: Any, **named: Any) -> Any:
+        result = compute(*arguments, **named)
+        loss = result[0] if isinstance(result, tuple) else result
+        found = None
+        if not isinstance(loss, torch.Tensor):
+            found = f"{loss!r:.100}, a {type(loss).__name__}. Return a tensor"
+        elif loss.numel() != 1:
+            found = f"a tensor of shape {tuple(loss.shape)}. Return its mean or sum"
+        elif not torch.isfinite(loss).all():
+            found = f"{loss.item()}. Look for a division by 0 or a logarithm of 0"
+        if found is not None:
+            raise LossError(
+                f"Expect the loss of {algorithm} to be one finite number, actually in "
+                f"{where()}: {found}."
+            )
+        return result
+
+    class Gradients(TrainerCallback):  # type: ignore[misc]
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **named: Any) -> None:
+            if args.fp16:
+                return
+            for name, parameter in named["model"].named_parameters():
+                if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+                    raise LossError(
+                        f"Expect {algorithm} to have a finite gradient, actually in {where()}: that of {name} is not. "
+                        "Look for a function of its loss that is not differentiable there."
+                    )
+
+    trainer.compute_loss = compute_loss
+    trainer.add_callback(Gradients)
 
 
 def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -360,57 +352,10 @@ def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 @contextmanager
-def _scoring_answers_only() -> Iterator[None]:
-    """Have TRL compute probabilities of answers alone on processors, too, as it does on GPUs.
-
-    There it computes those of prompts as well and drops them, for the sake of accelerators that compile for
-    each shape. With a large vocabulary and prompts longer than answers that is more than half of an update.
-    """
-    from trl.trainer import utils
-
-    original = getattr(utils, "_use_triton", None)
-    if original is None:  # another version, which may do so by itself
-        yield
-        return
-    utils._use_triton = lambda device: device.type == "cpu" or original(device)
-    try:
-        yield
-    finally:
-        utils._use_triton = original
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep from the user what the trainer says about things that are meant to be as they are."""
-
-    def unexpected(record: logging.LogRecord) -> bool:
-        return "All reward functions returned None" not in record.getMessage()
-
-    logger = logging.getLogger("trl.trainer.grpo_trainer")
-    silence = os.environ.get("TRL_EXPERIMENTAL_SILENCE")
-    logger.addFilter(unexpected)
-    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # rollout_func is experimental
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*reductions.*rank.*")
-            yield
-    finally:
-        logger.removeFilter(unexpected)
-        if silence is None:
-            del os.environ["TRL_EXPERIMENTAL_SILENCE"]
-        else:
-            os.environ["TRL_EXPERIMENTAL_SILENCE"] = silence
-
-
-@contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
     """Seed the global generators of Python, numpy and torch inside, and restore them afterwards.
 
-    TRL, PEFT and torch draw from them. What they draw follows from the seed alone, whatever the program does
-    elsewhere, and a resumed run need not save their state.
-
-    Args:
-        seed: Any integer that is not negative.
+    TRL, PEFT and torch draw from them. A resumed run need not save their state.
     """
     import torch
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_fields import check_fields, check_imitation_fields
 
 _TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
@@ -15,11 +16,7 @@ _TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
 
 @dataclass(frozen=True)
 class UpdateShape:
-    """Size of the batch that one update learns from, and their number.
-
-    Raises:
-        ValueError: A size is too small.
-    """
+    """Size of the batch that one update learns from, and their number."""
 
     groups: int
     """Groups of all processes together."""
@@ -28,116 +25,10 @@ class UpdateShape:
     updates: int
     """Updates of the whole run; schedules of the learning rate end with the last."""
 
-    def __post_init__(self) -> None:
-        if self.groups < 1 or self.group_size < 2 or self.updates < 1:
-            raise ValueError(
-                "Expect at least 1 group of 2 answers and 1 update, actually: "
-                f"{self.groups} of {self.group_size}, {self.updates}"
-            )
-
     @property
     def rows(self) -> int:
         """Answers of one update."""
         return self.groups * self.group_size
-
-
-def _made(config_cls: Any, **fields: Any) -> Any:
-    """Make a configuration.
-
-    Raises:
-        ValueError: It does not take these values.
-    """
-    try:
-        return config_cls(**fields)
-    except (TypeError, AttributeError) as error:
-        raise ValueError(
-            f"Expect values that {config_cls.__name__} takes, actually it raises {type(error).__name__}: {error}. "
-            "Look at its documentation."
-        ) from error
-
-
-def trainer_config(
-    fields: Mapping[str, Any],
-    shape: UpdateShape,
-    *,
-    config_cls: Any,
-    temperature: float,
-    max_completion_length: int,
-    seed: int,
-    folder: str,
-) -> Any:
-    """Make the configuration of a trainer.
-
-    Args:
-        fields: Field -> value, as the user set them.
-        shape: What one update learns from.
-        config_cls: `trl.GRPOConfig` or a subclass.
-        temperature: At which answers are sampled: probabilities are those of this temperature.
-        max_completion_length: Tokens of an answer.
-        seed: Seed of the trainer.
-        folder: Where the trainer may write; nothing of it is kept.
-
-    Raises:
-        ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
-    """
-    check_fields(fields, config_cls)
-    return _made(
-        config_cls,
-        **common_fields(fields, shape, fields.get("num_iterations", 1), seed=seed, folder=folder),
-        generation_batch_size=shape.rows,
-        num_generations=shape.group_size,
-        temperature=temperature,
-        max_completion_length=max_completion_length,
-    )
-
-
-def common_fields(
-    fields: Mapping[str, Any], shape: UpdateShape, passes: int, *, seed: int, folder: str
-) -> dict[str, Any]:
-    """Return the fields that the configurations of all trainers have in common, and those that the user set.
-
-    To the user a step is one of the game, to a trainer one of its optimizer, of which an update may have several:
-    `warmup_steps` is converted.
-
-    Args:
-        fields: Field -> value, as the user set them.
-        shape: What one update learns from.
-        passes: How often an update goes through its answers.
-        seed: Seed of the trainer.
-        folder: Where the trainer may write; nothing of it is kept.
-
-    Raises:
-        ValueError: The batch cannot be divided as asked.
-    """
-    import torch
-    from accelerate import PartialState
-
-    gpu = torch.cuda.is_available()
-    processes = PartialState(cpu=not gpu).num_processes
-    batches = batches_of(fields, shape.groups, shape.group_size, passes, processes, gpu)
-    each = batches.optimizer_steps
-    values = {
-        **fields,
-        "per_device_train_batch_size": batches.size,
-        "gradient_accumulation_steps": batches.accumulation,
-    }
-    warmup = values.get("warmup_steps", 0)
-    if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
-        values["warmup_steps"] = warmup * each
-    return {
-        # Not the library's defaults: progress and logs are the run's.
-        "report_to": "none",
-        "disable_tqdm": True,
-        "use_cpu": not gpu,
-        "dataloader_pin_memory": gpu,
-        "ddp_find_unused_parameters": False,
-        **values,
-        "output_dir": folder,
-        "max_steps": shape.updates * each,
-        "seed": seed % 2**31,
-        "save_strategy": "no",
-        "logging_steps": 1,
-    }
 
 
 @dataclass(frozen=True)
@@ -147,7 +38,7 @@ class Batches:
     size: int
     """Answers of a process that are learned from at the same time."""
     accumulation: int
-    """Of such batches, how many make one step of the optimizer."""
+    """Such batches of one step of the optimizer."""
     optimizer_steps: int
     """Of an update."""
 
@@ -155,18 +46,10 @@ class Batches:
 def batches_of(
     fields: Mapping[str, Any], groups: int, group_size: int, passes: int, processes: int, gpu: bool
 ) -> Batches:
-    """Divide the answers of an update among processes and batches.
-
-    Args:
-        fields: Field of the trainer -> value, as the user set them.
-        groups: Groups of all processes together.
-        group_size: Answers of a group.
-        passes: How often an update goes through its answers.
-        processes: Those that learn together.
-        gpu: Whether each has a GPU.
+    """Divide the answers of an update, with so many passes, among processes and batches.
 
     Raises:
-        ValueError: They cannot be divided as asked.
+        ValueError: They cannot be divided as the user's fields ask.
 
     Example:
         >>> batches_of({"per_device_train_batch_size": 4}, 3, 8, 1, 2, gpu=True)
@@ -183,7 +66,9 @@ def batches_of(
             f"Expect the answers of a step ({groups} x {group_size}) to be a multiple of the "
             f"number of processes ({processes}). Change problems_per_step."
         )
-    size = fields.get("per_device_train_batch_size", default_batch(share, gpu))
+    # A CPU computes the prompt of a group once, if the group is not divided.
+    default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
+    size = fields.get("per_device_train_batch_size", default)
     steps, rest = divmod(share, size)
     if rest:
         raise ValueError(
@@ -199,32 +84,56 @@ def batches_of(
     return Batches(size, accumulation, steps * passes // accumulation)
 
 
-def default_batch(share: int, gpu: bool) -> int:
-    """Return how many of a process's answers are learned from at the same time, if the user does not say."""
-    # A CPU computes the prompt of a group once, if the group is not divided.
-    return _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
-
-
 def _largest_divisor(number: int, limit: int) -> int:
     return next(size for size in range(min(limit, number), 0, -1) if number % size == 0)
+
+
+def grpo_config(
+    fields: Mapping[str, Any],
+    shape: UpdateShape,
+    *,
+    samplings: Sequence[SamplingConfig],
+    config_cls: Any,
+    seed: int,
+    folder: str,
+) -> Any:
+    """Make the configuration of the trainer of a model that learns from rewards.
+
+    Args:
+        fields: Field -> value, as the user set them.
+        shape: What one update learns from.
+        samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
+        config_cls: `trl.GRPOConfig` or a subclass.
+        seed: Seed of the trainer.
+        folder: Where the trainer may write; nothing of it is kept.
+
+    Raises:
+        ValueError: A field is wrong, the batch cannot be divided, or such answers teach nothing.
+    """
+    for each in samplings:
+        each.check_for_learning()
+    if len({each.temperature for each in samplings}) > 1:
+        raise ValueError(
+            "Expect one temperature for both roles of a model (its trainer has one), actually: "
+            f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
+        )
+    check_fields(fields, config_cls)
+    return _made(
+        config_cls,
+        **_common(fields, shape, fields.get("num_iterations", 1), seed, folder),
+        generation_batch_size=shape.rows,
+        num_generations=shape.group_size,
+        temperature=samplings[0].temperature,
+        max_completion_length=max(each.max_completion_length for each in samplings),
+    )
 
 
 def imitation_config(
     fields: Mapping[str, Any], shape: UpdateShape, *, seed: int, folder: str
 ) -> Any:
-    """Make the configuration of an SFTTrainer.
+    """Make the configuration of an SFTTrainer. See `grpo_config`.
 
-    The same settings serve a run with rewards and one that imitates, so fields that only a GRPOTrainer has are
-    left out, and so is a `loss_type` of GRPO.
-
-    Args:
-        fields: Field -> value, as the user set them.
-        shape: What one update learns from.
-        seed: Seed of the trainer.
-        folder: Where the trainer may write; nothing of it is kept.
-
-    Raises:
-        ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
+    The same settings serve a run with rewards, so fields that only a GRPOTrainer has are left out.
     """
     from trl import SFTConfig
 
@@ -238,7 +147,51 @@ def imitation_config(
     }
     return _made(
         SFTConfig,
-        **common_fields(taken, shape, passes=1, seed=seed, folder=folder),
+        **_common(taken, shape, 1, seed, folder),
         max_length=None,
         dataset_kwargs={"skip_prepare_dataset": True},  # rows come as tokens, with labels
     )
+
+
+def _common(
+    fields: Mapping[str, Any], shape: UpdateShape, passes: int, seed: int, folder: str
+) -> dict[str, Any]:
+    """Fields of all trainers. A user's step is one of the game, a trainer's one of its optimizer."""
+    import torch
+    from accelerate import PartialState
+
+    gpu = torch.cuda.is_available()
+    processes = PartialState(cpu=not gpu).num_processes
+    batches = batches_of(fields, shape.groups, shape.group_size, passes, processes, gpu)
+    values = {
+        **fields,
+        "per_device_train_batch_size": batches.size,
+        "gradient_accumulation_steps": batches.accumulation,
+    }
+    warmup = values.get("warmup_steps", 0)
+    if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
+        values["warmup_steps"] = warmup * batches.optimizer_steps
+    return {
+        # Not the library's defaults: progress and logs are the run's.
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": not gpu,
+        "dataloader_pin_memory": gpu,
+        "ddp_find_unused_parameters": False,
+        **values,
+        "output_dir": folder,
+        "max_steps": shape.updates * batches.optimizer_steps,
+        "seed": seed % 2**31,
+        "save_strategy": "no",
+        "logging_steps": 1,
+    }
+
+
+def _made(config_cls: Any, **fields: Any) -> Any:
+    try:
+        return config_cls(**fields)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(
+            f"Expect values that {config_cls.__name__} takes, actually it raises {type(error).__name__}: {error}. "
+            "Look at its documentation."
+        ) from error

@@ -17,15 +17,16 @@ from typing import Any
 
 from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.llm.trainer_drive import Drive
+from codea1_env.agents.llm.trl_internals import counters_of, restore_counters
 from codea1_env.agents.state import read_json, write_json
 
 _VERSION = 1
 _COUNTERS = ("global_step", "num_input_tokens_seen")
-_ENTROPY = ("entropy_coef", "_last_world_entropy")
+_OF_SCHEDULE = ("lr", "initial_lr")
 
 
 def fingerprint(model: Any) -> str:
-    """Tell models apart: their shapes, and a few of their weights."""
+    """Digest of a model's shapes and of a few of its weights."""
     import torch
 
     digest = hashlib.sha256()
@@ -37,13 +38,7 @@ def fingerprint(model: Any) -> str:
 
 
 def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
-    """Write the trained weights so that plain peft or transformers loads them; returns the folder.
-
-    Args:
-        model: A `peft.PeftModel` with the adapter "default", or a model of transformers.
-        tokenizer: Written beside a whole model.
-        folder: An existing folder.
-    """
+    """Write trained weights so that plain peft or transformers loads them, a tokenizer beside whole ones; returns their folder."""
     from safetensors.torch import save_file
 
     if hasattr(model, "peft_config"):
@@ -62,11 +57,7 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
 
 
 def load_weights(model: Any, folder: Path) -> None:
-    """Restore what `save_weights` wrote into this folder.
-
-    Raises:
-        ValueError: A file is missing or damaged, or is of another model.
-    """
+    """Restore what `save_weights` wrote into this folder. Raises a ValueError if it is damaged, or of another model."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -75,7 +66,7 @@ def load_weights(model: Any, folder: Path) -> None:
             from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
             weights = load_file(folder / "adapter" / "adapter_model.safetensors")
-            _same_shapes(weights, get_peft_model_state_dict(model), folder)
+            _check_shapes(weights, get_peft_model_state_dict(model), folder)
             set_peft_model_state_dict(model, weights)
         else:
             weights = load_file(folder / "model" / "model.safetensors")
@@ -87,13 +78,7 @@ def load_weights(model: Any, folder: Path) -> None:
 
 
 def save_trainer(drive: Drive, base: str, folder: Path) -> None:
-    """Write optimizer, schedule, counters, and what an algorithm of the user's remembers.
-
-    Args:
-        drive: A trainer that waits between updates.
-        base: Fingerprint of the model that training began with.
-        folder: An existing folder.
-    """
+    """Write optimizer, schedule, counters, and what an algorithm remembers, beside the fingerprint of the base."""
     import torch
     from safetensors.torch import save_file
 
@@ -111,8 +96,7 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         "base": base,
         "updates": drive.updates,
         "counters": {name: getattr(trainer.state, name) for name in _COUNTERS},
-        "micro_steps": getattr(trainer, "_step", 0),  # only a GRPOTrainer counts them
-        "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
+        **counters_of(trainer),
         "schedule": trainer.lr_scheduler.state_dict(),
         "param_groups": optimizer["param_groups"],
         "algorithm": saved_state(getattr(trainer, "own_algorithm", None)),
@@ -121,15 +105,8 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
     write_json(folder / "trainer.json", state)
 
 
-_OF_SCHEDULE = ("lr", "initial_lr")
-
-
 def load_trainer(drive: Drive, base: str, folder: Path) -> None:
-    """Restore what `save_trainer` wrote.
-
-    Raises:
-        ValueError: A file is missing or damaged, or is of another model or version.
-    """
+    """Restore what `save_trainer` wrote. Raises a ValueError if it is damaged, or of another model or version."""
     from safetensors.torch import load_file
 
     state = read_json(folder / "trainer.json")
@@ -148,13 +125,9 @@ def load_trainer(drive: Drive, base: str, folder: Path) -> None:
     except Exception as error:  # safetensors has an error class of its own beside OSError
         raise ValueError(f"Expect {folder} to hold an optimizer, actually: {error}") from error
     trainer = drive.trainer
-    # How far the rate had come is of the checkpoint; what else is set for the optimizer, of the run as it is now.
+    # How far the rate had come is of the checkpoint; other settings of the optimizer are those of the run now.
     groups = [
-        {
-            **now,
-            **{key: saved[key] for key in _OF_SCHEDULE if key in saved},
-            "params": saved["params"],
-        }
+        {**now, **{k: saved[k] for k in _OF_SCHEDULE if k in saved}, "params": saved["params"]}
         for now, saved in zip(trainer.optimizer.param_groups, state["param_groups"], strict=True)
     ]
     values: dict[int, dict[str, Any]] = {}
@@ -165,25 +138,20 @@ def load_trainer(drive: Drive, base: str, folder: Path) -> None:
     trainer.lr_scheduler.load_state_dict(state["schedule"])
     for name, value in state["counters"].items():
         setattr(trainer.state, name, value)
-    for name, value in state["entropy"].items():
-        if value is not None:
-            setattr(trainer, name, value)
     load_saved_state(getattr(trainer, "own_algorithm", None), state.get("algorithm"))
-    trainer._step = state["micro_steps"]
-    trainer._globalstep_last_logged = trainer.state.global_step
+    restore_counters(trainer, state)
     drive.updates = state["updates"]
 
 
-def _same_shapes(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
+def _check_shapes(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
     if shapes != expected:
-        names = sorted(
-            n for n in shapes.keys() | expected.keys() if shapes.get(n) != expected.get(n)
-        )
+        both = shapes.keys() | expected.keys()
+        name = min(name for name in both if shapes.get(name) != expected.get(name))
         raise ValueError(
             f"Expect an adapter of this model in {folder}, actually it is of another model or rank: "
-            f"{names[0]} has shape {shapes.get(names[0])}, wanted: {expected.get(names[0])}."
+            f"{name} has shape {shapes.get(name)}, wanted: {expected.get(name)}."
         )
 
 
@@ -192,5 +160,5 @@ def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what peft's configuration has beside JSON's kinds; sets in a fixed order."""
+    # Kinds of peft's configuration that JSON has not; sets in a fixed order.
     return sorted(value) if isinstance(value, (set, frozenset)) else str(value)

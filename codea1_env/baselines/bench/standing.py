@@ -44,12 +44,7 @@ class Standing:
 
 
 def standings(table: Table, measure: str) -> list[Standing]:
-    """Rank all entries by one measure, the best first.
-
-    Args:
-        table: The scores. Problems that are not trained on decide where they were measured.
-        measure: A key of `SKILLS`.
-    """
+    """Rank all entries by a key of `SKILLS`, the best first. Problems that are not trained on decide where they were measured."""
     measure = f"{UNSEEN_PREFIX}{measure}" if table.measures_unseen else measure
     names = [name for name in table.entries if table.mean(name, measure) is not None]
     found = []

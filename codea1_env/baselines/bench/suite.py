@@ -72,7 +72,6 @@ class Entry:
 
 
 def _with_own(name: str) -> tuple[str, dict[str, Any]]:
-    """Return the name of an algorithm and its own hyperparameters, which may stand behind it: `ppo(entropy=0.02)`."""
     if not name.endswith(")"):
         return name, {}
     short, _, own = name.removesuffix(")").partition("(")
@@ -80,11 +79,6 @@ def _with_own(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
-    """Return the configuration with the settings of a file in it.
-
-    Raises:
-        SettingsError: It cannot be read, or has settings that there are not, or that all runs share.
-    """
     table = settings.read_toml(path)
     if decided := sorted(_OF_ALL & table.keys()):
         raise settings.SettingsError(
@@ -98,9 +92,9 @@ def find_entry(name: str) -> Entry:
     """Find what a name means.
 
     Args:
-        name: A baseline, an algorithm, with hyperparameters of its own (`ppo(entropy=0.02)`) or without, or `module:Class` or `FILE.py:Class` of your own. A class with `act` and
-            `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm. `FILE.toml` has
-            settings of the training loop that are other than those of the runs.
+        name: A baseline; an algorithm, perhaps with hyperparameters (`ppo(entropy=0.02)`); `module:Class` or
+            `FILE.py:Class` of your own; `FILE.toml` with other settings of the training loop. A class with `act` and
+            `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm.
 
     Raises:
         EntryError: There is no such thing; the nearest names are offered.
@@ -282,15 +276,7 @@ class BenchConfig:
 
 
 def with_preset(config: BenchConfig, preset: str) -> BenchConfig:
-    """Return the settings of a benchmark whose sizes are those of a preset, as far as it says them.
-
-    Args:
-        config: A benchmark of tabular players.
-        preset: A name or a TOML file.
-
-    Raises:
-        ValueError: There is none, or it is wrong.
-    """
+    """Return the settings of a benchmark with the sizes of a preset: a name or a TOML file. Raises a ValueError for a wrong one."""
     runs = _of_preset(preset)
     models = runs.has_language_model
     return dataclasses.replace(
@@ -310,7 +296,7 @@ def with_preset(config: BenchConfig, preset: str) -> BenchConfig:
 
 
 def processes_of(runs: TrainConfig) -> int:
-    """Return how many runs there are at the same time: one model computes with all processors, and takes gigabytes."""
+    """Return the runs at the same time: one model computes with all processors, and takes gigabytes."""
     return 1 if runs.has_language_model else BenchConfig().processes
 
 

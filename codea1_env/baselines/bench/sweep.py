@@ -62,12 +62,7 @@ def sweep_jobs(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> l
 def choose(
     config: BenchConfig, entries: Sequence[Entry], jobs: Sequence[TrainingJob]
 ) -> tuple[dict[str, Rates], list[Swept]]:
-    """Choose the learning rates of each entry.
-
-    Args:
-        config: The benchmark.
-        entries: What it compares.
-        jobs: The runs of the sweep; entries of which one is not done are left out.
+    """Choose the learning rates of each entry of which all runs of the sweep are done.
 
     Returns:
         Name of an entry -> its rates, if one of its runs did not fail; and what was found for each player that learns.
@@ -89,7 +84,6 @@ def choose(
 
 
 def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> Iterator[Swept]:
-    """Yield what was found for each player of an entry that learns."""
     settings = entry.apply(config.base(0))
     ends: dict[float, list[Row]] = {}
     results = collect(jobs)
@@ -115,13 +109,7 @@ def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> 
 
 
 def read_rates(folder: Path, config: BenchConfig, entries: Sequence[Entry]) -> dict[str, Rates]:
-    """Return the rates that the runs of a results folder have: those that its sweep chose.
-
-    Args:
-        folder: The results folder.
-        config: The benchmark.
-        entries: What it compares.
-    """
+    """Return the rates that the sweep of a results folder chose."""
     multiple = config.sweep[0] if len(config.sweep) == 1 else 1.0
     rates = {entry.name: Rates(multiple, multiple) for entry in entries}
     if len(config.sweep) > 1:
@@ -143,13 +131,7 @@ def failures_of(jobs: Sequence[TrainingJob]) -> list[tuple[str, str, str]]:
 
 
 def sweep_lines(config: BenchConfig, swept: Sequence[Swept], names: Mapping[str, str]) -> list[str]:
-    """Return the section of LEADERBOARD.md.
-
-    Args:
-        config: The benchmark.
-        swept: What the sweep found.
-        names: Name of an entry -> as it is shown.
-    """
+    """Return the section of LEADERBOARD.md; `names` are as they are shown."""
     base = config.base(0)
     rates = f"coder {base.coder.learning_rate:g}, tester {base.tester.learning_rate:g}"
     lines = ["", "## Learning rates", ""]

@@ -14,8 +14,8 @@ from test_sft_learner import make_sft_drive
 from test_trainer_drive import REWARDS, make_drive, make_rows
 from trl import GRPOTrainer
 
-from codea1_env.agents.llm.own_trainer import with_algorithm
 from codea1_env.agents.llm.processes import leave_at_exit, world_size
+from codea1_env.agents.llm.trl_internals import with_algorithm
 
 
 def main() -> None:

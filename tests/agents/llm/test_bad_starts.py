@@ -205,15 +205,14 @@ def test_what_only_a_trainer_that_generates_would_heed_is_refused(
 ) -> None:
     from trl import GRPOConfig
 
-    from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
+    from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
 
     with pytest.raises(ValueError, match=f"Expect {field} not to be set .* of the run"):
-        trainer_config(
+        grpo_config(
             {field: 1},
             UpdateShape(1, 2, 1),
+            samplings=[SamplingConfig(max_completion_length=8)],
             config_cls=GRPOConfig,
-            temperature=1.0,
-            max_completion_length=8,
             seed=0,
             folder=str(tmp_path),
         )

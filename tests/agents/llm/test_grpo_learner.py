@@ -16,9 +16,9 @@ from trl import GRPOTrainer
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
-from codea1_env.agents.llm.own_trainer import with_algorithm
 from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
+from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 

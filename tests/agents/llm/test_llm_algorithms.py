@@ -15,8 +15,8 @@ from trl import GRPOTrainer
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
 from codea1_env.agents.algorithms import teaches
-from codea1_env.agents.llm.own_trainer import with_algorithm
 from codea1_env.agents.llm.trainer_drive import TrainingRow
+from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.training import PlayerConfig, TrainConfig
 from codea1_env.training.algorithms import algorithm_of

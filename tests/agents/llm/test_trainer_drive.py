@@ -12,8 +12,9 @@ import torch
 from tiny import tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow, UpdateError
-from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
 from codea1_env.agents.llm.training_state import load_trainer, save_trainer
 
 EXACT = {"bf16": False, "gradient_checkpointing": False, "optim": "sgd", "max_grad_norm": 0.0}
@@ -31,12 +32,11 @@ def make_drive(
     engine_samples: bool = False,
     **fields: Any,
 ) -> TrainerDrive:
-    args = trainer_config(
+    args = grpo_config(
         {"lr_scheduler_type": "constant", "learning_rate": RATE, **EXACT, **fields},
         UpdateShape(*shape, updates),
+        samplings=[SamplingConfig(temperature=TEMPERATURE, max_completion_length=8)],
         config_cls=GRPOConfig,
-        temperature=TEMPERATURE,
-        max_completion_length=8,
         seed=1,
         folder=str(folder),
     )

@@ -169,11 +169,6 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
             backend.update(tmp_path / "nothing", adapter)
 
 
-def test_batch_size_out_of_range() -> None:
-    with pytest.raises(ValueError, match="Expect batch_size to be at least 1, actually: 0"):
-        TransformersBackend(tiny_model(), tiny_tokenizer(), 0)
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_grouped_attention_is_the_usual_one(masked: bool) -> None:
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -190,6 +185,22 @@ def test_grouped_attention_is_the_usual_one(masked: bool) -> None:
     grouped, _ = grouped_attention(module, query, key, value, mask)
     usual, _ = sdpa_attention_forward(module, query, key, value, mask)
     torch.testing.assert_close(grouped, usual)
+
+
+def test_attention_over_a_store_with_room_is_that_over_its_part() -> None:
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(3, 4, 1, 8, generator=generator)
+    stores = [torch.zeros(3, 2, 12, 8) for _ in range(2)]
+    parts = [store[:, :, :7] for store in stores]
+    for part in parts:
+        part.copy_(torch.randn(3, 2, 7, 8, generator=generator))
+    mask = torch.ones(3, 1, 1, 7, dtype=torch.bool)
+    mask[0, ..., :4] = False
+    usual, _ = grouped_attention(None, query, *[part.clone() for part in parts], mask)
+    for part, store in zip(parts, stores, strict=True):
+        part.whole = store
+    found, _ = grouped_attention(None, query, *parts, mask)
+    torch.testing.assert_close(found, usual)
 
 
 def test_generating_model_computes_the_same() -> None:

@@ -1,0 +1,182 @@
+"""All private parts of TRL that we touch. tests/agents/llm/test_trl_internals.py says what a new version has changed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from codea1_env.agents.policy import AlgorithmError, checked_advantages
+
+_ENTROPY = ("entropy_coef", "_last_world_entropy")
+
+
+def with_algorithm(trainer_cls: Any, algorithm: Any) -> Any:
+    """Subclass `trl.GRPOTrainer`, or a subclass of it, to learn with an algorithm's `advantages` and `loss`, as far as it has them."""
+    if hasattr(algorithm, "advantages"):
+        trainer_cls = _with_advantages(trainer_cls, algorithm)
+    return _with_loss(trainer_cls, algorithm) if hasattr(algorithm, "loss") else trainer_cls
+
+
+def _with_advantages(trainer_cls: Any, algorithm: Any) -> Any:
+    import torch
+
+    class WithAdvantages(trainer_cls):  # type: ignore[misc]
+        def _calculate_rewards(self, *given: Any, **named: Any) -> Any:
+            self._of_all_processes = super()._calculate_rewards(*given, **named)
+            return self._of_all_processes
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            theirs = output["advantages"]
+            rewards = self._of_all_processes[:, 0].view(-1, self.num_generations)
+            found = checked_advantages(algorithm.advantages, rewards.double().cpu().numpy())
+            first = self.accelerator.process_index * len(theirs)
+            ours = torch.from_numpy(found).flatten()[first : first + len(theirs)]
+            return {**output, "advantages": ours.to(theirs)}
+
+    return _named(WithAdvantages, algorithm)
+
+
+def _with_loss(trainer_cls: Any, algorithm: Any) -> Any:
+    import torch
+
+    class WithLoss(trainer_cls):  # type: ignore[misc]
+        def _get_per_token_logps_and_entropies(self, *given: Any, **named: Any) -> Any:
+            found = super()._get_per_token_logps_and_entropies(*given, **named)
+            self._log_probs = found[0]
+            return found
+
+        def _compute_loss(self, model: Any, inputs: Any) -> Any:
+            advantages = inputs["advantages"]
+            # With zero advantages the rest of TRL's loss is left: KL, entropy bonus, loss of routers.
+            rest = super()._compute_loss(
+                model, {**inputs, "advantages": torch.zeros_like(advantages)}
+            )
+            for name in [name for name in self._metrics["train"] if "clip_ratio" in name]:
+                del self._metrics["train"][name]  # of TRL's loss
+            log_probs, self._log_probs = self._log_probs, None
+            mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+            weight = inputs.get("importance_sampling_ratio", 1.0)  # as TRL weighs its own loss
+            old = inputs.get("old_per_token_logps", log_probs.detach())
+            own = algorithm.loss(log_probs, old, advantages.unsqueeze(1) * weight, mask)
+            _check_loss(own, algorithm)
+            return rest + own / self.current_gradient_accumulation_steps
+
+    return _named(WithLoss, algorithm)
+
+
+def _named(trainer_cls: Any, algorithm: Any) -> Any:
+    trainer_cls.__name__ = trainer_cls.__qualname__ = type(algorithm).__name__  # for messages
+    trainer_cls.own_algorithm = algorithm  # whose state is saved with the trainer
+    return trainer_cls
+
+
+def _check_loss(loss: Any, algorithm: Any) -> None:
+    import torch
+
+    what = ""
+    if not isinstance(loss, torch.Tensor):
+        what = f"{loss!r:.100}, a {type(loss).__name__}"
+    elif loss.dim() != 0:
+        what = f"a tensor of shape {tuple(loss.shape)}. Return its mean or sum"
+    elif not torch.isfinite(loss):
+        what = f"{loss.item()}. Look for a division by 0 or a logarithm of 0"
+    elif not loss.requires_grad:
+        what = "one that does not depend on log_probs"
+    if what:
+        raise AlgorithmError(
+            f"Expect {type(algorithm).__name__}.loss to return one finite number, a tensor that can be "
+            f"differentiated, actually: {what}."
+        )
+
+
+class _Engine:
+    """Stands in for a trainer's vLLM. The player itself gives the weights to its engine."""
+
+    def sync_weights(self) -> None:
+        """Do nothing."""
+
+
+def correct_for_engine(trainer: Any) -> None:
+    """Switch on a GRPOTrainer's importance sampling, which it has for its own vLLM."""
+    trainer.use_vllm = True
+    trainer.vllm_generation = _Engine()
+    trainer._last_loaded_step = -1
+
+
+def feed(trainer: Any, batches: Callable[[], Iterator[Any]]) -> None:
+    """Take the place of an SFTTrainer's data loader, which would look ahead to an update that does not exist yet."""
+    trainer.get_train_dataloader = batches
+    # `gather_for_metrics` cuts to the size of accelerate's last data loader, which was another player's.
+    trainer.accelerator.gather_for_metrics = trainer.accelerator.gather
+
+
+@contextmanager
+def tokens_counted(trainer: Any) -> Iterator[None]:
+    """Keep an SFTTrainer's count of tokens where a GRPOTrainer and checkpoints have it."""
+    trainer._total_train_tokens = trainer.state.num_input_tokens_seen
+    yield
+    trainer.state.num_input_tokens_seen = trainer._total_train_tokens
+
+
+@contextmanager
+def answers_only() -> Iterator[None]:
+    """Have TRL compute probabilities of answers alone on processors, as it does on GPUs.
+
+    Elsewhere it computes those of prompts, too, and drops them: more than half of an update.
+    """
+    from trl.trainer import utils
+
+    original = getattr(utils, "_use_triton", None)
+    if original is None:  # another version, which may do so by itself
+        yield
+        return
+    utils._use_triton = lambda device: device.type == "cpu" or original(device)
+    try:
+        yield
+    finally:
+        utils._use_triton = original
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what the trainer says about our use of it."""
+
+    def unexpected(record: logging.LogRecord) -> bool:
+        return "All reward functions returned None" not in record.getMessage()
+
+    logger = logging.getLogger("trl.trainer.grpo_trainer")
+    silence = os.environ.get("TRL_EXPERIMENTAL_SILENCE")
+    logger.addFilter(unexpected)
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # rollout_func is experimental
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*reductions.*rank.*")
+            yield
+    finally:
+        logger.removeFilter(unexpected)
+        if silence is None:
+            del os.environ["TRL_EXPERIMENTAL_SILENCE"]
+        else:
+            os.environ["TRL_EXPERIMENTAL_SILENCE"] = silence
+
+
+def counters_of(trainer: Any) -> dict[str, Any]:
+    """Counters of a trainer that its own checkpoints leave out."""
+    return {
+        "micro_steps": getattr(trainer, "_step", 0),  # only a GRPOTrainer counts them
+        "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
+    }
+
+
+def restore_counters(trainer: Any, state: Mapping[str, Any]) -> None:
+    """Restore what `counters_of` returned, behind the trainer's own state."""
+    for name, value in state["entropy"].items():
+        if value is not None:
+            setattr(trainer, name, value)
+    trainer._step = state["micro_steps"]
+    trainer._globalstep_last_logged = trainer.state.global_step

@@ -1,0 +1,352 @@
+"""Shows a run while it goes on, in trackio, TensorBoard or Weights & Biases.
+
+No tracker can stop a run, or change what it does: the files of the run depend on none.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import math
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from codea1_env.rollout import Rollouts
+from codea1_env.support.extras import require
+from codea1_env.support.logs import write_whole
+from codea1_env.training.config import RunError, TrackerName
+from codea1_env.training.metrics import Row
+from codea1_env.training.settings import inline_table
+
+TRACKING = "tracking.json"
+"""File of a run's folder: the run's id for trackers, and the last step that each was given."""
+REWARD_EDGES = tuple(round(-1 + 0.05 * number, 2) for number in range(41))
+"""Edges of the bins of rewards, always the same; the outermost bins count what lies outside, too."""
+COLUMNS = (
+    "task_id", "program", "reward", "executes", "code", "suite_reward", "validity", "adversarial", "tests",
+)  # fmt: skip
+"""Columns of the table of episodes."""
+_EPISODES, _LONGEST = 4, 2000
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What trackers are given of a step."""
+
+    step: int
+    values: Mapping[str, float]
+    """The step's rows of metrics.jsonl and timings.jsonl, without what is unknown."""
+    rewards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Name -> rewards of the step, counted between `REWARD_EDGES`."""
+    samples: tuple[tuple[Any, ...], ...] = ()
+    """Some episodes, as a table with these `COLUMNS`."""
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """The run that a tracker shows."""
+
+    id: str
+    """The same for all of the run, however often it is resumed; no other run has it."""
+    folder: Path
+    settings: Mapping[str, Any]
+    handed: int
+    """The last step that the tracker was given before the run was resumed; -1 if none."""
+
+    @property
+    def name(self) -> str:
+        """Name for people: that of the folder, and the id."""
+        return f"{self.folder.resolve().name}-{self.id}"
+
+
+class Tracker(Protocol):
+    """An open run of a tracker."""
+
+    last: int
+    """The last step that it has; -1 if none."""
+
+    def log(self, report: StepReport) -> None:
+        """Write a step. Steps come in order."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...
+
+
+def report_of(
+    step: int, played: Rollouts, episodes: Sequence[Row], *rows: Mapping[str, Any]
+) -> StepReport:
+    """Put together what trackers are given of a step: its rollouts, its rows of episodes.jsonl, and all its other rows."""
+    rewards = {
+        "reward/coder": _counts(each.verdict.code_reward for each in played.episodes),
+        "reward/tester": _counts(r for each in played.episodes for r in each.test_rewards),
+    }
+    return StepReport(step, _numbers(*rows), rewards, tuple(map(_sample, episodes[:_EPISODES])))
+
+
+def _numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        name: value
+        for row in rows
+        for name, value in row.items()
+        if name != "step" and isinstance(value, (int, float)) and math.isfinite(value)
+    }
+
+
+def _counts(rewards: Iterable[float | None]) -> tuple[int, ...]:
+    given = np.clip([each for each in rewards if each is not None], -1.0, 1.0)
+    return tuple(map(int, np.histogram(given, REWARD_EDGES)[0]))
+
+
+def _sample(row: Row) -> tuple[Any, ...]:
+    """Row of an episode, with the suite that was paid most."""
+    suite = max(row["suites"], key=lambda s: -math.inf if s["reward"] is None else s["reward"])
+    tests = "\n".join(f"{t['test']}  # {t.get('outcome') or t['status']}" for t in suite["tests"])
+    own = (row["task_id"], row["program"], row["reward"], row["executes"], _short(row["code"]))
+    return (*own, suite["reward"], suite["validity"], suite["adversarial"], _short(tests))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+
+
+class WandbTracker:
+    """A run of Weights & Biases, or of trackio, which has the same functions.
+
+    It is in the project "codea1", in W&B also in the one that WANDB_PROJECT names.
+    """
+
+    def __init__(self, run: TrackedRun, name: str = "wandb") -> None:
+        self._package = package = require(name, name)
+        self._of_table: dict[str, Any] = {}
+        config = dict(run.settings)
+        if name == "trackio":
+            _check_folder(Path(package.utils.TRACKIO_DIR))
+            options: dict[str, Any] = {"embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
+            with redirect_stdout(io.StringIO()):  # its output would spoil `--json`
+                self._run = package.init(
+                    "codea1", name=run.name, config=config, resume="allow", **options
+                )
+            # A step that it was given just before a kill may not be in the database.
+            self.last = int(self._run._next_step) - 1
+            return
+        self._of_table = {"allow_mixed_types": True}
+        quiet = package.Settings(console="off", disable_code=True, disable_git=True, quiet=True)
+        project = os.environ.get("WANDB_PROJECT", "codea1")
+        options = {"id": run.id, "dir": run.folder, "settings": quiet, "resume": "allow"}
+        self._run = package.init(project=project, name=run.name, config=config, **options)
+        # An offline run does not know what was written before.
+        self.last = run.handed if self._run.offline else int(self._run.step) - 1
+
+    def log(self, report: StepReport) -> None:
+        """Write a step."""
+        edges = np.array(REWARD_EDGES)
+        values: dict[str, Any] = dict(report.values)
+        for name, counts in report.rewards.items():
+            bins = (np.array(counts), edges)
+            values[f"{name}/histogram"] = self._package.Histogram(np_histogram=bins)
+        if report.samples:
+            rows = list(map(list, report.samples))
+            table = self._package.Table(columns=list(COLUMNS), data=rows, **self._of_table)
+            values["episodes"] = table
+        self._run.log(values, step=report.step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        with redirect_stdout(io.StringIO()):
+            self._package.finish()
+
+
+class TensorboardTracker:
+    """Event files in the run's folder. `tensorboard --logdir runs` shows those of all runs."""
+
+    def __init__(self, run: TrackedRun) -> None:
+        self._events, summaries = _part("compat.proto.event_pb2"), _part("compat.proto.summary_pb2")
+        self._summary = summaries.Summary
+        self._tensor = _part("util.tensor_util").make_tensor_proto
+        folder = run.folder / "tensorboard"
+        _check_folder(folder)
+        begun = any(folder.glob("events.out.tfevents.*"))
+        self._writer = _part("summary.writer.event_file_writer").EventFileWriter(str(folder))
+        self.last = run.handed if begun else -1  # it writes each step at once
+        if begun:  # what comes replaces what earlier files have of the same and of later steps
+            log = self._events.SessionLog(status=self._events.SessionLog.START)
+            self._add(self.last + 1, session_log=log)
+        lines = [f"    {inline_table({name: value})}" for name, value in run.settings.items()]
+        self._add_values(max(self.last, 0), [self._text("settings", "\n".join(lines))])
+
+    def log(self, report: StepReport) -> None:
+        """Write a step."""
+        value = self._summary.Value
+        values = [value(tag=name, simple_value=each) for name, each in report.values.items()]
+        about = _part("plugins.histogram.metadata").create_summary_metadata(None, None)
+        for name, counts in report.rewards.items():
+            bins = np.array(list(zip(REWARD_EDGES[:-1], REWARD_EDGES[1:], counts, strict=True)))
+            tensor = self._tensor(bins, dtype=np.float64)
+            values.append(value(tag=f"{name}/histogram", metadata=about, tensor=tensor))
+        if report.samples:
+            values.append(self._text("episodes", _markdown(report.samples)))
+        self._add_values(report.step, values)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+    def _text(self, tag: str, text: str) -> Any:
+        about = _part("plugins.text.metadata").create_summary_metadata(None, None)
+        tensor = self._tensor(text.encode(), dtype=np.object_)
+        return self._summary.Value(tag=tag, metadata=about, tensor=tensor)
+
+    def _add_values(self, step: int, values: list[Any]) -> None:
+        self._add(step, summary=self._summary(value=values))
+
+    def _add(self, step: int, **what: Any) -> None:
+        self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **what))
+
+
+def _part(name: str) -> Any:
+    return require(f"tensorboard.{name}", "tensorboard")
+
+
+def _check_folder(folder: Path) -> None:
+    """Make a folder and write into it: trackers lose in silence what they cannot write."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _markdown(samples: Sequence[tuple[Any, ...]]) -> str:
+    """Table in Markdown; nothing in a cell ends it."""
+    lines = [" | ".join(COLUMNS), " | ".join("---" for _ in COLUMNS)]
+    for row in samples:
+        cells = [str(cell).replace("|", "&#124;").replace("<", "&lt;") for cell in row]
+        lines.append(" | ".join("<br>".join(cell.splitlines()) for cell in cells))
+    return "\n".join(lines)
+
+
+MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
+    "trackio": partial(WandbTracker, name="trackio"),
+    "tensorboard": TensorboardTracker,
+    "wandb": WandbTracker,
+}
+
+
+def check_installed(names: Iterable[TrackerName]) -> None:
+    """Raise a RunError for a tracker whose package is missing. Nothing is imported."""
+    for name in names:
+        found = importlib.util.find_spec(name)
+        # wandb leaves a folder of its own name behind, which can be imported as an empty package.
+        if found is None or found.origin is None:
+            raise RunError(
+                f"Expect the package {name} to be installed for --tracker {name}, actually: it is not. "
+                f"Run: pip install 'codea1-env[{name}]'"
+            )
+
+
+class Tracking:
+    """Context manager around the steps of a run. It names a tracker that fails once, and goes on without it.
+
+    Args:
+        names: The trackers.
+        folder: Folder of the run.
+        settings: The run's settings, by name.
+        say: Tells the user something.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[TrackerName],
+        folder: Path,
+        settings: Mapping[str, Any],
+        say: Callable[[str], None],
+    ) -> None:
+        self._path, self._say = folder / TRACKING, say
+        self._trackers: dict[str, Tracker] = {}
+        self._state: dict[str, Any] = {}
+        if not names:
+            return
+        self._state = {"id": secrets.token_hex(4), "handed": {}} | _read(self._path)
+        self._write()
+        plain = json.loads(json.dumps(settings, default=str))  # paths become text
+        for name in dict.fromkeys(names):
+            handed = int(self._state["handed"].get(name, -1))
+            run = TrackedRun(self._state["id"], folder, plain, handed)
+            with self._safely(name):
+                self._trackers[name] = MAKERS[name](run)
+
+    def __enter__(self) -> Tracking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, tracker in list(self._trackers.items()):
+            with self._safely(name):
+                tracker.close()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is shown."""
+        return bool(self._trackers)
+
+    def catch_up(
+        self, metrics: Iterable[Mapping[str, Any]], timings: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Give trackers the steps that they lack, from the rows of metrics.jsonl and timings.jsonl."""
+        if self._trackers:
+            seconds = {row["step"]: row for row in timings}
+            for row in metrics:
+                self.log(StepReport(row["step"], _numbers(row, seconds.get(row["step"], {}))))
+
+    def log(self, report: StepReport) -> None:
+        """Give a step to each tracker that does not have it."""
+        for name, tracker in list(self._trackers.items()):
+            if report.step > tracker.last:
+                with self._safely(name):
+                    tracker.log(report)
+                    tracker.last = self._state["handed"][name] = report.step
+        if self._trackers:
+            self._write()
+
+    @contextmanager
+    def _safely(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._trackers.pop(name, None)
+            reason = str(error).strip().partition("\n")[0]
+            self._say(
+                f"The tracker {name} failed, and is not used any more; the run goes on without it. "
+                f"{type(error).__name__}: {reason:.300}"
+            )
+
+    def _write(self) -> None:
+        write_whole(self._path, json.dumps(self._state) + "\n")
+
+
+def forget(folder: Path) -> None:
+    """Remove from a run's folder what trackers wrote: the run comes to nothing."""
+    (folder / TRACKING).unlink(missing_ok=True)
+    for name in ("tensorboard", "wandb"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """State in the file; empty if it is missing or damaged."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        return {"id": str(state["id"]), "handed": dict(state["handed"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

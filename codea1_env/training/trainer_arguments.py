@@ -1,0 +1,151 @@
+"""Arguments of the trainers of a run's language models, checked before anything is loaded."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.llm.trainer_fields import (
+    DECIDED,
+    check_fields,
+    check_imitation_fields,
+    decided_by,
+    find_trainer,
+)
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
+from codea1_env.agents.llm.trl_internals import with_algorithm
+from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
+from codea1_env.training.batches import Role, roles_of, update_of
+from codea1_env.training.config import RunError, TrainConfig
+
+_COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
+"""Fields of a trainer that decide how long an update takes, apart from sizes."""
+_SIZES = ("per_device_train_batch_size", "gradient_accumulation_steps")
+
+
+class TrainerArguments:
+    """Arguments of players that learn, as far as they are those of their trainers.
+
+    Args:
+        config: The run.
+        problems: Number of problems to train on: a step has no more.
+
+    Raises:
+        RunError: There is no such algorithm.
+    """
+
+    def __init__(self, config: TrainConfig, problems: int) -> None:
+        self._config = config
+        self._groups = min(config.problems_per_step, problems)
+        try:
+            self._algorithms = {
+                role: algorithm_of(config, role)
+                for role in who_needs_one(config)
+                if config.player(role).player == "llm"
+            }
+        except ValueError as error:
+            raise RunError(str(error)) from error
+
+    def of(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
+        """Return the arguments of a role's player; `formats` are the trainer's names of the number format.
+
+        Raises:
+            ValueError: The trainer does not know a field or its value, or the run decides it.
+        """
+        config, own = self._config, self._config.player(role)
+        shape = UpdateShape(*update_of(config, role, self._groups), config.max_steps)
+        if imitates(config, role):
+            check_imitation_fields(own.trainer)
+            fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
+            return {"shape": shape, "fields": fields}
+        algorithm = self._algorithm(role)
+        trainer_cls, config_cls = find_trainer(config.trainer_cls)
+        decided = {**DECIDED, **decided_by(algorithm)}
+        check_fields(own.trainer, config_cls, decided=decided)
+        try:
+            check_fields(getattr(algorithm, "trainer", {}), config_cls, decided=decided)
+        except ValueError as error:
+            raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
+        return {
+            "role": role,
+            "shape": shape,
+            "fields": self._fields(role, formats),
+            "trainer_cls": with_algorithm(trainer_cls, algorithm),
+            "config_cls": config_cls,
+            "tester_sampling": config.tester.sampling if role == "model" else None,
+            "taught": config.max_staleness > 0,
+        }
+
+    def costly_fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
+        """Return the fields of a trainer that decide how long an update takes."""
+        every = self._fields(role, formats)
+        return {name: value for name, value in every.items() if name in _COSTLY}
+
+    def check_fields(self, roles: Sequence[Role]) -> None:
+        """Raise a RunError for a wrong field of a trainer, as far as that needs not the machine that it learns on."""
+        for role in roles:
+            if not self._config.player(role).freeze:
+                with making(role):
+                    self.of(role, {})
+
+    def check(self, roles: Sequence[Role]) -> None:
+        """Make the configuration of every trainer, before anything is measured or loaded; a RunError if that fails.
+
+        With a time budget the sizes of batches are left out: those of the steps are not known yet.
+        """
+        left_out = () if self._config.time_budget is None else _SIZES
+        for role in roles:
+            if self._config.player(role).freeze:
+                continue
+            with making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
+                # Which number format computes fastest is not known yet.
+                taught = self.of(role, {"bf16": False, "fp16": False})
+                fields = {name: v for name, v in taught["fields"].items() if name not in left_out}
+                if imitates(self._config, role):
+                    imitation_config(fields, taught["shape"], seed=0, folder=folder)
+                    continue
+                samplings = (self._config.player(role).sampling, taught["tester_sampling"])
+                grpo_config(
+                    fields,
+                    taught["shape"],
+                    samplings=list(filter(None, samplings)),
+                    config_cls=taught["config_cls"],
+                    seed=0,
+                    folder=folder,
+                )
+
+    def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
+        """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""
+        config = self._config
+        return {
+            "learning_rate": config.player(role).learning_rate,
+            **{name: getattr(config, name) for name in OF_TRAINER},
+            **getattr(self._algorithm(role), "trainer", {}),
+            **formats,
+            **config.player(role).trainer,
+        }
+
+    def _algorithm(self, role: Role) -> Any:
+        return self._algorithms.get("coder" if role == "model" else role)
+
+
+@contextmanager
+def making(role: Role) -> Iterator[None]:
+    """Say whose player cannot be made."""
+    try:
+        yield
+    except (ValueError, BackendError, UpdateError) as error:
+        raise RunError(f"Cannot make the {role}: {error}") from error
+
+
+def check_trainer_fields(config: TrainConfig) -> None:
+    """Raise a RunError for a wrong field of a trainer, on a machine that need not be the one where it learns; without TRL nothing."""
+    if find_spec("trl") is not None:
+        here = replace(config, backend="transformers")
+        TrainerArguments(here, config.problems_per_step).check_fields(roles_of(here))
