@@ -405,7 +405,9 @@ def make_algorithm(
         raise ValueError(
             f"Expect extra_rounds of {name} to be a number of rounds, 0 or more, actually: {rounds!r:.200}"
         )
-    saved_state(made)  # what cannot be saved is an error now, not at the first checkpoint
+    load_saved_state(
+        made, saved_state(made)
+    )  # what cannot be saved or loaded is an error now, not at a checkpoint
     return made
 
 
@@ -434,6 +436,10 @@ def saved_state(algorithm: Any) -> Any:
         raise StateError(f"Expect {name} to have load_state_dict beside state_dict")
     with explained(type(algorithm), "state_dict", StateError):
         state = algorithm.state_dict()
+    if state is None:
+        raise StateError(
+            f"Expect {name}.state_dict to return its state, actually: None. Is there no `return`?"
+        )
     try:
         return json.loads(json.dumps(_plain(state)))
     except (TypeError, ValueError) as error:

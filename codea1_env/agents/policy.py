@@ -198,6 +198,11 @@ def updated(
             f"Expect {type(algorithm).__name__}.update to return metrics, a mapping of str to float, actually: "
             f"{type(metrics)}. Return {{}} if there are none."
         )
+    for key, value in metrics.items():
+        if not (isinstance(value, (int, float, np.number)) and np.isfinite(value)):
+            raise AlgorithmError(
+                f"Expect {type(algorithm).__name__}.update to return finite numbers by name, actually: {key!r}: {value!r:.100}"
+            )
     policy.settle(before)
     return dict(metrics)
 

@@ -336,6 +336,7 @@ def test_the_state_of_an_algorithm_is_saved_with_its_player(tmp_path):
         ({1: 0.5, "1": 0.25}, True, "Remembers.state_dict .* actually: a key of type int"),
         ({"a": [{None: 0.5}]}, True, "Remembers.state_dict .* actually: a key of type NoneType"),
         ({}, False, "Remembers to have load_state_dict beside state_dict"),
+        (None, True, "Remembers.state_dict to return its state, actually: None"),
     ],
 )  # fmt: skip
 def test_a_state_that_cannot_be_saved_is_an_error_at_the_start(state, loads, message, monkeypatch):
@@ -351,6 +352,34 @@ def test_a_state_that_cannot_be_saved_is_an_error_at_the_start(state, loads, mes
     for player in ("tabular", "llm"):
         with pytest.raises(ValueError, match=message):
             make_algorithm("remembers", {}, player)
+
+
+def test_a_state_that_cannot_be_loaded_is_an_error_at_the_start(monkeypatch):
+    class Remembers(RLOO):
+        def state_dict(self):
+            return [0.5]
+
+        def load_state_dict(self, state):
+            float(state["baseline"])
+
+    monkeypatch.setitem(ALGORITHMS, "remembers", Remembers)
+    for player in ("tabular", "llm"):
+        with pytest.raises(
+            ValueError, match=r"Remembers.load_state_dict to return, actually it raised TypeError"
+        ):
+            make_algorithm("remembers", {}, player)
+
+
+@pytest.mark.parametrize("value", [float("nan"), "high", np.zeros(2)])
+def test_metrics_that_are_no_numbers_name_the_algorithm(value):
+    class Speaks(RLOO):
+        def update(self, policy, samples):
+            return {"baseline": value}
+
+    with pytest.raises(
+        ValueError, match=r"Speaks.update to return finite numbers by name, actually: 'baseline'"
+    ):
+        make_player(Speaks()).learn([Experience(SEEN, "1", 1.0, "g")])
 
 
 PROBLEM = Problem("p", "def f():", "f", "def f(): return 1")
