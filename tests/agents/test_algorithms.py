@@ -377,7 +377,8 @@ def test_metrics_that_are_no_numbers_name_the_algorithm(value):
             return {"baseline": value}
 
     with pytest.raises(
-        ValueError, match=r"Speaks.update to return finite numbers by name, actually: 'baseline'"
+        AlgorithmError,
+        match=r"Speaks.update to return finite numbers by name, actually: 'baseline'",
     ):
         make_player(Speaks()).learn([Experience(SEEN, "1", 1.0, "g")])
 
