@@ -38,7 +38,7 @@ def test_a_finished_run_is_shown_once_without_a_terminal(
     assert max(map(len, lines)) <= 80
     assert lines[1].endswith("3 steps, 1 damaged lines")
     assert "0.25 steps/s" in lines[2]
-    (kills,) = (line for line in lines if line.startswith("held-back mutants"))
+    (kills,) = (line for line in lines if line.startswith("held-out mutants"))
     (copies,) = (line for line in lines if line.startswith("  that copying"))
     # Controls are drawn on the scale of what they control: from 0.1 (new kills) to 0.7.
     assert kills.split()[-4:] == ["▅▆▇█", "0.400", "→", "0.700"]

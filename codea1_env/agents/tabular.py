@@ -68,7 +68,7 @@ def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 
     """Make a pool of tests: right, wrong, weak and boundary ones in equal parts, and some that test nothing.
 
     Args:
-        split: The problem. Only its tests for training are used, so held-back ones stay unseen.
+        split: The problem. Only its tests for training are used, so held-out ones stay unseen.
         sandbox: Where the golden tests are parsed.
         size: Tests of the pool, nearly; a problem of cells has a pool of its own.
         seed: Decides which wrong, weak and boundary tests are taken.

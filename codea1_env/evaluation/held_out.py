@@ -105,7 +105,7 @@ class PassRates:
     held_out: float | None
     also: float | None
     solved: tuple[bool, ...] = ()
-    """Which programs pass all held-back tests, of those whose tests were judged; empty where there are no tests."""
+    """Which programs pass all held-out tests, of those whose tests were judged; empty where there are no tests."""
     unjudged: int = 0
     """Held-back tests of programs that could not be judged."""
 
@@ -121,7 +121,7 @@ def pass_rates(
 
     Args:
         coder: Writes `samples` programs for each problem.
-        held_out: The problems, with their held-back golden tests.
+        held_out: The problems, with their held-out golden tests.
         sandbox: Runs the programs.
         samples: Programs per problem.
         also: Name of a problem -> more tests, which are counted on their own.
@@ -196,7 +196,7 @@ def _solves(flags: Sequence[Flag]) -> Flag:
 def pass_rate(
     coder: Agent, held_out: Sequence[HeldOut], sandbox: Sandbox, samples: int = 4
 ) -> float | None:
-    """Mean over problems of `pass_rates`; None if no problem has held-back tests."""
+    """Mean over problems of `pass_rates`; None if no problem has held-out tests."""
     rates = pass_rates(coder, held_out, sandbox, samples).values()
     known = [each.held_out for each in rates if each.held_out is not None]
     return float(np.mean(known)) if known else None
@@ -205,7 +205,7 @@ def pass_rate(
 def kills(
     tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int = 4
 ) -> dict[str, list[Flag]]:
-    """Which held-back mutants the tester breaks with a valid test.
+    """Which held-out mutants the tester breaks with a valid test.
 
     The tester sees a mutant and writes one suite against it. Only tests that are right as written count;
     one that the referee had to correct does not.
@@ -245,7 +245,7 @@ def kills_beside(
 def kill_rate(
     tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int = 4
 ) -> float | None:
-    """Mean over mutants of `kills`; None if no problem has held-back mutants."""
+    """Mean over mutants of `kills`; None if no problem has held-out mutants."""
     return _share(kills(tester, held_out, referee, samples).values())
 
 

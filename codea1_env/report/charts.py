@@ -64,7 +64,7 @@ REWARDS = (
 )  # fmt: skip
 HELD_OUT = tuple(
     measure
-    for where, of in (("held_out", "held-back"), ("unseen", "other problems'"))
+    for where, of in (("held_out", "held-out"), ("unseen", "other problems'"))
     for measure in (
         _Measure(f"{where}/pass_rate", f"Coder: {of} golden tests passed", "Dashed: before the first step.", "start"),
         _Measure(

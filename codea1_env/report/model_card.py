@@ -22,10 +22,10 @@ from codea1_env.training.settings import flat, to_toml
 
 _HUB_NAME = r"[\w.-]+/[\w.-]+"
 _FIGURES = {
-    "pass_rate": "held-back golden tests that the coder's programs pass",
-    "kill_rate": "held-back mutants that the tester's suites kill",
+    "pass_rate": "held-out golden tests that the coder's programs pass",
+    "kill_rate": "held-out mutants that the tester's suites kill",
     "copier_kill_rate": "the same of a tester that copies the examples of the problem's text",
-    "new_kill_rate": "held-back mutants that copies do not kill, and the suites do",
+    "new_kill_rate": "held-out mutants that copies do not kill, and the suites do",
 }
 
 

@@ -219,8 +219,8 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         rows.append([*row, _command("-" if entry in CONTROLS else command(one))])
     rows.sort(key=lambda row: -(row[1].order if row[1].order is not None else -1.0))
     note = (
-        f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
-        "Kill rate: held-back mutants that the tester kills. Means over seeds and problems with 95% intervals over seeds, by "
+        f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-out golden tests that the coder passes. "
+        "Kill rate: held-out mutants that the tester kills. Means over seeds and problems with 95% intervals over seeds, by "
         f"Student's t; what each is less {shown} is paired by seed: an interval with 0 says nothing. "
         + (
             "Learning rates were not swept: a higher row may only have the better step size."

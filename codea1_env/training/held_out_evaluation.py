@@ -174,7 +174,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Also what could not be judged."""
-        what = "held-back tests of programs" if self.role == "coder" else "mutants"
+        what = "held-out tests of programs" if self.role == "coder" else "mutants"
         number = report.get(_UNJUDGED)
         more = [f"{number} {what} could not be judged, and are in no figure"] if number else []
         return [*super().lines(report), *more]

@@ -132,7 +132,7 @@ class HeldBack:
 
 
 def _solved(rates: Iterable[PassRates], samples: int) -> Row:
-    """Estimate pass@1 and pass@`samples`: means over the problems with held-back tests."""
+    """Estimate pass@1 and pass@`samples`: means over the problems with held-out tests."""
     counts = [Count(len(each.solved), sum(each.solved)) for each in rates if each.solved]
     return {
         f"held_out/pass@{k}": mean(pass_at_k(each, k) for each in counts if each.samples >= k)

@@ -185,7 +185,7 @@ class MeasuringSettings:
     max_steps: PositiveInt = 90
     """Steps of the whole run."""
     eval_steps: PositiveInt = 30
-    """Measure on held-back tests and mutants every so many steps, and before the first and after the last."""
+    """Measure on held-out tests and mutants every so many steps, and before the first and after the last."""
     eval_samples: Count = 4
     """Answers per problem and player in such a measurement."""
     eval_trained: PositiveInt = 256

@@ -38,8 +38,8 @@ class TrainResult:
 SUMMARY = {
     "reward/coder/mean": "reward of the coder",
     "reward/tester/mean": "reward of the tester",
-    "held_out/pass_rate": "held-back golden tests that the coder passes",
-    "held_out/kill_rate": "held-back mutants that the tester kills",
+    "held_out/pass_rate": "held-out golden tests that the coder passes",
+    "held_out/kill_rate": "held-out mutants that the tester kills",
     "held_out/copier_kill_rate": "  that copying the examples kills",
     "held_out/new_kill_rate": "  of the others, that the tester kills",
     "unseen/pass_rate": "golden tests of other problems that the coder passes",

@@ -43,9 +43,9 @@ def test_a_card_says_what_a_run_was(tmp_path: Path) -> None:
     text = card.text
     # The last measurement up to the checkpoint, not one that came later.
     assert "| | step 0 | step 2 | problems |" in text
-    label = "held-back golden tests that the coder's programs pass"
+    label = "held-out golden tests that the coder's programs pass"
     assert f"| {label} | 0.375 [0.125, 0.625] | 0.475 [0.225, 0.725] | 4 |" in text
-    assert "| held-back mutants that the tester's suites kill | - | - | 0 |" in text
+    assert "| held-out mutants that the tester's suites kill | - | - | 0 |" in text
     settings = text.partition("```toml\n")[2].partition("```")[0]
     again = apply_table(TrainConfig(), tomllib.loads(settings), "card")
     assert (again.problems, again.coder.learning_rate, again.max_steps) == ("mbpp+", 2e-5, 3)

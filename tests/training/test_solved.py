@@ -1,4 +1,4 @@
-"""pass@k while a run goes on: of the programs that a measurement asks for, which pass all held-back golden tests."""
+"""pass@k while a run goes on: of the programs that a measurement asks for, which pass all held-out golden tests."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from codea1_env.rendering.display import short_names
 from codea1_env.support.extras import require
 
 _CURVES: dict[str, tuple[tuple[str, ...], set[str], dict[str, str]]] = {
-    "curves.png": ((), set(), {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed", "held_out/new_kill_rate": "of those that copies do not kill"}),
-    "collusion.png": (("self-collusion", "code-a1-no-reference", "self-play", "code-a1"), {"self-collusion", "code-a1"}, {"reward/coder/mean": "reward of the coder", "tester/validity": "validity, as it is judged", "held_out/pass_rate": "held-back golden tests passed"}),
+    "curves.png": ((), set(), {"held_out/pass_rate": "held-out golden tests passed", "held_out/kill_rate": "held-out mutants killed", "held_out/new_kill_rate": "of those that copies do not kill"}),
+    "collusion.png": (("self-collusion", "code-a1-no-reference", "self-play", "code-a1"), {"self-collusion", "code-a1"}, {"reward/coder/mean": "reward of the coder", "tester/validity": "validity, as it is judged", "held_out/pass_rate": "held-out golden tests passed"}),
     "forgetting.png": (("code-a1", "no-book"), {"code-a1", "no-book"}, {"past/pass_rate": "tests passed that once broke a program"}),
 }  # fmt: skip
 """File -> the entries whose curves it has (all where none is named), those that must be there, and what is drawn."""

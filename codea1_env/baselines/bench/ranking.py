@@ -182,12 +182,12 @@ def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
 def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
     """Return what the players do on the problems that they are trained on, with tests and mutants that no reward uses."""
     return [
-        "Pass rate: share of held-back golden tests that the coder's programs pass. Kill rate: share of held-back",
+        "Pass rate: share of held-out golden tests that the coder's programs pass. Kill rate: share of held-out",
         "mutants that the tester's suites kill; new kill rate: the same of those that copies of the examples in the problem's text",
         f"do not kill, of the {_problems(table, 'new_kill_rate')} problems that have some with every seed. No reward uses any of them.",
         *_about_intervals(table, names),
-        "Only book: held-back mutants that only tests of the Mistake Book kill. Past: tests that once broke a program and that",
-        "programs pass at the end. Forgotten: how much more of its held-back tests a problem passed at the best measurement before",
+        "Only book: held-out mutants that only tests of the Mistake Book kill. Past: tests that once broke a program and that",
+        "programs pass at the end. Forgotten: how much more of its held-out tests a problem passed at the best measurement before",
         "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much at its pass rate).",
         "",
         *_rows(table, names, MEASURES, of_end=True),

@@ -137,7 +137,7 @@ def _read_scores(
 
 
 def forgetting(measured: list[Scores]) -> dict[str, float]:
-    """Problem -> how much more of its held-back tests was passed at the best earlier measurement than at the last.
+    """Problem -> how much more of its held-out tests was passed at the best earlier measurement than at the last.
 
     That is the forgetting of Chaudhry et al. 2018 (arXiv 1801.10112, equation 3) with problems as tasks, but never below 0.
     """
