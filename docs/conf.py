@@ -8,6 +8,7 @@ each file of the repository that pages link to, so that every link of a page lea
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -97,6 +98,8 @@ def _documented(title: str, home: str, row: str) -> str:
         if hasattr(module, name):
             thing = getattr(module, name)
             parts += [f".. {_directive(thing)}:: {home}.{name}", ""]
+            if dataclasses.is_dataclass(thing):  # settings inherit their fields by groups
+                parts[-1:] = ["   :inherited-members:", ""]
             if isinstance(thing, dict):
                 parts[-1:] = ["   :no-value:", "", f"   {', '.join(map(str, thing))}", ""]
     return "\n".join(parts)

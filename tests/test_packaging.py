@@ -143,7 +143,7 @@ def test_an_index_would_show_the_page_well(distributions: Path) -> None:
     assert shown["License-Expression"] == "Apache-2.0"
     assert all("://" in url for url in shown.get_all("Project-URL"))
     page = str(shown.get_payload())
-    assert "(Code-A1, [arXiv 2603.15611](https://arxiv.org/abs/2603.15611))" in page
+    assert "The method is Code-A1 ([arXiv 2603.15611](https://arxiv.org/abs/2603.15611))" in page
     assert re.findall(r"\]\((?!https://)[^)]*\)|<img", page) == []
 
 

@@ -254,7 +254,7 @@ def test_a_row_is_never_of_two_versions_of_a_file(tmp_path: Path):
 
 def test_folders_of_others_are_refused(tmp_path: Path):
     folder = tmp_path / "results"
-    with pytest.raises(FolderError, match="to hold a benchmark to resume"):
+    with pytest.raises(FolderError, match="a benchmark to resume"):
         open_folder(folder, SMALL, resume=True)
     with (
         open_folder(folder, SMALL, resume=False),

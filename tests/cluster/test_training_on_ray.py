@@ -165,7 +165,7 @@ def test_what_the_cluster_has_not(
     cluster: Any, models: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replaced(models, {"engine": "ray", "address": cluster.address})
-    with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*smollm2-cpu"):
+    with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*learner_processes"):
         run(tmp_path / "a", config, learner_gpus=1.0)
     with pytest.raises(ClusterError, match=r"8 processors for 8 processes.* has 2"):
         run(tmp_path / "b", config, learner_processes=4)

@@ -190,7 +190,7 @@ def test_arrays_are_measured_before_anything_is_made_of_them(array: Any) -> None
     started = time.process_time()
     with pytest.raises(codec.SizeError):
         codec.encode(array, numpy=NUMPY)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 5  # to make what is refused would take minutes
 
 
 class IntSubclass(int):
