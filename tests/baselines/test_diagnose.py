@@ -47,7 +47,7 @@ from codea1_env.baselines.diagnose.testers import (
     RandomTester,
 )
 from codea1_env.cli.app import run as main
-from codea1_env.cli.bench import _Shown
+from codea1_env.cli.bench_diagnose import _Shown
 from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
