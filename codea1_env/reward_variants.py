@@ -8,7 +8,14 @@ decided here.
 
 from __future__ import annotations
 
-from codea1_env.rewards import RewardConfig, SuiteOutcome, code_a1, code_reward, validity_reward
+from codea1_env.rewards import (
+    RewardConfig,
+    SuiteOutcome,
+    code_a1,
+    code_reward,
+    reward_for_tests,
+    validity_reward,
+)
 
 _RUNS, _ALL_PASS, _SOME_FAIL, _NO_PROGRAM = -0.6, 1.0, -0.3, -1.0
 _CLIP = 4
@@ -66,13 +73,10 @@ def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | No
         >>> [incremental(SuiteOutcome(True, [True], 0, passed, 2), RewardConfig(num_tests=1))[1] for passed in (2, 1)]
         [1.0, 0.5]
     """
-    code, _ = code_a1(outcome, config)
-    if not outcome.code_executes:
-        return code, 0.0 - outcome.nonprintable_ratio
     known = outcome.history_passed < outcome.history_total
     new = any(outcome.failed[: config.num_tests]) and not known
-    valid = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
-    return code, config.alpha * valid + (1 - config.alpha) * new - outcome.nonprintable_ratio
+    test = reward_for_tests(outcome, config, config.alpha, float(new))
+    return code_a1(outcome, config)[0], test
 
 
 def solve_rate(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -127,16 +131,10 @@ def difficulty_weighted(outcome: SuiteOutcome, config: RewardConfig) -> tuple[fl
         >>> [difficulty_weighted(SuiteOutcome(True, [1, 1], 0, passed, 2), RewardConfig(num_tests=2))[1] for passed in (0, 2)]
         [0.75, 1.0]
     """
-    code, _ = code_a1(outcome, config)
-    if not outcome.code_executes:
-        return code, 0.0 - outcome.nonprintable_ratio
     hard = outcome.history_passed / outcome.history_total if outcome.history_total else 1.0
     broken = sum(map(bool, outcome.failed[: config.num_tests])) / config.num_tests
-    valid = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
-    adversarial = broken * (1 + hard) / 2
-    return code, config.alpha * valid + (
-        1 - config.alpha
-    ) * adversarial - outcome.nonprintable_ratio
+    test = reward_for_tests(outcome, config, config.alpha, broken * (1 + hard) / 2)
+    return code_a1(outcome, config)[0], test
 
 
 def _share_passed(outcome: SuiteOutcome) -> float | None:

@@ -143,7 +143,7 @@ def code_a1(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, 
     """Return the paper's rewards: see the top of this file."""
     code = code_reward(outcome, strict_paper=config.strict_paper)
     adversarial = adversarial_reward(outcome, config.num_tests)
-    return code, _for_tests(outcome, config, config.alpha, adversarial)
+    return code, reward_for_tests(outcome, config, config.alpha, adversarial)
 
 
 def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -161,7 +161,7 @@ def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float 
     runs = _EXECUTION if outcome.code_executes else 0.0
     adversarial = adversarial_reward(outcome, config.num_tests)
     code = None if code is None else runs + (1 - _EXECUTION) * code
-    return code, _for_tests(outcome, config, _EXECUTION, adversarial)
+    return code, reward_for_tests(outcome, config, _EXECUTION, adversarial)
 
 
 def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -178,7 +178,7 @@ def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float |
     passed_all = outcome.history_passed == outcome.history_total
     lives = bool(not killed and passed_all and outcome.code_executes)
     code = float(lives) if scored else None
-    return code, _for_tests(outcome, config, config.alpha, float(killed))
+    return code, reward_for_tests(outcome, config, config.alpha, float(killed))
 
 
 _EXECUTION = 0.6
@@ -199,9 +199,10 @@ REWARDS: dict[str, RewardFunction | str] = {
 """Rewards by name; those of other systems are found in their module."""
 
 
-def _for_tests(
+def reward_for_tests(
     outcome: SuiteOutcome, config: RewardConfig, weight: float, adversarial: float
 ) -> float:
+    """Return the suite's reward: validity by its weight, the rest of the weight adversarial; less what cannot be printed."""
     reward = 0.0
     if outcome.code_executes:
         validity = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
