@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -193,18 +194,24 @@ def updated(
                 f"Expect {type(algorithm).__name__}.update to leave finite logits of shape {shape} for {key!r}, actually: "
                 f"{what}. Is the step too large, or a reward None?"
             )
-    if not isinstance(metrics, Mapping):
-        raise AlgorithmError(
-            f"Expect {type(algorithm).__name__}.update to return metrics, a mapping of str to float, actually: "
-            f"{type(metrics)}. Return {{}} if there are none."
-        )
-    for key, value in metrics.items():
-        if not (isinstance(value, (int, float, np.number)) and np.isfinite(value)):
-            raise AlgorithmError(
-                f"Expect {type(algorithm).__name__}.update to return finite numbers by name, actually: {key!r}: {value!r:.100}"
-            )
+    check_metrics(f"{type(algorithm).__name__}.update", metrics, AlgorithmError)
     policy.settle(before)
     return dict(metrics)
+
+
+def check_metrics(name: str, metrics: Any, error: type[Exception]) -> None:
+    """Raise an error if what a function of a player or an algorithm returned is no finite numbers by name."""
+    if not isinstance(metrics, Mapping):
+        raise error(
+            f"Expect {name} to return metrics, a mapping of str to float, actually: {type(metrics)}. "
+            "Return {} if there are none."
+        )
+    for key, value in metrics.items():
+        number = isinstance(value, (int, float, np.number))
+        if not (isinstance(key, str) and number and math.isfinite(value)):
+            raise error(
+                f"Expect {name} to return finite numbers by name, actually: {key!r}: {value!r}"
+            )
 
 
 def checked_advantages(find: Callable[[Floats], Floats], rewards: Floats) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 
 from codea1_env.agents import Experience, Imitator
 from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.policy import check_metrics
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw
 from codea1_env.evaluation import train_tests
 from codea1_env.problems import Problem
@@ -68,18 +69,7 @@ def _checked(
     name = kind.__name__
     with explained(kind, learn.__name__, UpdateError):
         metrics = learn(experience)
-    if not isinstance(metrics, Mapping):
-        raise PlayerError(
-            f"Expect {name}.{learn.__name__} to return metrics, a mapping of str to float, actually: "
-            f"{type(metrics)}. Return {{}} if there are none."
-        )
-    for key, value in metrics.items():
-        number = isinstance(value, (int, float, np.number))
-        if not (isinstance(key, str) and number and math.isfinite(value)):
-            raise PlayerError(
-                f"Expect {name}.{learn.__name__} to return finite numbers by name, actually: "
-                f"{key!r}: {value!r}"
-            )
+    check_metrics(f"{name}.{learn.__name__}", metrics, PlayerError)
     return {
         key: value if isinstance(value, int) else float(value) for key, value in metrics.items()
     }
