@@ -78,6 +78,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
+        start.spin_briefly()
         command = importlib.import_module(f"codea1_env.cli.{name}")
         start.interrupt_is_an_exception()
         code: int = command.run(rest)

@@ -176,6 +176,7 @@ def load_player(
     if backend == "transformers":
         chosen = computing or choose_computing(weights.model, best_device())
         model = load_model(weights.model, dtype=chosen.generation_dtype, device=best_device())
+        model.requires_grad_(False)  # nobody trains it: its weights are laid out once
         tokenizer = load_tokenizer(weights.model)
         engine = TransformersBackend(model, tokenizer, threads=chosen.generation_threads)
     else:
