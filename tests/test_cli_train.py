@@ -100,12 +100,12 @@ def test_settings_of_a_run_come_back_whole(
     local = config.read_text()
     config.write_text(
         local.replace('engine = "local"', 'engine = "ray"').replace(
-            '"auto"\nlearner', '"local"\nlearner'
+            '"local"\nlearner', '"auto"\nlearner'
         )
     )
-    assert tomllib.loads(config.read_text())["address"] == "local"
+    assert tomllib.loads(config.read_text())["address"] == "auto"
     assert run([*resume, "--engine", "local", "--dry-run"]) == 0
-    assert tomllib.loads(capsys.readouterr().out)["address"] == "auto"
+    assert tomllib.loads(capsys.readouterr().out)["address"] == "local"
     config.write_text(local)
     assert run([*resume, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["step"] == 3

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,6 +20,7 @@ from codea1_env.support.extras import MissingExtraError
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import checkpoints, step_of, verify
 
+_TOKENIZER = ("*token*.json", "vocab*", "merges.txt", "tokenizer.model", "chat_template*")
 _EPISODES = 1000
 """Episodes of a log, all of which inspect_ai keeps in memory while it writes them."""
 
@@ -88,8 +91,18 @@ def _export_model(command: ExportCommand) -> str:
     run = read_run(command.run, command.run.resolve().name)
     card = model_card(run, role, step_of(source.parents[1]), source.name)
     shutil.copytree(source, command.output_dir)
+    _copy_tokenizer(source, command.output_dir)
     card.save(command.output_dir / "README.md")
     return f"Wrote {command.output_dir}"
+
+
+def _copy_tokenizer(weights: Path, target: Path) -> None:
+    """Put the files of the tokenizer beside an adapter, as peft's users expect, where its base is a folder here."""
+    with suppress(OSError, ValueError, KeyError):
+        settings = json.loads((weights / "adapter_config.json").read_text(encoding="utf-8"))
+        for pattern in _TOKENIZER:
+            for file in Path(settings["base_model_name_or_path"]).glob(pattern):
+                shutil.copy(file, target / file.name)
 
 
 def find_weights(path: Path, role: str, step: int | None) -> Path:

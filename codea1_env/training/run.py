@@ -35,6 +35,7 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
+from codea1_env.training.health import Health
 from codea1_env.training.lessons import (
     PredictedRewards,
     Taught,
@@ -262,6 +263,9 @@ class Run:
         done = list(read_rows(path / run_folder.METRICS))
         self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
         self._throughput = summary.Throughput(done[-1])
+        self._health = Health()
+        for before in done:
+            self._health.news(before)  # told before the run was resumed
         self._thread = ThreadPoolExecutor(1, "ahead")
         # Not waited for: who ends the run ends what is played with, too.
         self._stack.callback(self._thread.shutdown, wait=False)
@@ -308,6 +312,8 @@ class Run:
             with timed(seconds, "evaluate"):
                 row |= self._measured()
         self.folder.append(run_folder.METRICS, [row])
+        for line in self._health.news(row) if self.config.has_language_model else ():
+            self.display.say(line)
         episodes = list(episode_rows(played, self.step, self.players.chats))
         self.folder.append(run_folder.EPISODES, episodes)
         self.past.keep(self.step, self.players)

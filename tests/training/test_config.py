@@ -45,6 +45,7 @@ from codea1_env.training.settings import MOVED
             {"algorithm": "ddpg"},
             "algorithm to be one of grpo, dapo, .*, module:Class or FILE.py:Class, actually: 'ddpg'",
         ),
+        ({"algorithm": "dr-grpo"}, r"actually: 'dr-grpo'. Did you mean dr_grpo\?"),
     ],
 )
 def test_wrong_values_say_what_was_expected(change, message):
