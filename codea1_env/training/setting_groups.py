@@ -249,6 +249,8 @@ class LanguageModelSettings:
     OpenAI-compatible server at `server_url`."""
     server_url: str = "http://127.0.0.1:8000/v1"
     """Where the server answers."""
+    vllm_gpu_share: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    """vllm: share of a GPU's memory for all engines together; the learners want the rest."""
     generation_batch: PositiveInt = 64
     """transformers: answers that are generated at the same time."""
     prompts: Literal["few-shot", "detailed"] = "few-shot"
