@@ -108,3 +108,33 @@ def test_likeliest_answers_are_those_of_transformers(compute: Any) -> None:
         chosen = drawn.gather(-1, torch.tensor(answer.completion_ids)[:, None])[:, 0]
         slack = 1e-4 if compute is None else 0.2
         assert (best - chosen).max() <= slack
+
+
+@pytest.mark.parametrize(
+    "kind", ["LlamaConfig", "Qwen2Config", "GemmaConfig", "Gemma2Config", "PhiConfig", "Phi3Config"]
+)
+def test_models_of_other_kinds(kind: str) -> None:
+    import transformers
+
+    tokenizer = tiny_tokenizer()
+    torch.manual_seed(3)
+    config = getattr(transformers, kind)(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=256,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
+    backend = TransformersBackend(model, tokenizer)
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    for answer in backend.generate(CHATS, sampling, 0):
+        ids = torch.tensor([[*answer.prompt_ids, *answer.completion_ids]])
+        scores = model(input_ids=ids).logits[0, len(answer.prompt_ids) - 1 : -1]
+        chosen = scores.gather(-1, torch.tensor(answer.completion_ids)[:, None])[:, 0]
+        assert (scores.max(-1).values - chosen).max() <= 1e-4
