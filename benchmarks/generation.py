@@ -31,6 +31,7 @@ from codea1_env import load_problems  # noqa: E402
 from codea1_env.agents.llm import packed  # noqa: E402
 from codea1_env.agents.llm.agent import LLMAgent  # noqa: E402
 from codea1_env.agents.llm.completions import SamplingConfig  # noqa: E402
+from codea1_env.agents.llm.computing import Dtype  # noqa: E402
 from codea1_env.agents.llm.transformers_backend import TransformersBackend  # noqa: E402
 from codea1_env.agents.models import load_model, load_tokenizer, resolve  # noqa: E402
 from codea1_env.spaces import observe  # noqa: E402
@@ -48,16 +49,16 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--busy", type=int, default=0)
     given = parser.parse_args()
-    agent = player(given.dtype, given.threads)
+    agent, model = player(given.dtype, given.threads)
     table = Table("", "laid out once, tokens/s", "torch's own", "ratio", "memory's limit")
     with busy(given.busy) if given.busy else nullcontext():
         for role, chats in (("coder", programs(agent)), ("tester", suites(agent))):
-            found = {True: [], False: []}
+            found: dict[bool, list[float]] = {True: [], False: []}
             for _ in range(given.rounds):
                 for way, rates in found.items():
                     rates.append(rate(agent, chats, way))
             ours, plain = (statistics.median(found[way]) for way in (True, False))
-            most = len(chats) * reads_per_second(agent.backend.model)
+            most = len(chats) * reads_per_second(model)
             table.add_row(role, f"{ours:.1f}", f"{plain:.1f}", f"{ours / plain:.2f}", f"{most:.0f}")
     console = Console()
     console.print(table)
@@ -65,8 +66,8 @@ def main() -> None:
     console.print(f"medians of {given.rounds}; GOMP_SPINCOUNT={spins}; {given}", highlight=False)
 
 
-def player(dtype: str, threads: int) -> LLMAgent:
-    """Return SmolLM2 with an adapter as training has it."""
+def player(dtype: Dtype, threads: int) -> tuple[LLMAgent, Any]:
+    """Return SmolLM2 with an adapter as training has it, and the model itself."""
     from peft import LoraConfig, get_peft_model
 
     folder = resolve("smollm2-135m")
@@ -75,7 +76,7 @@ def player(dtype: str, threads: int) -> LLMAgent:
     backend = TransformersBackend(
         model, load_tokenizer(folder), compute_dtype=dtype, threads=threads
     )
-    return LLMAgent(backend, SAMPLING, 0, adapter="default")
+    return LLMAgent(backend, SAMPLING, 0, adapter="default"), model
 
 
 def programs(agent: LLMAgent) -> list[Any]:
@@ -111,7 +112,7 @@ def reads_per_second(model: Any) -> float:
         weights.sum()
         seconds.append(time.perf_counter() - started)
     size = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-    return weights.numel() * 4 / min(seconds) / size
+    return float(weights.numel() * 4 / min(seconds) / size)
 
 
 if __name__ == "__main__":
