@@ -35,9 +35,9 @@ LAYERS = (
     ("game",),
     ("cluster", "evaluation"),
     ("agents",),
-    ("testgen", "integrations"),
+    ("testgen",),
     ("training",),
-    ("baselines",),
+    ("baselines", "integrations"),
     ("report",),
     ("cli",),
 )

@@ -16,7 +16,7 @@ from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import say
 from codea1_env.support.extras import MissingExtraError
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import checkpoints, step_of, verify
+from codea1_env.training.checkpoints import find_weights, step_of
 
 _EPISODES = 1000
 """Episodes of a log, all of which inspect_ai keeps in memory while it writes them."""
@@ -90,26 +90,3 @@ def _export_model(command: ExportCommand) -> str:
     shutil.copytree(source, command.output_dir)
     card.save(command.output_dir / "README.md")
     return f"Wrote {command.output_dir}"
-
-
-def find_weights(path: Path, role: str, step: int | None) -> Path:
-    """Return the folder of a checkpoint that holds a player's weights.
-
-    Raises:
-        RunError: There is no such checkpoint, it is damaged, or the player is no language model.
-    """
-    found = {step_of(checkpoint): checkpoint for checkpoint in checkpoints(path)}
-    if not found:
-        raise RunError(f"expect {path} to be the folder of a run, actually: it has no checkpoint")
-    wanted = max(found) if step is None else step
-    if wanted not in found:
-        steps = ", ".join(map(str, sorted(found)))
-        raise RunError(f"expect step to be one of {steps}, actually: {wanted}")
-    verify(found[wanted])
-    for kind in ("adapter", "model"):
-        if (found[wanted] / role / kind).is_dir():
-            return found[wanted] / role / kind
-    raise RunError(
-        f"expect the {role} of {path} to be a language model that learned, actually: it is not. "
-        "Choose the other role, or another run"
-    )
