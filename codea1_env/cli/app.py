@@ -33,6 +33,7 @@ COMMANDS = {
     "export": "Copy a trained language model, or episodes, out of a run.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what confines programs here, or judge for others.",
+    "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
     "bench": "Compare algorithms, let players meet, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""

@@ -160,6 +160,8 @@ class OneSide:
         self._asking = threading.Lock()
         self.judge_one = Together(self.judge)
         """`judge` for one answer, from any thread; those of all threads are judged together."""
+        self._step_one = Together(self._step_pairs)
+        self._begin_one = Together(self._begin_all)
 
     def __reduce__(self) -> Any:
         # A copy in another process has a sandbox, a book and an opponent of its own.
@@ -222,7 +224,7 @@ class OneSide:
             "validity": rewards["validity"],
             "adversarial": rewards["adversarial"],
         }
-        return SideScore(rewards["code" if self.side == "coder" else "test"], parts, info)
+        return SideScore(self.paid(info), parts, info)
 
     def _problem(self, task_id: str) -> Problem:
         if task_id not in self.problems:
@@ -272,6 +274,41 @@ class OneSide:
         if self.side == "tester":
             self._answer(games)
         return rewards
+
+    def begin_one(
+        self, game: Game, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Start an episode from any thread; the opponent is asked for the games of all threads together."""
+        game.reset(seed, options)
+        self._begin_one(game)
+
+    def last_score(self, game: Game) -> SideScore:
+        """Return what the last turn of a game earned."""
+        last = game.running().rounds[-1]
+        return self._score(explain(last.program, last.verdict, last.dropped))
+
+    def step_one(self, game: Game, action: str) -> float | None:
+        """`step` for one game, from any thread. None where nothing could score the turn.
+
+        Raises:
+            ResetNeeded: The episode is over.
+            InfraError: The sandbox failed.
+        """
+        game.check(action)
+        self._step_one((game, action))
+        return self.last_score(game).reward
+
+    def paid(self, info: Mapping[str, Any]) -> float | None:
+        """Return what the infos say that this side earned; None where nothing could score it."""
+        reward: float | None = info["rewards"]["code" if self.side == "coder" else "test"]
+        return reward
+
+    def _step_pairs(self, pairs: Sequence[tuple[Game, str]]) -> list[float]:
+        return self.step([game for game, _ in pairs], [action for _, action in pairs])
+
+    def _begin_all(self, games: Sequence[Game]) -> list[None]:
+        self._answer(games)
+        return [None] * len(games)
 
     def _answer(self, games: Sequence[Game]) -> None:
         """Let the opponent play the games that wait for it."""
