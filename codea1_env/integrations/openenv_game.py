@@ -69,6 +69,7 @@ class ServedGame(Environment):  # type: ignore[misc]
         super().__init__()
         self._side, self._game = side, side.game(own_book=True)
         self._state = EpisodeState(side=side.side)
+        self._ended = False
 
     def reset(
         self,
@@ -78,6 +79,7 @@ class ServedGame(Environment):  # type: ignore[misc]
         **_: Any,
     ) -> ChatObservation:
         """Start an episode of a random problem or of a given one."""
+        self._check_open()
         options = {} if task_id is None else {"problem_id": task_id}
         self._side.begin_one(self._game, seed, options)
         name = self._game.running().problem.task_id
@@ -90,6 +92,7 @@ class ServedGame(Environment):  # type: ignore[misc]
         self, action: AnswerAction, timeout_s: float | None = None, **_: Any
     ) -> ChatObservation:
         """Play a turn. The sandbox has time limits of its own for every program."""
+        self._check_open()
         reward = self._side.step_one(self._game, action.text)
         self._state.step_count += 1
         return self._seen(reward, self._side.last_score(self._game).parts)
@@ -98,6 +101,16 @@ class ServedGame(Environment):  # type: ignore[misc]
     def state(self) -> EpisodeState:
         """Where the episode stands."""
         return self._state
+
+    def close(self) -> None:
+        """End the session: its client went away, or asked for nothing for too long."""
+        self._ended = True
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise RuntimeError(
+                "Expect requests before the time limit of idle sessions, actually: this one has ended. Connect again"
+            )
 
     def _seen(self, reward: float | None, parts: Any) -> ChatObservation:
         seen = self._game.observation()

@@ -28,6 +28,14 @@ def dataset_rows(side: OneSide, task_ids: Sequence[str] | None = None) -> list[d
     ]
 
 
+def environment_rows(side: OneSide) -> list[dict[str, Any]]:
+    """Return rows for `environment_factory`: TRL puts what `GameEnvironment.reset` asks behind the empty prompt."""
+    return [
+        {"prompt": [{"role": "user", "content": ""}], "task_id": task_id}
+        for task_id in side.problems
+    ]
+
+
 class AnswerRewards:
     """A reward function: pays each answer of a batch.
 
