@@ -99,8 +99,9 @@ def serve_env(command: ServeEnvCommand) -> int:
             raise InputError(str(error)) from error
         app = make_openenv_app(side, command.max_sessions, command.idle_timeout)
         print(f"{address.url}: {command.side}, {len(side.problems)} problems", flush=True)
+        # OpenEnv closes a session twice, which uvicorn calls an error; real ones are told to the client.
         config = uvicorn.Config(
-            app, log_level="error", access_log=False, timeout_graceful_shutdown=5
+            app, log_level="critical", access_log=False, timeout_graceful_shutdown=5
         )
         run_server(uvicorn.Server(config), address)
     return 0

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,24 +25,26 @@ WRONG = AnswerAction(text="def add_numbers(a, b): return a")
 
 @contextmanager
 def server(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
     process = subprocess.Popen(
         [sys.executable, "-m", "codea1_env.cli", "serve", "env", "--port", "0", *options],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
         text=True,
     )
     assert process.stdout is not None
     line = process.stdout.readline()
     found = re.match(r"(http://\S+): ", line)
-    assert found, process.communicate(timeout=30)[1]
+    assert found, line
     children = psutil.Process(process.pid).children(recursive=True)
     try:
         yield found[1], process
     finally:
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
+        process.communicate(timeout=60)
         psutil.wait_procs(children, timeout=10)
-        assert process.returncode == 0, errors
+        errors.seek(0)
+        assert (process.returncode, errors.read()) == (0, "")
         assert not any(child.is_running() for child in children)
 
 
