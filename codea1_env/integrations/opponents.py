@@ -64,7 +64,7 @@ def find_opponent(
         if not players:
             raise RunError(f"Expect {path} to hold checkpoints, actually: none")
         return PastPlayers(players, role, seed)
-    if path.parent.name == "checkpoints" and path.is_dir():
+    if path.parent.name == "checkpoints" and path.name[5:].isdecimal():
         return _of_run(path.parents[1], step_of(path), role, problems, sandbox, seed)
     if ":" not in player and not player.endswith(".py") and is_model(player):
         return load_player(player, seed)
