@@ -48,7 +48,8 @@ def main(
         live = LLMAgent(TransformersBackend(load_model(folder), tokenizer), sampling)
     game = OneSide(side, live, problems=load_problems("starter", "train")[:12])
     more: dict[str, Any] = {}
-    rows, rewards = dataset_rows(game), AnswerRewards(game)
+    rows = dataset_rows(game)
+    rewards: Any = AnswerRewards(game)
     if environment:
         # SmolLM2's own template knows no tools; that of Qwen2.5 has the same marks around turns.
         templates = Path(trl.__file__).parent / "chat_templates"

@@ -24,7 +24,7 @@ from inspect_ai.solver import generate  # noqa: E402
 _KINDS = {"user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
 
-@task
+@task  # type: ignore[untyped-decorator]
 def code_a1(
     side: Side = "coder",
     opponent: str | None = None,
@@ -54,7 +54,7 @@ def code_a1(
     return Task(MemoryDataset(samples, name=problems), solver=generate(), scorer=referee(game))
 
 
-@scorer(metrics=[mean(), stderr()])
+@scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator]
 def referee(game: OneSide) -> Any:
     """Pay an answer as the game does; what nothing could score stays unscored."""
 

@@ -80,7 +80,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         mistake_book: MistakeBook | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
-        settings = {
+        settings: dict[str, Any] = {
             "problems": problems,
             "split": split,
             "max_rounds": max_rounds,
