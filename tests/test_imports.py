@@ -35,9 +35,9 @@ LAYERS = (
     ("game",),
     ("cluster", "evaluation"),
     ("agents",),
-    ("testgen", "integrations"),
+    ("testgen",),
     ("training",),
-    ("baselines",),
+    ("baselines", "integrations"),
     ("report",),
     ("cli",),
 )
@@ -170,8 +170,9 @@ def test_sandbox_needs_only_the_standard_library() -> None:
 
 
 def is_module(path: Path) -> bool:
-    """Whether the file can be imported: not a program, and not a file that runs only in a helper."""
-    return path.name != "__main__.py" and "inside" not in path.parts
+    """Whether the file can be imported: no program, none that runs only in a helper, none on classes of an extra."""
+    needs_extra = path.stem in ("inspect_tasks", "openenv_game", "verifiers_env")
+    return path.name != "__main__.py" and "inside" not in path.parts and not needs_extra
 
 
 def module_name(path: Path) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
 
@@ -34,3 +36,23 @@ def missing(package: str, extra: str) -> MissingExtraError:
         f"Expect the package {package} to be installed, actually: it is not. "
         f"Run: pip install 'codea1-env[{extra}]'"
     )
+
+
+def check_version(package: str, least: str, extra: str) -> None:
+    """Check that a package of an extra is installed in a version that is new enough.
+
+    Raises:
+        MissingExtraError: It is not. The message has both versions.
+    """
+    try:
+        actual = version(package)
+    except PackageNotFoundError:
+        raise missing(package, extra) from None
+    if _numbers(actual) < _numbers(least):
+        raise MissingExtraError(
+            f"Expect {package} {least} or newer, actually: {actual}. Run: pip install -U 'codea1-env[{extra}]'"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", text)[:3]]
