@@ -16,7 +16,7 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
-from codea1_env.cli.tables import parts_of, progress_bar
+from codea1_env.cli.tables import parts_of, progress_bar, say
 from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
@@ -95,7 +95,7 @@ class EvaluationProgress:
         now = time.monotonic()
         if not self._console.is_terminal and now - self._told >= _PAUSE:
             self._told = now
-            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+            say(self._console, text)
 
     def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""
@@ -108,7 +108,7 @@ class EvaluationProgress:
                 self._bar.update(self._task, state=self._so_far(""))
         elif own.total * _LINES // self._total > (own.total - 1) * _LINES // self._total:
             done = f"{own.total} of {self._total} {own.unit}"
-            self._console.print(f"{done}, {self._so_far('so far ')}", highlight=False)
+            say(self._console, f"{done}, {self._so_far('so far ')}")
 
     def _so_far(self, words: str) -> str:
         write = percent if self._evaluation.in_percent else plain
@@ -195,7 +195,7 @@ def first_of(tasks: Iterable[str]) -> str:
 def print_lines(lines: Sequence[str], console: Console) -> None:
     """Print texts as they are."""
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(console, line)
 
 
 def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:

@@ -29,6 +29,7 @@ from codea1_env.cli.eval_agents import (
 from codea1_env.cli.eval_display import EvaluationProgress, first_of, print_report
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.tables import say
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report, check_fields, figures_by, usage_of
@@ -104,17 +105,15 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     except BackendError as error:
         raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
     except (Stopped, KeyboardInterrupt):
-        console.print(
-            f"Stopped. To go on, add: --resume --output-dir {path}", highlight=False, soft_wrap=True
-        )
+        say(console, f"Stopped. To go on, add: --resume --output-dir {path}")
         return INTERRUPTED
     if command.json:
         print(json.dumps(report))
     else:
         print_report(command.evaluation, report, console)
         words = shlex.join(arguments)
-        console.print(f"Command: codea1 {title} {words}", highlight=False, soft_wrap=True)
-        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
+        say(console, f"Command: codea1 {title} {words}")
+        say(console, f"Result folder: {path}")
     return 1 if report["excluded"] else 0
 
 
@@ -151,12 +150,13 @@ def _in_folder(
     command: EvaluationCommand, name: str, problems: Sequence[Problem], path: Path, console: Console
 ) -> dict[str, Any]:
     """Run an evaluation in its result folder; returns the report."""
-    read_before = _read(command, problems)
+    with library_errors():
+        read_before = _read(command, problems)
     goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
     recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
     computing = command.computing(recorded)
     if computing is not None:
-        console.print(f"{command.agent} computes in {computing}.", highlight=False)
+        say(console, f"{command.agent} computes in {computing}.")
     with library_errors():
         settings = _settings(command, name)
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
@@ -288,11 +288,8 @@ def _evaluate(
     if command.agent is not None and empty:
         report["empty_answers"] = empty
         advice = ". A model that thinks may need more tokens: --max-completion-length"
-        console.print(
-            f"Warning: {empty} of {len(answers)} answers are empty{advice if 'usage' in report else ''}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        more = advice if "usage" in report else ""
+        say(console, f"Warning: {empty} of {len(answers)} answers are empty{more}")
     own.write_files(folder, command.agent or str(command.samples))
     folder.write(REPORT, report)
     return report

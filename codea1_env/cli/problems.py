@@ -15,8 +15,8 @@ from rich.progress import Progress, TimeElapsedColumn
 from codea1_env.cli.errors import (
     InputError,
     check_least,
+    find_problem,
     library_errors,
-    unknown_name,
     user_input,
 )
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
@@ -125,10 +125,8 @@ def list_problems(command: List) -> int:
 def show_problem(command: Show) -> int:
     """Print one problem."""
     with user_input():
-        problems = {problem.task_id: problem for problem in load_problems(command.source)}
-    if command.problem not in problems:
-        raise unknown_name("problem", command.problem, problems)
-    problem = problems[command.problem]
+        problems = load_problems(command.source)
+    problem = find_problem(command.problem, problems)
     if command.json:
         with user_input():
             print(json.dumps(row_of(problem)))

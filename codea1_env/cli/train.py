@@ -30,6 +30,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
+from codea1_env.cli.tables import say
 from codea1_env.cli.train_settings import (
     Sources,
     SourcesAndFolder,
@@ -184,9 +185,8 @@ def show_plan(config: TrainConfig, problems: int) -> None:
     check_batches(config, problems, world_size() if here else config.learner_processes, gpu=gpu)
     step = dataclasses.replace(config, problems_per_step=min(config.problems_per_step, problems))
     written, learned = tokens_of_step(step)
-    Console(stderr=True).print(
-        f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
-    )
+    text = f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
+    say(Console(stderr=True), text)
 
 
 def _check_contexts(config: TrainConfig) -> None:

@@ -175,7 +175,8 @@ class TrainingProgress:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._console.print(text, highlight=False, soft_wrap=not self._console.is_terminal)
+        wrap = not self._console.is_terminal
+        self._console.print(text, highlight=False, markup=False, soft_wrap=wrap)
 
     def expect(
         self, *, steps: int, done: int, step: Mapping[str, float], measurements: int, each: float

@@ -81,6 +81,11 @@ def summary_table(result: TrainResult) -> Table:
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
         table.add_row(label, figure(result.start[name]), figure(result.end[name]))
+    if result.end.get("held_out/new_kill_rate") is not None:
+        table.caption = (
+            "What a tester learned is what it kills of the others: copying kills none of these."
+        )
+        table.caption_justify = "left"
     return table
 
 

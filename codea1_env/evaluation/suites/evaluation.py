@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,6 +31,7 @@ from codea1_env.reading.fences import answer_in, python_in
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.extras import missing
 
 DEFAULT_K = (1, 2, 5)
 _REASONS = 3
@@ -96,6 +98,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Read the wrong programs."""
         check_ks(self.k, self.num_tests)
+        for package in ("coverage", "pytest"):  # known before anything is written
+            if find_spec(package) is None:
+                raise missing(package, "evaluation")
         super().load(problems)
         if self.wrong_programs is None:
             return {}

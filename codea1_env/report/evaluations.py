@@ -1,0 +1,236 @@
+"""Evaluations on the page: figures with bars, problems that failed, and their answers for the browser."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
+from codea1_env.evaluation.result_folder import SAMPLES, VERDICTS
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.rendering.display import clean
+from codea1_env.report.charts import Chart, bars
+from codea1_env.report.episodes import EpisodeSample, embedded
+from codea1_env.report.folders import EvaluationResult
+from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell
+from codea1_env.support.logs import every_line
+from codea1_env.training.metrics import Row
+
+_OPTIONS = (
+    "agent", "samples", "problems", "split", "max_problems", "packages", "num_samples", "batch_size", "seed", "model",
+    "request", "backend", "prompts", "temperature", "top_p", "max_completion_length",
+)  # fmt: skip
+"""Settings of evaluations that are options of their commands, too."""
+_NO_OPTIONS = frozenset([
+    "codea1_env", "evaluates", "evaluation", "evaluation_sha256", "problems_sha256", "samples_sha256", "agent_sha256",
+    *("dtype", "threads"), *(each.name for each in dataclasses.fields(SamplingConfig)),
+])  # fmt: skip
+"""Settings of any evaluation that are none."""
+_LISTED = 50
+"""Problems that are listed as failed."""
+
+
+def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
+    """Yield two tables for each kind of evaluation: a row for each figure, and a row for each folder."""
+    for kind in dict.fromkeys(map(kind_of, evaluations)):
+        members = [each for each in evaluations if kind_of(each) == kind]
+        figures = [figures_of(each) for each in members]
+        names = dict.fromkeys(name for each in figures for name in each)
+        if names:
+            yield Sheet(
+                f"Evaluations: {clean(kind)}",
+                "Brackets: 95% interval over problems.",
+                ["figure", *(clean(each.name) for each in members)],
+                [
+                    [text_cell(name), *(figure_cell(of.get(name)) for of in figures)]
+                    for name in names
+                ],
+            )
+        yield Sheet(
+            f"Folders: {clean(kind)}",
+            "",
+            ["folder", "agent", "problems", "state", "command"],
+            [_folder_row(kind, each) for each in members],
+        )
+    yield from _failed(evaluations)
+
+
+def _folder_row(kind: str, each: EvaluationResult) -> list[Cell]:
+    settings = each.settings
+    return [
+        text_cell(each.name),
+        text_cell(str(settings.get("agent", "samples of a file"))),
+        text_cell(problems_of(settings)),
+        text_cell(_state(each)),
+        command_cell(evaluation_command(kind, settings)) if each.report else Cell("-"),
+    ]
+
+
+def problems_of(settings: Mapping[str, Any]) -> str:
+    """Return the problem set, a file without its folders."""
+    return PurePath(str(settings.get("problems", "-"))).name
+
+
+def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
+    """Yield the problems whose answers are not all right, the worst first."""
+    rows, of = [], 0
+    for each in evaluations:
+        shares: dict[str, list[float]] = {}
+        for verdict, _ in every_line(each.path / VERDICTS):
+            if verdict is not None and (share := _right(verdict)) is not None:
+                shares.setdefault(str(verdict.get("task_id")), []).append(share)
+        of += len(shares)
+        for task, found in shares.items():
+            if (mean := sum(found) / len(found)) < 1:
+                cells = [text_cell(task), text_cell(each.name), figure_cell(mean)]
+                rows.append([*cells, Cell(str(len(found)), len(found))])
+    if rows:
+        rows.sort(key=lambda row: row[2].order or 0.0)
+        note = "Below: the answers. Share: right programs, or right tests of all tests."
+        if len(rows) > _LISTED:
+            note = f"The {_LISTED} worst. {note}"
+        title = f"Problems with wrong answers: {len(rows)} of {of}"
+        yield Sheet(title, note, ["problem", "folder", "share right", "answers"], rows[:_LISTED])
+
+
+def _right(verdict: Mapping[str, Any]) -> float | None:
+    """Return how much of an answer is right; None where the verdict does not say so."""
+    if isinstance(verdict.get("outcome"), str):
+        return float(verdict["outcome"] == "pass")
+    tests = verdict.get("tests")
+    if isinstance(tests, list) and all(isinstance(test, dict) for test in tests):
+        return sum(test.get("fault") is None for test in tests) / len(tests) if tests else 0.0
+    return None
+
+
+def evaluation_charts(evaluations: Sequence[EvaluationResult]) -> Iterator[Chart]:
+    """Yield for each kind its figures as bars with intervals, as far as they are shares."""
+    for kind in dict.fromkeys(map(kind_of, evaluations)):
+        rows = [
+            {"figure": name, "folder": each.name, **dataclasses.asdict(found)}
+            for each in evaluations
+            if kind_of(each) == kind
+            for name, found in figures_of(each).items()
+            if found.low >= 0 and found.high <= 1
+        ]
+        if rows:
+            yield Chart(
+                f"Figures: {clean(kind)}", "Lines: 95% intervals over problems.", bars(rows)
+            )
+
+
+def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: int) -> None:
+    """Let a page have as many answers of an evaluation as fit: one wrong one of each problem first, right ones last."""
+    verdicts = [row for row, _ in every_line(each.path / VERDICTS)]
+    ends = [0, *(end for _, end in every_line(each.path / SAMPLES))]
+    order = [
+        (share == 1, number, place)
+        for place, (verdict, _) in enumerate(zip(verdicts, ends[1:], strict=False))
+        if verdict is not None and (share := _right(verdict)) is not None
+        for number in [verdict.get("sample", 0)]
+    ]
+    page.total += len(order)
+    drawn: list[Row] = []
+    used = 0
+    with (each.path / SAMPLES).open("rb") if order else contextlib.nullcontext() as file:
+        for right, number, place in sorted(order):
+            file.seek(ends[place])
+            answer = json.loads(file.readline())
+            before = page.texts.bytes + page.tests.bytes
+            row = _answer(page, answer, verdicts[place] or {}, right) | {"run": run, "step": number}
+            used += len(embedded(row)) + page.texts.bytes + page.tests.bytes - before
+            if used > limit:
+                break
+            drawn.append(row | {"order": place})
+    page.rows += drawn
+
+
+def _answer(page: EpisodeSample, sample: Row, verdict: Row, right: bool) -> Row:
+    row: Row = {
+        "task": page.text(str(verdict.get("task_id"))),
+        "winner": "right" if right else "wrong",
+        "history": [],
+        "suites": [],
+    }
+    if "tests" in verdict:
+        tests = verdict["tests"]
+        row["outcome"] = (
+            f"{sum(each.get('fault') is None for each in tests)} of {len(tests)} tests right"
+        )
+        row["tests"] = [page.test(_shown(each)) for each in tests]
+        return row | {"answer": page.text(str(sample.get("answer", "")))}
+    code = sample.get("solution", sample.get("completion", ""))
+    row |= {"outcome": verdict["outcome"], "code": page.text(str(code))}
+    return row | {"message": page.text(str(verdict.get("message", "")))}
+
+
+def _shown(test: Row) -> Row:
+    fault = test.get("fault")
+    how = {"status": str(fault)} if fault else {"status": "kept", "outcome": "pass"}
+    return {"test": str(test.get("text", "")), "reason": str(test.get("reason") or ""), **how}
+
+
+def kind_of(each: EvaluationResult) -> str:
+    """Return the kind of an evaluation, in words where it is not known yet."""
+    return str(each.report.get("kind", "code")) if each.report else "not finished"
+
+
+def _state(each: EvaluationResult) -> str:
+    state = f"{each.verdicts} verdict{'' if each.verdicts == 1 else 's'}" + (
+        "" if each.report else " so far, not finished"
+    )
+    return state + (f", {each.damaged} damaged lines" if each.damaged else "")
+
+
+def figures_of(each: EvaluationResult) -> dict[str, Estimate]:
+    """Return the figures of an evaluation by name."""
+    return _flat(each.report.get("figures", {}))
+
+
+def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
+    """Figures by name, also of those that stand in groups, as those of base tests do."""
+    found: dict[str, Estimate] = {}
+    for name, value in figures.items():
+        match value:
+            case {"value": float(middle), "low": float(low), "high": float(high)}:
+                found[f"{before}{name}"] = Estimate(middle, low, high)
+            case dict():
+                found |= _flat(value, "" if name == "all" else f"{name}: ")
+    return found
+
+
+def evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
+    """Return the command of an evaluation, from its settings."""
+    if kind in BUILT_IN:
+        own = find_evaluation(kind)
+        fixed, words = own.fixed, [kind]
+        options = [each.name for each in dataclasses.fields(own) if each.init]
+    else:  # no class of a user is loaded: what is left is its own
+        fixed, options = (), [name for name in settings if name not in {*_OPTIONS, *_NO_OPTIONS}]
+        words = ["run", str(settings["evaluation"])] if "evaluation" in settings else [kind]
+    words = ["codea1", "eval", *words]
+    for name in (*(each for each in _OPTIONS if each not in fixed), *options):
+        words += _option(name, settings.get(name))
+    return shlex.join(words)
+
+
+def _option(name: str, value: Any) -> list[str]:
+    if value is None or value is False or (name, value) == ("backend", "server"):
+        return []
+    values = [str(value)]
+    if value is True:
+        values = []
+    elif name == "packages":  # with their versions
+        values = list(value)
+    elif isinstance(value, dict):
+        pairs = ((key, "None" if it is None else it) for key, it in value.items())
+        values = [", ".join(f"{key} = {json.dumps(it)}" for key, it in pairs)]
+    elif isinstance(value, list):
+        values = list(map(str, value))
+    return [f"--{name.replace('_', '-')}", *values]
