@@ -99,7 +99,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
     (bars,) = evaluation_charts(found.evaluations)
-    (row,) = bars.spec["layer"][0]["data"]["values"]
+    ((row,),) = bars.spec["datasets"].values()
     assert (row["figure"], row["low"], row["high"]) == ("pass@1", 0.25, 0.75)
     page = document(found)
     assert "<h1>code: mutant on starter, and 1 more</h1>" in page
@@ -170,7 +170,8 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_cross_play(tmp_path, CrossPlay(("c",), ("s", "t"), ("p",), one, tests, one, one))
     read = read_cross_play(tmp_path / "crossplay.json")
     assert read.right_tests.tolist() == [[2.0, 0.0]]
-    assert [row["tests"] for row in heat_map(read).spec["layer"][0]["data"]["values"]] == [2.0, 0.0]
+    (rows,) = heat_map(read).spec["datasets"].values()
+    assert [row["tests"] for row in rows] == [2.0, 0.0]
 
 
 @pytest.mark.parametrize(
