@@ -14,6 +14,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
 from codea1_env.evaluation.result_folder import SAMPLES, VERDICTS
 from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean
 from codea1_env.report.charts import Chart, bars
 from codea1_env.report.episodes import EpisodeSample, embedded
@@ -48,7 +49,10 @@ def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet
                 "Brackets: 95% interval over problems.",
                 ["figure", *(clean(each.name) for each in members)],
                 [
-                    [text_cell(name), *(figure_cell(of.get(name)) for of in figures)]
+                    [
+                        text_cell(words_of(kind, name)),
+                        *(figure_cell(of.get(name)) for of in figures),
+                    ]
                     for name in names
                 ],
             )
@@ -75,6 +79,11 @@ def _folder_row(kind: str, each: EvaluationResult) -> list[Cell]:
 def problems_of(settings: Mapping[str, Any]) -> str:
     """Return the problem set, a file without its folders."""
     return PurePath(str(settings.get("problems", "-"))).name
+
+
+def words_of(kind: str, name: str) -> str:
+    """Return the name of a figure, with what it says where it is one of suites of tests."""
+    return in_words(name) if kind == "tests" else name
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:

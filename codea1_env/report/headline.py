@@ -12,7 +12,13 @@ import codea1_env
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.evaluation.cross_play import CrossPlay
 from codea1_env.rendering.display import clean
-from codea1_env.report.evaluations import evaluation_command, figures_of, kind_of, problems_of
+from codea1_env.report.evaluations import (
+    evaluation_command,
+    figures_of,
+    kind_of,
+    problems_of,
+    words_of,
+)
 from codea1_env.report.folders import Benchmark, EvaluationResult, Findings
 from codea1_env.report.runs import RunGroup
 from codea1_env.report.tables import from_to, leaderboard_sheet
@@ -71,7 +77,11 @@ def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[Subject]:
 def _benchmark(each: Benchmark) -> Subject:
     figures = [(f"{len(each.results)} of {each.wanted}", "runs done")]
     for column, what in ((1, "highest pass rate of a coder"), (3, "highest kill rate of a tester")):
-        rows = [row for row in leaderboard_sheet(each).rows if (row[column].order or 0) > 0]
+        rows = [
+            row
+            for row in leaderboard_sheet(each).rows
+            if (row[column].order or 0) > 0 and row[-1].folded
+        ]
         if rows:
             best = max(rows, key=lambda row: row[column].order or 0)
             figures.append((best[column].text, f"{what}: {best[0].text}"))
@@ -86,7 +96,7 @@ def _evaluation(each: EvaluationResult) -> Subject:
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     words = evaluation_command(kind, each.settings) if each.report else ""
     title = f"{kind}: {who} on {problems_of(each.settings)}"
-    return Subject(title, words, [(str(figures[name]), name) for name in names])
+    return Subject(title, words, [(str(figures[name]), words_of(kind, name)) for name in names])
 
 
 def _cross_play(name: str, played: CrossPlay) -> Subject:

@@ -65,7 +65,10 @@ def test_what_was_wrong_is_said():
     assert inside in " ".join(lines)
     assert "1 suites repeat another of their problem; they count" in lines
     assert not any("right tests repeat" in line for line in lines)
-    assert "On 9 wrong programs of 2 problems: no test ran on them" in lines
+    assert "On 9 wrong programs of 2 problems, percent [95%]: no test ran on them" in lines
+    assert any(
+        line.startswith("In words: pass@k right tests; mut@k killed mutants") for line in lines
+    )
     assert "Excluded: ULT/1: why" in lines
     assert "Settings: seed 0" in lines
 
@@ -73,7 +76,10 @@ def test_what_was_wrong_is_said():
 def test_powers_of_tests():
     figures = {**REPORT["figures"], "p_u": ONE, "p_01": TWO}
     lines = shown(figures=figures)
-    wanted = "p_u 50.0 [25.0, 75.0], p_01 60.0 [40.0, 80.0]"
-    assert f"On 9 wrong programs of 2 problems: {wanted}" in lines
+    at = lines.index("On 9 wrong programs of 2 problems, percent [95%]:")
+    assert lines[at + 1 : at + 3] == [
+        "a test is right (p_u): 50.0 [25.0, 75.0]",
+        "a wrong program slips through a right test (p_01): 60.0 [40.0, 80.0]",
+    ]
     none = {"programs": 0, "problems": 0, "problems_unchecked": 0}
     assert any("No problem has wrong programs" in line for line in shown(wrong_programs=none))

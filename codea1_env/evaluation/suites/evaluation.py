@@ -21,7 +21,14 @@ from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
 from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
-from codea1_env.evaluation.suites.figures import TESTGENEVAL, estimate, names, values_of
+from codea1_env.evaluation.suites.figures import (
+    TESTGENEVAL,
+    WORDS,
+    estimate,
+    in_words,
+    names,
+    values_of,
+)
 from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
 from codea1_env.evaluation.task import Question
@@ -236,6 +243,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
             lines.append(f"{counts.total()} answers have no test, most often: {why}")
         lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
+        shown = {name.partition("@")[0] for name in report["figures"] if "@" in name}
+        said = [f"{name}@k {words}" for name, words in WORDS.items() if name in shown]
+        lines.append(f"In words: {'; '.join(said)}. @pass: only of answers with a right test")
         if whole := _shown(report, TESTGENEVAL):
             lines.append(f"Whole suites, as TestGenEval: {whole}")
         return lines + _powers(report)
@@ -283,8 +293,13 @@ def _powers(report: Mapping[str, Any]) -> list[str]:
     pool = report["wrong_programs"]
     if not pool["problems"]:
         return ["No problem has wrong programs, so that p_01 and p_00 are not known"]
-    found = _shown(report, ("p_u", "p_01", "p_00", "mu")) or "no test ran on them"
-    lines = [f"On {pool['programs']} wrong programs of {pool['problems']} problems: {found}"]
+    figures = report["figures"]
+    found = [name for name in ("p_u", "p_01", "p_00", "mu") if name in figures]
+    lines = [
+        f"On {pool['programs']} wrong programs of {pool['problems']} problems, percent [95%]:"
+        + ("" if found else " no test ran on them"),
+        *(f"  {in_words(name)}: {percent(figures[name])}" for name in found),
+    ]
     if pool["problems_unchecked"]:
         lines.append(
             f"{pool['problems_unchecked']} of these problems have no golden tests that say which mutants are "
