@@ -25,7 +25,13 @@ from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
 from codea1_env.cli.tables import print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
-from codea1_env.evaluation.result_folder import CROSS_PLAY, REPORT, FolderError, ResultFolder
+from codea1_env.evaluation.result_folder import (
+    CROSS_PLAY,
+    REPORT,
+    VERDICTS,
+    FolderError,
+    ResultFolder,
+)
 from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import digest_of_problems
 from codea1_env.problems import Problem, check_playable
@@ -146,7 +152,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         own.begin(sandbox)
         shown = stack.enter_context(EvaluationProgress(Console(stderr=True), own))
         size = len(problems) * command.num_samples
-        shown.begin(own.unit, size * len(coders))
+        shown.begin(own.unit, size * len(coders), len(folder.rows(VERDICTS)))
         at_work = EvaluationRun(own, folder, lambda: stop.requested, command.workers + 1)
         plan = EvaluationPlan(command.num_samples, size, command.seed)
         at_work.judge_agent(opponents, plan, shown.judged)

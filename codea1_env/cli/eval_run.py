@@ -37,6 +37,7 @@ from codea1_env.evaluation.result_folder import (
     REPORT,
     SAMPLES,
     SETTINGS,
+    VERDICTS,
     FolderError,
     ResultFolder,
     read_json,
@@ -259,6 +260,7 @@ def _evaluate(
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
+        known = len(folder.rows(VERDICTS))
         if type(own).check is not Evaluation.check:
             tasks = list(own.problems)
             if read.file is not None:  # --partial leaves the others out
@@ -268,14 +270,15 @@ def _evaluate(
             at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
-            shown.begin(own.unit, own.expected(counts))
+            shown.begin(own.unit, own.expected(counts), known)
             at_work.judge_file(read.file.samples, shown.judged)
         else:
             asking = _asking(command)
             agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
             agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
-            shown.begin(own.unit, own.expected(Counter(q.problem.task_id for q in questions)))
+            counts = Counter(each.problem.task_id for each in questions)
+            shown.begin(own.unit, own.expected(counts), known)
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, settings, read.unknown)

@@ -20,6 +20,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.cli.tables import PlainProgress
 from codea1_env.problem_sets.problem import call_of, statement
 from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problem_sets.validate import validate_problems
@@ -178,11 +179,12 @@ def validate(command: Validate) -> int:
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     level = command.sandbox_level
     with library_errors(), Sandbox(command.workers, level=level, packages=packages) as sandbox, bar:
-        task = bar.add_task("reading rows", total=None)
+        task, lines = bar.add_task("reading rows", total=None), PlainProgress(console)
 
         def told(done: int, of: int) -> None:
             what = f"{_count(of, 'problem')}: references and mutants"
             bar.update(task, description=what, completed=done, total=of)
+            lines.tell(done, of, f"{done} of {_count(of, 'problem')}")
 
         report = validate_problems(
             command.source, sandbox, split=command.split, limit=command.limit, progress=told

@@ -141,7 +141,6 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
     unit = "programs"
     kind = "cross-play"
     figure = "programs that win"
-    in_percent = True
     verdict_type = AttackedProgram
 
     coders: tuple[str, ...]

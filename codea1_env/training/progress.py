@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
+from codea1_env.rendering.display import clock
 from codea1_env.rollout import Agent
 from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row
@@ -132,18 +133,6 @@ class Remaining:
             phase = time.monotonic() - self._began
             return f"{spent} so far, about {clock(phase / self.share - phase)} of this left"
         return f"{spent} so far"
-
-
-def clock(seconds: float) -> str:
-    """Show a time as people do.
-
-    Example:
-        >>> clock(59.6), clock(3601)
-        ('1:00', '1:00:01')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class TrainingProgress:

@@ -19,7 +19,7 @@ import tyro
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
-from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
 from codea1_env.evaluation.suites.figures import (
     TESTGENEVAL,
@@ -64,7 +64,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     kind = "tests"
     figure = "pass@{num_tests}"
-    in_percent = True
     check_type = ProblemCheck
     verdict_type = SuiteScore
     help = {  # noqa: RUF012  never changed
@@ -222,12 +221,12 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         figures = report["figures"]
         ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
         rows = [
-            [name, *(percent(figures.get(_at(name, k))) for k in ks)]
+            [name, *(written(figures.get(_at(name, k))) for k in ks)]
             for name in dict.fromkeys(
                 _at(name, "k") for name in figures if "@" in name and name not in TESTGENEVAL
             )
         ]
-        return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
+        return [["figure [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what was wrong with tests, and what they do on wrong programs."""
@@ -253,7 +252,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
 def _shown(report: Mapping[str, Any], names: Iterable[str]) -> str:
     figures = report["figures"]
-    return ", ".join(f"{name} {percent(figures[name])}" for name in names if name in figures)
+    return ", ".join(f"{name} {written(figures[name])}" for name in names if name in figures)
 
 
 def _counted(names: Iterable[str | None]) -> dict[str, int]:
@@ -296,9 +295,9 @@ def _powers(report: Mapping[str, Any]) -> list[str]:
     figures = report["figures"]
     found = [name for name in ("p_u", "p_01", "p_00", "mu") if name in figures]
     lines = [
-        f"On {pool['programs']} wrong programs of {pool['problems']} problems, percent [95%]:"
+        f"On {pool['programs']} wrong programs of {pool['problems']} problems:"
         + ("" if found else " no test ran on them"),
-        *(f"  {in_words(name)}: {percent(figures[name])}" for name in found),
+        *(f"  {in_words(name)}: {written(figures[name])}" for name in found),
     ]
     if pool["problems_unchecked"]:
         lines.append(
