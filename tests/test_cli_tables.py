@@ -52,7 +52,6 @@ def test_long_work_says_how_much_of_it_remains(monkeypatch: pytest.MonkeyPatch) 
         "22 of 60, about 4:45 left, so far 0.5",
         "40 of 60, about 0:40 left, so far 0.5",
         "60 of 60, so far 0.5",
-        "60 of 60, so far 0.5",
     ]
 
 

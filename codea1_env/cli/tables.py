@@ -59,16 +59,17 @@ class PlainProgress:
     def __init__(self, console: Console, known: float = 0) -> None:
         self._console, self._known = console, known
         self._began = self._said = time.monotonic()
-        self._tenth = -1
+        self._tenth, self._text = -1, ""
 
     def tell(self, done: float, total: float, text: str, more: Callable[[], str] = str) -> None:
         """Say the text for each tenth of the whole, and after a while; `more` is only called if it does."""
         tenth, now = int(10 * done // max(total, 1)), time.monotonic()
         pause = _PAUSE if tenth == self._tenth else _GAP
-        due = self._tenth < 0 or done >= total or now - self._said >= pause
+        ended = done >= total and text != self._text
+        due = self._tenth < 0 or ended or now - self._said >= pause
         if self._console.is_terminal or not due:
             return
-        self._tenth, self._said = tenth, now
+        self._tenth, self._said, self._text = tenth, now, text
         new = done - self._known
         left = (now - self._began) * (total - done) / new if new > 0 else 0.0
         say(self._console, text + (f", about {clock(left)} left" if left else "") + more())

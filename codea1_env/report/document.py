@@ -40,7 +40,7 @@ class Section(NamedTuple):
     @property
     def columns(self) -> int:
         """Charts beside each other, so that none stands alone."""
-        number = len(self.charts)
+        number = len(self.charts) if self.name != "evaluations" else 1  # of unequal heights
         return min(number, 4 if number % 3 == 1 else 3)
 
 

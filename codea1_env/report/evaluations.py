@@ -97,15 +97,15 @@ def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
         of += len(shares)
         for task, found in shares.items():
             if (mean := sum(found) / len(found)) < 1:
-                cells = [text_cell(task), text_cell(each.name), figure_cell(mean)]
-                rows.append([*cells, Cell(str(len(found)), len(found))])
+                number = Cell(str(len(found)), len(found))
+                rows.append([text_cell(task), figure_cell(mean), number, text_cell(each.name)])
     if rows:
-        rows.sort(key=lambda row: row[2].order or 0.0)
+        rows.sort(key=lambda row: row[1].order or 0.0)
         note = "Below: the answers. Share: right programs, or right tests of all tests."
         if len(rows) > _LISTED:
             note = f"The {_LISTED} worst. {note}"
         title = f"Problems with wrong answers: {len(rows)} of {of}"
-        yield Sheet(title, note, ["problem", "folder", "share right", "answers"], rows[:_LISTED])
+        yield Sheet(title, note, ["problem", "share right", "answers", "folder"], rows[:_LISTED])
 
 
 def _right(verdict: Mapping[str, Any]) -> float | None:

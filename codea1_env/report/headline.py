@@ -95,7 +95,7 @@ def _evaluation(each: EvaluationResult) -> Subject:
     names = main if all(main) else list(figures)[:_FIGURES]
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     words = evaluation_command(kind, each.settings) if each.report else ""
-    title = f"{kind}: {who} on {problems_of(each.settings)}"
+    title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
     return Subject(title, words, [(str(figures[name]), words_of(kind, name)) for name in names])
 
 

@@ -102,7 +102,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     ((row,),) = bars.spec["datasets"].values()
     assert (row["figure"], row["low"], row["high"]) == ("pass@1", 0.25, 0.75)
     page = document(found)
-    assert "<h1>code: mutant on starter, and 1 more</h1>" in page
+    assert "<h1>Evaluation, code: mutant on starter, and 1 more</h1>" in page
     assert '<strong>0.500</strong> <span class="dim">[0.250, 0.750]</span>' in page
 
 
@@ -121,8 +121,8 @@ def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
     *_, failed = evaluation_sheets([evaluation])
     assert failed.title == "Problems with wrong answers: 2 of 4"
     assert [[cell.text for cell in row] for row in failed.rows] == [
-        ["own/1", "e", "0.000", "2"],
-        ["own/3", "e", "0.500", "2"],
+        ["own/1", "0.000", "2", "e"],
+        ["own/3", "0.500", "2", "e"],
     ]
     page = EpisodeSample()
     add_answers(page, evaluation, 0, 100_000)
