@@ -7,7 +7,7 @@ import json
 import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +100,8 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
     try:
-        report = _in_folder(command, name, problems, path, console)
+        words = f"codea1 {title} {shlex.join(_without_headers(arguments))}"
+        report = _in_folder(command, name, problems, path, console, words)
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
@@ -112,10 +113,18 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         print(json.dumps(report))
     else:
         print_report(command.evaluation, report, console)
-        words = shlex.join(arguments)
-        say(console, f"Command: codea1 {title} {words}")
+        say(console, f"Command: {words}")
         say(console, f"Result folder: {path}")
     return 1 if report["excluded"] else 0
+
+
+def _without_headers(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command without --headers, which may hold keys: they are in no file."""
+    option = ""
+    for word in arguments:
+        option = word.partition("=")[0] if word.startswith("--") else option
+        if option != "--headers":
+            yield word
 
 
 def _prepared(
@@ -148,7 +157,12 @@ def _prepared(
 
 
 def _in_folder(
-    command: EvaluationCommand, name: str, problems: Sequence[Problem], path: Path, console: Console
+    command: EvaluationCommand,
+    name: str,
+    problems: Sequence[Problem],
+    path: Path,
+    console: Console,
+    words: str,
 ) -> dict[str, Any]:
     """Run an evaluation in its result folder; returns the report."""
     with library_errors():
@@ -161,7 +175,7 @@ def _in_folder(
     with library_errors():
         settings = _settings(command, name)
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
-        with ResultFolder(path, fixed, resume=command.resume) as folder:
+        with ResultFolder(path, fixed, resume=command.resume, command=words) as folder:
             try:
                 return _evaluate(command, settings, problems, read_before, folder, console)
             except (InputError, EvaluationError):

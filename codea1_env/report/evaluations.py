@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
 from codea1_env.evaluation.result_folder import SAMPLES, VERDICTS
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
@@ -23,16 +20,6 @@ from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, tex
 from codea1_env.support.logs import every_line
 from codea1_env.training.metrics import Row
 
-_OPTIONS = (
-    "agent", "samples", "problems", "split", "max_problems", "packages", "num_samples", "batch_size", "seed", "model",
-    "request", "backend", "prompts", "temperature", "top_p", "max_completion_length",
-)  # fmt: skip
-"""Settings of evaluations that are options of their commands, too."""
-_NO_OPTIONS = frozenset([
-    "codea1_env", "evaluates", "evaluation", "evaluation_sha256", "problems_sha256", "samples_sha256", "agent_sha256",
-    *("dtype", "threads"), *(each.name for each in dataclasses.fields(SamplingConfig)),
-])  # fmt: skip
-"""Settings of any evaluation that are none."""
 _LISTED = 50
 """Problems that are listed as failed."""
 
@@ -48,31 +35,25 @@ def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet
                 f"Evaluations: {clean(kind)}",
                 "Brackets: 95% interval over problems.",
                 ["figure", *(clean(each.name) for each in members)],
-                [
-                    [
-                        text_cell(words_of(kind, name)),
-                        *(figure_cell(of.get(name)) for of in figures),
-                    ]
-                    for name in names
-                ],
-            )
+                [[text_cell(words_of(kind, it)), *(figure_cell(of.get(it)) for of in figures)] for it in names],
+            )  # fmt: skip
         yield Sheet(
             f"Folders: {clean(kind)}",
             "",
             ["folder", "agent", "problems", "state", "command"],
-            [_folder_row(kind, each) for each in members],
+            [_folder_row(each) for each in members],
         )
     yield from _failed(evaluations)
 
 
-def _folder_row(kind: str, each: EvaluationResult) -> list[Cell]:
+def _folder_row(each: EvaluationResult) -> list[Cell]:
     settings = each.settings
     return [
         text_cell(each.name),
         text_cell(str(settings.get("agent", "samples of a file"))),
         text_cell(problems_of(settings)),
         text_cell(_state(each)),
-        command_cell(evaluation_command(kind, settings)) if each.report else Cell("-"),
+        command_cell(each.command) if each.command else Cell("-"),
     ]
 
 
@@ -212,34 +193,3 @@ def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
             case dict():
                 found |= _flat(value, "" if name == "all" else f"{name}: ")
     return found
-
-
-def evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
-    """Return the command of an evaluation, from its settings."""
-    if kind in BUILT_IN:
-        own = find_evaluation(kind)
-        fixed, words = own.fixed, [kind]
-        options = [each.name for each in dataclasses.fields(own) if each.init]
-    else:  # no class of a user is loaded: what is left is its own
-        fixed, options = (), [name for name in settings if name not in {*_OPTIONS, *_NO_OPTIONS}]
-        words = ["run", str(settings["evaluation"])] if "evaluation" in settings else [kind]
-    words = ["codea1", "eval", *words]
-    for name in (*(each for each in _OPTIONS if each not in fixed), *options):
-        words += _option(name, settings.get(name))
-    return shlex.join(words)
-
-
-def _option(name: str, value: Any) -> list[str]:
-    if value is None or value is False or (name, value) == ("backend", "server"):
-        return []
-    values = [str(value)]
-    if value is True:
-        values = []
-    elif name == "packages":  # with their versions
-        values = list(value)
-    elif isinstance(value, dict):
-        pairs = ((key, "None" if it is None else it) for key, it in value.items())
-        values = [", ".join(f"{key} = {json.dumps(it)}" for key, it in pairs)]
-    elif isinstance(value, list):
-        values = list(map(str, value))
-    return [f"--{name.replace('_', '-')}", *values]

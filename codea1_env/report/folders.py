@@ -51,6 +51,8 @@ class EvaluationResult:
 
     name: str
     path: Path
+    command: str
+    """What was typed; "" where the folder does not say so."""
     settings: dict[str, Any]
     report: dict[str, Any]
     """report.json; empty while it goes on."""
@@ -156,14 +158,23 @@ def _benchmark(path: Path, name: str) -> Benchmark:
 
 
 def _evaluation(path: Path, name: str) -> EvaluationResult:
-    settings = _of_version(path / SETTINGS, VERSION).get("settings")
+    content = _of_version(path / SETTINGS, VERSION)
+    settings, command = content.get("settings"), content.get("command")
     report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
     if not isinstance(settings, dict) or not isinstance(report.get("figures", {}), dict):
         raise ReportError(
             f"Expect {path} to hold settings and figures of an evaluation, actually: others. Name another folder."
         )
     lines = [row is not None for row, _ in every_line(path / VERDICTS)]
-    return EvaluationResult(name, path, settings, report, sum(lines), len(lines) - sum(lines))
+    return EvaluationResult(
+        name,
+        path,
+        command if isinstance(command, str) else "",
+        settings,
+        report,
+        sum(lines),
+        len(lines) - sum(lines),
+    )
 
 
 def _of_version(path: Path, version: int) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from codea1_env.baselines.bench.ranking import command
 from codea1_env.evaluation.cross_play import CrossPlay
 from codea1_env.rendering.display import clean
 from codea1_env.report.evaluations import (
-    evaluation_command,
     figures_of,
     kind_of,
     problems_of,
@@ -94,9 +93,10 @@ def _evaluation(each: EvaluationResult) -> Subject:
     main = [max((name for name in figures if name.startswith(kind) and name.count("@") == 1), default="") for kind in _OF_TESTS]  # fmt: skip
     names = main if all(main) else list(figures)[:_FIGURES]
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
-    words = evaluation_command(kind, each.settings) if each.report else ""
     title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
-    return Subject(title, words, [(str(figures[name]), words_of(kind, name)) for name in names])
+    return Subject(
+        title, each.command, [(str(figures[name]), words_of(kind, name)) for name in names]
+    )
 
 
 def _cross_play(name: str, played: CrossPlay) -> Subject:

@@ -81,7 +81,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     settings = {"agent": "mutant", "problems": "starter", "num_samples": 4, "seed": 0}
     for name, report in (("whole", {"figures": {"all": {"pass@1": figure}}}), ("half", None)):
-        with ResultFolder(tmp_path / name, settings, resume=False) as folder:
+        with ResultFolder(tmp_path / name, settings, resume=False, command="codea1 x") as folder:
             folder.append("verdicts.jsonl", [{"task_id": "a"}])
             if report:
                 folder.write("report.json", report)
@@ -95,8 +95,9 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     ]
     assert [cell.text for cell in whole.rows[0]][1:] == [
         "mutant", "starter", "1 verdict",
-        "codea1 eval code --agent mutant --problems starter --num-samples 4 --seed 0",
+        "codea1 x",
     ]  # fmt: skip
+    assert whole.rows[0][-1].folded
     assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
     (bars,) = evaluation_charts(found.evaluations)
     ((row,),) = bars.spec["datasets"].values()
@@ -135,33 +136,6 @@ def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
     few = EpisodeSample()
     add_answers(few, evaluation, 0, 400)
     assert 0 < len(few.rows) < few.total == 8
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings", "command"),
-    [
-        ("held-out", {"codea1_env": "1", "evaluates": "held-out", "problems": "starter", "split": None, "agent": "boundary",
-                      "batch_size": 64, "role": "tester", "held_out_seed": 3, "difficulty": None},
-         "held-out --agent boundary --problems starter --batch-size 64 --role tester --held-out-seed 3"),
-        ("best-of-n", {"problems": "starter", "packages": {"numpy": "2"}, "agent": "golden", "programs": "runs/c", "white_box": True},
-         "best-of-n --agent golden --programs runs/c --white-box"),
-        ("code", {"agent": "http://a/v1", "model": "m", "backend": "server", "packages": {"scipy": "1", "six": "2"},
-                  "request": {"reasoning_effort": "low", "max_tokens": None}, "temperature": 0.7, "max_prompt_length": 9},
-         "code --agent http://a/v1 --packages scipy six --model m "
-         "--request 'reasoning_effort = \"low\", max_tokens = \"None\"' --temperature 0.7"),
-        ("RightLines", {"evaluates": "RightLines", "evaluation": "own.py:RightLines", "agent": "mutant", "dtype": "float32",
-                        "seed": 0, "sizes": [1, 2], "stop": ["a"]},
-         "run own.py:RightLines --agent mutant --seed 0 --sizes 1 2"),
-    ],
-)  # fmt: skip
-def test_the_command_of_an_evaluation_follows_from_its_settings(
-    tmp_path: Path, kind: str, settings: dict[str, object], command: str
-) -> None:
-    with ResultFolder(tmp_path / "a", settings, resume=False) as folder:
-        folder.write("report.json", {"kind": kind, "figures": {}})
-    (sheet,) = evaluation_sheets(read_folders([tmp_path / "a"]).evaluations)
-    assert sheet.rows[0][-1].text == f"codea1 eval {command}"
-    assert sheet.rows[0][-1].folded
 
 
 def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
