@@ -296,7 +296,7 @@ def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False)
         color=alt.Color("group:N", scale=_scale(groups), legend=legend, title=None),
     )
     # Charts beside each other have the same axis; a reward may be below 0.
-    low = min(float(row.get("low", row["value"])) for row in rows)
+    low = min(float(row.get("low") or row["value"]) for row in rows)
     axis = alt.Scale(domain=[min(0.0, low), 1]) if share else alt.Scale(zero=True, nice=True)
     value = alt.Y("value:Q", title=None, scale=axis)
     few = len({row["step"] for row in rows}) <= _FEW

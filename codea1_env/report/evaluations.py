@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,25 +109,26 @@ def evaluation_charts(evaluations: Sequence[EvaluationResult]) -> Iterator[Chart
             if found.low >= 0 and found.high <= 1
         ]
         if rows:
-            yield Chart(
-                f"Figures: {clean(kind)}", "Lines: 95% intervals over problems.", bars(rows)
-            )
+            note = "Lines: 95% intervals over problems."
+            yield Chart(f"Figures: {clean(kind)}", note, bars(rows))
 
 
 def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: int) -> None:
     """Let a page have as many answers of an evaluation as fit: one wrong one of each problem first, right ones last."""
     verdicts = [row for row, _ in every_line(each.path / VERDICTS)]
-    ends = [0, *(end for _, end in every_line(each.path / SAMPLES))]
+    lines = [(row is not None, end) for row, end in every_line(each.path / SAMPLES)]
+    ends = [0, *(end for _, end in lines)]
     order = [
-        (share == 1, number, place)
-        for place, (verdict, _) in enumerate(zip(verdicts, ends[1:], strict=False))
-        if verdict is not None and (share := _right(verdict)) is not None
-        for number in [verdict.get("sample", 0)]
+        (share == 1, number if type(number := verdict.get("sample")) is int else 0, place)
+        for place, (verdict, (whole, _)) in enumerate(zip(verdicts, lines, strict=False))
+        if whole and verdict is not None and (share := _right(verdict)) is not None
     ]
+    if not order:
+        return
     page.total += len(order)
     drawn: list[Row] = []
     used = 0
-    with (each.path / SAMPLES).open("rb") if order else contextlib.nullcontext() as file:
+    with (each.path / SAMPLES).open("rb") as file:
         for right, number, place in sorted(order):
             file.seek(ends[place])
             answer = json.loads(file.readline())
@@ -143,21 +143,17 @@ def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: in
 
 def _answer(page: EpisodeSample, sample: Row, verdict: Row, right: bool) -> Row:
     row: Row = {
-        "task": page.text(str(verdict.get("task_id"))),
-        "winner": "right" if right else "wrong",
-        "history": [],
-        "suites": [],
-    }
-    if "tests" in verdict:
-        tests = verdict["tests"]
-        row["outcome"] = (
-            f"{sum(each.get('fault') is None for each in tests)} of {len(tests)} tests right"
-        )
-        row["tests"] = [page.test(_shown(each)) for each in tests]
-        return row | {"answer": page.text(str(sample.get("answer", "")))}
-    code = sample.get("solution", sample.get("completion", ""))
-    row |= {"outcome": verdict["outcome"], "code": page.text(str(code))}
-    return row | {"message": page.text(str(verdict.get("message", "")))}
+        "task": page.text(str(verdict.get("task_id"))), "winner": "right" if right else "wrong",
+        "history": [], "suites": [],
+    }  # fmt: skip
+    if isinstance(outcome := verdict.get("outcome"), str):
+        code = sample.get("solution", sample.get("completion", ""))
+        row |= {"outcome": clean(outcome), "code": page.text(str(code))}
+        return row | {"message": page.text(str(verdict.get("message", "")))}
+    tests = [page.test(_shown(each)) for each in verdict["tests"]]
+    number = sum(each.get("fault") is None for each in verdict["tests"])
+    row |= {"outcome": f"{number} of {len(tests)} tests right", "tests": tests}
+    return row | {"answer": page.text(str(sample.get("answer", "")))}
 
 
 def _shown(test: Row) -> Row:

@@ -30,7 +30,7 @@ _OF_RUNS = {
     "held_out/new_kill_rate": "of those that copying does not kill",
     "tester/validity": "validity of suites",
 }
-_OF_TESTS = ("pass@", "mut@", "Mul@")
+_OF_TESTS = ("pass", "mut", "Mul")
 
 
 class Subject(NamedTuple):
@@ -48,7 +48,7 @@ def headline(found: Findings, groups: Sequence[RunGroup]) -> Subject:
     subjects = list(_subjects(found, groups))
     first = subjects[0] if subjects else Subject("Code-A1 report")
     title = first.title + (f", and {len(subjects) - 1} more" if subjects[1:] else "")
-    written = [child.stat().st_mtime for path in found.paths for child in path.iterdir()]
+    written = [child.lstat().st_mtime for path in found.paths for child in path.iterdir()]
     # Of the results: equal folders give equal pages.
     day = datetime.fromtimestamp(max(written)).strftime("%Y-%m-%d %H:%M, ") if written else ""
     versions = {str(each.settings["codea1_env"]) for each in found.evaluations if "codea1_env" in each.settings}  # fmt: skip
@@ -60,13 +60,10 @@ def headline(found: Findings, groups: Sequence[RunGroup]) -> Subject:
 def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[Subject]:
     yield from map(_benchmark, found.benchmarks)
     for each in found.diagnostics:
-        failed = sum(
-            len(row["failures"]) for one in each.experiments for row in one.get("rows", ())
-        )
-        counts = {"experiments": len(each.experiments), "scores": len(each.scores), "failed runs": failed}  # fmt: skip
-        yield Subject(
-            f"Diagnostics: {each.name}", "", [(str(n), name) for name, n in counts.items()]
-        )
+        failed = sum(len(row["failures"]) for one in each.experiments for row in one["rows"])
+        numbers = (len(each.experiments), len(each.scores), failed)
+        what = ("experiments", "scores", "failed runs")
+        yield Subject(f"Diagnostics: {each.name}", "", [*zip(map(str, numbers), what, strict=True)])
     yield from map(_evaluation, found.evaluations)
     for name, played in found.cross_plays:
         yield _cross_play(name, played)
@@ -79,7 +76,7 @@ def _benchmark(each: Benchmark) -> Subject:
         rows = [
             row
             for row in leaderboard_sheet(each).rows
-            if (row[column].order or 0) > 0 and row[-1].folded
+            if row[column].text != "-" and row[-1].folded
         ]
         if rows:
             best = max(rows, key=lambda row: row[column].order or 0)
@@ -90,13 +87,13 @@ def _benchmark(each: Benchmark) -> Subject:
 def _evaluation(each: EvaluationResult) -> Subject:
     figures = figures_of(each)
     # Of tests, one figure of each kind: that of all tests of a suite.
-    main = [max((name for name in figures if name.startswith(kind) and name.count("@") == 1), default="") for kind in _OF_TESTS]  # fmt: skip
-    names = main if all(main) else list(figures)[:_FIGURES]
+    whole = {name.partition("@")[0]: name for name in figures if name.count("@") == 1}
+    main = [whole[name] for name in _OF_TESTS if name in whole]
+    names = main if len(main) == _FIGURES else list(figures)[:_FIGURES]
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
-    return Subject(
-        title, each.command, [(str(figures[name]), words_of(kind, name)) for name in names]
-    )
+    shown = [(str(figures[name]), words_of(kind, name)) for name in names]
+    return Subject(title, each.command, shown)
 
 
 def _cross_play(name: str, played: CrossPlay) -> Subject:

@@ -117,25 +117,31 @@ def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
             for i, (row, outcome) in enumerate(zip(samples, outcomes, strict=True))
         ]
         folder.append("verdicts.jsonl", verdicts)
-        folder.append("verdicts.jsonl", [{"task_id": "own/9", "odd": 1}, {"tests": "none"}])
+        folder.append("samples.jsonl", [{"task_id": "own/4", "solution": 3}])
+        odd = {"task_id": "own/4", "sample": "x", "outcome": "fail", "tests": 0}
+        folder.append("verdicts.jsonl", [odd, {"task_id": "own/9", "odd": 1}, {"tests": "none"}])
+    with (tmp_path / "e" / "samples.jsonl").open("a") as log:
+        log.write("damaged\n")
     (evaluation,) = read_folders([tmp_path / "e"]).evaluations
     *_, failed = evaluation_sheets([evaluation])
-    assert failed.title == "Problems with wrong answers: 2 of 4"
+    assert failed.title == "Problems with wrong answers: 3 of 5"
     assert [[cell.text for cell in row] for row in failed.rows] == [
         ["own/1", "0.000", "2", "e"],
+        ["own/4", "0.000", "1", "e"],
         ["own/3", "0.500", "2", "e"],
     ]
     page = EpisodeSample()
     add_answers(page, evaluation, 0, 100_000)
     texts = page.texts.all()
     shown = [(texts[row["task"]], row["step"], row["outcome"]) for row in page.rows]
-    assert shown[:3] == [("own/1", 0, "fail"), ("own/1", 1, "timeout"), ("own/3", 1, "fail")]
-    assert [row["winner"] for row in page.rows] == ["wrong"] * 3 + ["right"] * 5
-    assert texts[page.rows[1]["code"]] == "def f(): return 5"
-    assert texts[page.rows[1]["message"]] == "m5"
+    assert shown[:2] == [("own/1", 0, "fail"), ("own/4", 0, "fail")]
+    assert shown[2:4] == [("own/1", 1, "timeout"), ("own/3", 1, "fail")]
+    assert [row["winner"] for row in page.rows] == ["wrong"] * 4 + ["right"] * 5
+    assert texts[page.rows[2]["code"]] == "def f(): return 5"
+    assert texts[page.rows[2]["message"]] == "m5"
     few = EpisodeSample()
     add_answers(few, evaluation, 0, 400)
-    assert 0 < len(few.rows) < few.total == 8
+    assert 0 < len(few.rows) < few.total == 9
 
 
 def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
