@@ -128,7 +128,7 @@ def test_quick_run_from_the_shell(tmp_path: Path) -> None:
 
     played = codea1("play", "--coder", "mine[b]", "--tester", "mine[b]", "--json", cwd=tmp_path)
     assert played.returncode == 0, played.stderr
-    starter = load_problems("starter", difficulty="medium")
+    starter = load_problems("starter", "train", "medium")
     assert json.loads(played.stdout)["problem"] in {each.task_id for each in starter[:6]}
     unknown = codea1("play", "--coder", "mine[b]", "--problem", "is_leap_year", cwd=tmp_path)
     assert unknown.returncode == 2
@@ -151,7 +151,7 @@ def test_the_quick_preset_takes_all_problems_of_another_source(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert dry_run("--quick", capsys=capsys)["difficulty"] == "medium"
-    other = dry_run("--quick", "--problems", "cells:C=4,faults=1/4,n=2", capsys=capsys)
+    other = dry_run("--quick", "--problems", "cells:C=64,faults=1/64,problems=2", capsys=capsys)
     assert other["difficulty"] == "None"
 
 

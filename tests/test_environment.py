@@ -139,7 +139,7 @@ def test_both_are_paid_in_the_testers_step(make: Any) -> None:
             "validity": 1.0,
             "adversarial": 0.75,
         }
-        assert info["book"] == {"size": 3, "problem_size": 3, "cleared": True}
+        assert info["book"] == {"size": 3, "problem_size": 3, "cleared": False}
         assert observations[agent]["round"] == 1
     assert infos[CODER]["tests"] is not infos[TESTER]["tests"]
 

@@ -19,7 +19,7 @@ from codea1_env.report.episode_log import EpisodeLog, scan
 from codea1_env.report.episodes import SAMPLE_BYTES, EpisodeSample, embedded, sample
 from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets, kind_of
 from codea1_env.report.folders import Findings
-from codea1_env.report.headline import Subject, headline
+from codea1_env.report.headline import PageSubject, headline
 from codea1_env.report.runs import RunGroup, by_difference, grouped
 from codea1_env.report.tables import Sheet
 from codea1_env.support.extras import require
@@ -121,7 +121,7 @@ def _players(found: Findings, groups: Sequence[RunGroup]) -> list[dict[str, Any]
 
 
 def _render(
-    top: Subject, runs: list[dict[str, Any]], sections: Sequence[Section], found: EpisodeSample
+    top: PageSubject, runs: list[dict[str, Any]], sections: Sequence[Section], found: EpisodeSample
 ) -> str:
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(

@@ -33,7 +33,7 @@ _OF_RUNS = {
 _OF_TESTS = ("pass", "mut", "Mul")
 
 
-class Subject(NamedTuple):
+class PageSubject(NamedTuple):
     """One thing that a page is about, or all of them together."""
 
     title: str
@@ -43,10 +43,10 @@ class Subject(NamedTuple):
     about: str = ""
 
 
-def headline(found: Findings, groups: Sequence[RunGroup]) -> Subject:
+def headline(found: Findings, groups: Sequence[RunGroup]) -> PageSubject:
     """Return the top of a page."""
     subjects = list(_subjects(found, groups))
-    first = subjects[0] if subjects else Subject("Code-A1 report")
+    first = subjects[0] if subjects else PageSubject("Code-A1 report")
     title = first.title + (f", and {len(subjects) - 1} more" if subjects[1:] else "")
     written = [child.lstat().st_mtime for path in found.paths for child in path.iterdir()]
     # Of the results: equal folders give equal pages.
@@ -54,23 +54,25 @@ def headline(found: Findings, groups: Sequence[RunGroup]) -> Subject:
     versions = {str(each.settings["codea1_env"]) for each in found.evaluations if "codea1_env" in each.settings}  # fmt: skip
     about = f"{day}codea1_env {', '.join(sorted(versions)) or codea1_env.__version__}"
     figures = [figure for subject in subjects for figure in subject.figures]
-    return Subject(clean(title), clean(first.command), figures[:_FIGURES], clean(about))
+    return PageSubject(clean(title), clean(first.command), figures[:_FIGURES], clean(about))
 
 
-def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[Subject]:
+def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[PageSubject]:
     yield from map(_benchmark, found.benchmarks)
     for each in found.diagnostics:
         failed = sum(len(row["failures"]) for one in each.experiments for row in one["rows"])
         numbers = (len(each.experiments), len(each.scores), failed)
         what = ("experiments", "scores", "failed runs")
-        yield Subject(f"Diagnostics: {each.name}", "", [*zip(map(str, numbers), what, strict=True)])
+        yield PageSubject(
+            f"Diagnostics: {each.name}", "", [*zip(map(str, numbers), what, strict=True)]
+        )
     yield from map(_evaluation, found.evaluations)
     for name, played in found.cross_plays:
         yield _cross_play(name, played)
     yield from map(_group, groups)
 
 
-def _benchmark(each: Benchmark) -> Subject:
+def _benchmark(each: Benchmark) -> PageSubject:
     figures = [(f"{len(each.results)} of {each.wanted}", "runs done")]
     for column, what in ((1, "highest pass rate of a coder"), (3, "highest kill rate of a tester")):
         rows = [
@@ -81,10 +83,10 @@ def _benchmark(each: Benchmark) -> Subject:
         if rows:
             best = max(rows, key=lambda row: row[column].order or 0)
             figures.append((best[column].text, f"{what}: {best[0].text}"))
-    return Subject(f"Benchmark: {each.name}", command(each.config), figures)
+    return PageSubject(f"Benchmark: {each.name}", command(each.config), figures)
 
 
-def _evaluation(each: EvaluationResult) -> Subject:
+def _evaluation(each: EvaluationResult) -> PageSubject:
     figures = figures_of(each)
     # Of tests, one figure of each kind: that of all tests of a suite.
     whole = {name.partition("@")[0]: name for name in figures if name.count("@") == 1}
@@ -93,10 +95,10 @@ def _evaluation(each: EvaluationResult) -> Subject:
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
     shown = [(str(figures[name]), words_of(kind, name)) for name in names]
-    return Subject(title, each.command, shown)
+    return PageSubject(title, each.command, shown)
 
 
-def _cross_play(name: str, played: CrossPlay) -> Subject:
+def _cross_play(name: str, played: CrossPlay) -> PageSubject:
     rates = played.win_rates
     coders, testers = rates.mean(axis=1), 1 - rates.mean(axis=0)
     best, worst = int(np.argmax(coders)), int(np.argmax(testers))
@@ -105,14 +107,14 @@ def _cross_play(name: str, played: CrossPlay) -> Subject:
         (f"{testers[worst]:.3f}", f"broken programs, strongest tester: {played.testers[worst]}"),
         (str(int(played.games.sum())), "games"),
     ]
-    return Subject(f"Cross-play: {name}", "", figures)
+    return PageSubject(f"Cross-play: {name}", "", figures)
 
 
-def _group(group: RunGroup) -> Subject:
+def _group(group: RunGroup) -> PageSubject:
     config = group.runs[0].config
     ends = [start_and_end(run.metrics) for run in group.runs if run.metrics]
     cells = {name: from_to([(a[name], b[name]) for a, b in ends]) for name in _OF_RUNS}
     figures = [(cell.text, _OF_RUNS[name]) for name, cell in cells.items() if cell.text != "-"]
     players = f"{config.coder.player} against {config.tester.player}"
     title = f"Training: {group.name}, {config.problems}, {players}"
-    return Subject(title, f"codea1 train --config {group.runs[0].name}/config.toml", figures)
+    return PageSubject(title, f"codea1 train --config {group.runs[0].name}/config.toml", figures)
