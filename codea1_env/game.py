@@ -90,6 +90,7 @@ class Game:
         self.book = new if mistake_book is None else mistake_book
         self.rng = np.random.default_rng()
         self.episode: Episode | None = None
+        self._cleared = False
         self._sandbox = sandbox
         self._referee = shared if rewards is None else None
 
@@ -119,6 +120,7 @@ class Game:
             self.book = book
         elif book == "clear":
             self.book.clear()
+        self._cleared = book == "clear"
         self.rng = rng
         self.episode = Episode(problem, self.max_rounds)
 
@@ -186,7 +188,11 @@ class Game:
         elif episode.rounds:
             played = episode.rounds[-1]
             info |= explain(played.program, played.verdict, played.dropped)
-        info["book"] = {"size": len(self.book), "problem_size": len(self.book.tests(task_id))}
+        info["book"] = {
+            "size": len(self.book),
+            "problem_size": len(self.book.tests(task_id)),
+            "cleared": self._cleared,
+        }
         return info
 
     @property

@@ -16,6 +16,9 @@ import pytest
 
 import codea1_env
 from codea1_env.cli.app import COMMANDS, run
+from codea1_env.cli.errors import InputError, library_errors
+from codea1_env.problem_sets.schemas import row_of
+from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
 
 PLAYER = '''
@@ -269,6 +272,41 @@ def test_play_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     HTMLParser().feed(page)
     assert "starter/is_even" in page
     assert page.lower().startswith("<!doctype html>")
+
+
+def test_a_missing_package_of_language_models_names_its_extra() -> None:
+    with pytest.raises(InputError, match=r"pip install 'codea1-env\[llm\]'"), library_errors():
+        raise ModuleNotFoundError("No module named 'trl.trainer'", name="trl.trainer")
+    with pytest.raises(InputError, match="No module named 'mine'"), library_errors():
+        raise ModuleNotFoundError("No module named 'mine'", name="mine")
+
+
+def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["play", "--problem", "is_leap_year", "--tester", "boundary", "--seed", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("coder mutant, tester boundary, seed 2\nCode-A1 · starter/is_leap_year ")
+    said = re.search(r"gets (\S+) = 0.5 x validity (\S+) \+ 0.5 x adversarial (\S+);", out)
+    assert said is not None
+    test, validity, adversarial = map(float, said.groups())
+    assert test == pytest.approx((validity + adversarial) / 2, abs=1e-3)
+
+
+def test_a_bare_name_that_several_problems_have_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "two.jsonl"
+    rows = load_problems("starter")[:1] * 2
+    path.write_text("".join(
+        json.dumps(row_of(problem) | {"task_id": name}) + "\n"
+        for problem, name in zip(rows, ("a/x", "b/x"), strict=True)
+    ))  # fmt: skip
+    assert run(["play", "--problems", str(path), "--problem", "x"]) == 2
+    assert (
+        "expect the name of one problem, actually 'x' is that of: a/x, b/x"
+        in capsys.readouterr().err
+    )
 
 
 def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -108,6 +108,10 @@ def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp
     assert server.team == "a"
     assert server.seen[0]["effort"] == "low"
     assert "max_tokens" not in server.seen[0]
+    written = json.loads((tmp_path / "eval.json").read_text())
+    assert written["command"].startswith("codea1 eval code --max-problems 2 -n 3 --agent http:")
+    assert written["command"].endswith(" --json")
+    assert "X-Team" not in str(written)
     server.model = "second-model"
     assert run(["eval", "code", *arguments, "--resume"]) == 2
     assert "model was 'first-model', now 'second-model'" in capsys.readouterr().err

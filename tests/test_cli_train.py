@@ -16,6 +16,7 @@ import pytest
 
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run
+from codea1_env.problems import load_problems
 from codea1_env.training.settings import PRESETS
 
 
@@ -112,26 +113,46 @@ def test_settings_of_a_run_come_back_whole(
 
 
 def test_quick_run_from_the_shell(tmp_path: Path) -> None:
-    done = train("--quick", "--output-dir", "mine", cwd=tmp_path)
+    done = train("--quick", "--output-dir", "mine[b]", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Run folder: mine" in done.stdout
+    assert "Run folder: mine[b]" in done.stdout
     assert "\x1b" not in done.stdout
-    assert (tmp_path / "mine" / "config.toml").is_file()
-    rows = list(map(json.loads, (tmp_path / "mine" / "metrics.jsonl").read_text().splitlines()))
+    assert (tmp_path / "mine[b]" / "config.toml").is_file()
+    rows = list(map(json.loads, (tmp_path / "mine[b]" / "metrics.jsonl").read_text().splitlines()))
     for name in ("held_out/pass_rate", "held_out/kill_rate"):  # the first command shows learning
         assert rows[-1][name] > rows[0][name] + 0.1
+    end = rows[-1]  # and a tester that learned more than to copy
+    assert end["held_out/kill_rate"] > end["held_out/copier_kill_rate"]
+    assert end["held_out/new_kill_rate"] > 0.2
+    assert "what it kills of the others" in done.stdout
 
-    again = train("--quick", "--output-dir", "mine", cwd=tmp_path)
+    played = codea1("play", "--coder", "mine[b]", "--tester", "mine[b]", "--json", cwd=tmp_path)
+    assert played.returncode == 0, played.stderr
+    starter = load_problems("starter", "train", "medium")
+    assert json.loads(played.stdout)["problem"] in {each.task_id for each in starter[:6]}
+    unknown = codea1("play", "--coder", "mine[b]", "--problem", "is_leap_year", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "unknown problem 'is_leap_year'. Expect one of: starter/" in unknown.stderr
+
+    again = train("--quick", "--output-dir", "mine[b]", cwd=tmp_path)
     assert again.returncode == 2
     assert "it holds a run" in again.stderr
 
-    finished = train("--resume", "--output-dir", "mine", cwd=tmp_path)
+    finished = train("--resume", "--output-dir", "mine[b]", cwd=tmp_path)
     assert finished.returncode == 2
     assert "Raise max_steps" in finished.stderr
 
-    changed = train("--resume", "--output-dir", "mine", "--seed", "5", cwd=tmp_path)
+    changed = train("--resume", "--output-dir", "mine[b]", "--seed", "5", cwd=tmp_path)
     assert changed.returncode == 2
     assert "seed was 0, now 5" in changed.stderr
+
+
+def test_the_quick_preset_takes_all_problems_of_another_source(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert dry_run("--quick", capsys=capsys)["difficulty"] == "medium"
+    other = dry_run("--quick", "--problems", "cells:C=64,faults=1/64,problems=2", capsys=capsys)
+    assert other["difficulty"] == "None"
 
 
 def test_run_at_another_level_of_the_sandbox(
@@ -182,8 +203,12 @@ def test_ctrl_c_ends_cleanly_and_the_run_goes_on(tmp_path: Path) -> None:
 
 
 def train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return codea1("train", *arguments, cwd=cwd)
+
+
+def codea1(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "codea1_env.cli", "train", *arguments],
+        [sys.executable, "-m", "codea1_env.cli", *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,

@@ -139,7 +139,7 @@ def test_both_are_paid_in_the_testers_step(make: Any) -> None:
             "validity": 1.0,
             "adversarial": 0.75,
         }
-        assert info["book"] == {"size": 3, "problem_size": 3}
+        assert info["book"] == {"size": 3, "problem_size": 3, "cleared": False}
         assert observations[agent]["round"] == 1
     assert infos[CODER]["tests"] is not infos[TESTER]["tests"]
 
@@ -317,9 +317,9 @@ def test_the_book_survives_a_reset_and_is_cleared_by_a_seed(make: Any) -> None:
     play(game, WRONG, SUITE)
     assert len(game.mistake_book) == 3
     _, infos = game.reset(options={"problem_id": "test/add"})
-    assert infos[CODER]["book"] == {"size": 3, "problem_size": 3}
+    assert infos[CODER]["book"] == {"size": 3, "problem_size": 3, "cleared": False}
     _, infos = game.reset(seed=1)
-    assert infos[CODER]["book"] == {"size": 0, "problem_size": 0}
+    assert infos[CODER]["book"] == {"size": 0, "problem_size": 0, "cleared": True}
 
 
 def test_the_book_can_be_kept_cleared_and_given(make: Any) -> None:

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -253,3 +254,9 @@ def test_hostile_text_is_an_analysis_error(source: str, sandbox: Sandbox) -> Non
     with pytest.raises(AnalysisError):
         generate_mutants(source, sandbox)
     assert generate_mutants("x = 1", sandbox)[0].description == "1 -> 2"
+
+
+def test_a_problem_in_place_of_its_program_is_explained(sandbox: Sandbox) -> None:
+    wrong: Any = load_problems("starter")[0]
+    with pytest.raises(TypeError, match=r"such as problem\.reference, actually"):
+        generate_mutants(wrong, sandbox)

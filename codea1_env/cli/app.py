@@ -95,6 +95,10 @@ def run(arguments: Sequence[str]) -> int:
     except CommandLineExit:
         raise
     except SystemExit as error:
+        if isinstance(
+            error.__context__, BrokenPipeError
+        ):  # rich ends so where the reader went away
+            return 141
         from codea1_env.support.plugins import exit_of
 
         print(f"codea1: {exit_of(error)}", file=sys.stderr)

@@ -31,6 +31,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
+from codea1_env.cli.tables import say
 from codea1_env.cli.train_settings import (
     Sources,
     SourcesAndFolder,
@@ -188,10 +189,10 @@ def show_plan(config: TrainConfig, problems: int) -> None:
     check_batches(config, problems, world_size() if here else config.learner_processes, gpu=gpu)
     step = dataclasses.replace(config, problems_per_step=min(config.problems_per_step, problems))
     written, learned = tokens_of_step(step)
-    Console(stderr=True).print(
-        f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
-        + (_time_of(step, learned) if here and config.time_budget is None else "")
-    )
+    text = f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
+    if here and config.time_budget is None:
+        text += _time_of(step, learned)
+    say(Console(stderr=True), text)
 
 
 def _time_of(step: TrainConfig, learned: int) -> str:

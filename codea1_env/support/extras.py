@@ -7,6 +7,21 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
+_OF_LANGUAGE_MODELS = frozenset(
+    [
+        "accelerate",
+        "datasets",
+        "gguf",
+        "greenlet",
+        "httpx",
+        "peft",
+        "psutil",
+        "torch",
+        "transformers",
+        "trl",
+    ]
+)
+
 
 class MissingExtraError(ImportError):
     """A package of an extra is not installed."""
@@ -28,6 +43,13 @@ def require(module: str, extra: str = "llm") -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # it is there, but something that it needs is not
         raise missing(package, extra) from error
+
+
+def explained(error: ImportError) -> ImportError:
+    """Return what to say of a package of the extra `llm` that was imported without `require`; else the error itself."""
+    package = (error.name or "").partition(".")[0]
+    absent = isinstance(error, ModuleNotFoundError) and package in _OF_LANGUAGE_MODELS
+    return missing(package, "llm") if absent else error
 
 
 def missing(package: str, extra: str) -> MissingExtraError:
