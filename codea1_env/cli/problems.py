@@ -20,6 +20,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.cli.problems_audit import Audit, audit
 from codea1_env.problem_sets.problem import call_of, statement
 from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problem_sets.validate import validate_problems
@@ -87,12 +88,15 @@ _Actions = (
     Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Show, tyro.conf.subcommand("show")]
     | Annotated[Validate, tyro.conf.subcommand("validate")]
+    | Annotated[Audit, tyro.conf.subcommand("audit")]
 )
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 problems`; returns the exit code."""
-    command: List | Show | Validate = parse(cast(Any, _Actions), arguments, name="problems")
+    command: List | Show | Validate | Audit = parse(cast(Any, _Actions), arguments, name="problems")
+    if isinstance(command, Audit):
+        return audit(command)
     if command.problems is not None:
         command = dataclasses.replace(command, source=command.problems)
     if isinstance(command, List):
