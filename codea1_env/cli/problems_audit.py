@@ -67,7 +67,7 @@ class Audit(AskingOptions):
     output_dir: Path | None = None
     """Result folder; None for a new one in runs/, named after the time."""
     resume: bool = False
-    """Go on with the audit in --output-dir."""
+    """Go on with the audit in --output-dir; the other options must be the same."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

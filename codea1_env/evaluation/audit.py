@@ -357,6 +357,7 @@ def _has_float(value: Any) -> bool:
 def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
     """Return the figures of a set: for each kind the problems that it met, and those whose tests let it pass, or fail."""
     used = [each for each in audits if each.used]
+    met = [each for each in used if each.tried.keys() & {*WRONG}]
     if not used:
         why = Counter(each.note for each in audits).most_common(1)
         raise ProblemsError(
@@ -373,7 +374,7 @@ def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
         "used": len(used),
         "compared": sum(each.compared for each in used),
         "without_tests": sum(each.note == "it has no tests" for each in audits),
-        "wrong": _share([bool(each.wrong) for each in used]),
+        "wrong": _share([bool(each.wrong) for each in met]),
         "wrong_by_kind": {kind: _share(found) for kind, found in wrong.items() if found},
         "right": _share([bool(each.rejected) for each in used if each.tried.get("reference")]),
         "right_by_kind": {kind: _share(found) for kind, found in right.items() if found},
