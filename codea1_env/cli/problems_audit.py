@@ -138,14 +138,14 @@ def _in_folder(
             for job in jobs:
                 audits.append(job.result())
                 folder.append(AUDITS, [audits[-1].row()])
-                bar.update(task, completed=len(audits), state=f"{sum(map(_weak, audits))} weak")
+                bar.update(
+                    task,
+                    completed=len(audits),
+                    state=f"{sum(bool(each.wrong) for each in audits)} weak",
+                )
             if stop.requested and len(audits) < len(problems):
                 raise KeyboardInterrupt
     return audits
-
-
-def _weak(each: ProblemAudit) -> bool:
-    return bool(each.wrong)
 
 
 def _answers(

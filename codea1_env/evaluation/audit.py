@@ -11,31 +11,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from codea1_env.evaluation.audit_programs import right_programs, wrong_programs
 from codea1_env.evaluation.program_verdicts import (
     ReferenceRun,
     judge_program,
     missing_packages,
     run_reference,
-    unusable_text,
 )
 from codea1_env.evaluation.statistics import proportion
-from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
-from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests, too_large
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Problem, ProblemsError
-from codea1_env.reading.examples import split_examples
 from codea1_env.reading.signatures import read_signatures, signature_of
-from codea1_env.sandbox import UNKNOWN, AnalysisError, Case, Limits, Outcome, Sandbox
-from codea1_env.sandbox.inside.analysis.literals import write
+from codea1_env.sandbox import AnalysisError, Case, Limits, Outcome, Sandbox
 
 WRONG = ("stub", "constant", "examples", "mutant", "answer")
 """Kinds of wrong programs; answers are those of a coder."""
@@ -45,8 +41,6 @@ _LIMITS = Limits(
     call_cpu_time=0.5, call_wall_time=5, run_cpu_time=10, run_wall_time=60, calls_per_test=1
 )
 """On other calls than the tests': a program that needs longer where the reference is quick does something else."""
-_ROUNDED = 1e-9
-"""Relative: far below every tolerance that a data set states, far above what rounding does."""
 
 
 @dataclass(frozen=True)
@@ -145,72 +139,17 @@ def audit_problem(
     quick = dataclasses.replace(reference, time_limit=reference.time_limit / 2)
     tried: Counter[str] = Counter()
     accepted = []
-    for kind, code in _wrong_programs(problem, sandbox, config, answers):
+    for kind, code in wrong_programs(problem, sandbox, config.mutants, answers):
         tried[kind] += 1
         if judge_program(problem, code, quick, sandbox).passed and code != problem.reference:
             accepted.append(Accepted(kind, code, _witness(harder, code, sandbox)))
     rejected = _rejected(problem, reference, sandbox, right, tried) if has_one else {}
-    note = "" if harder else "nothing to compare programs with: " + _why_not(problem)
+    why = "its tests are no calls, or the reference takes no others"
+    why = why if has_one else "it has no reference, so no mutants and no right programs either"
+    note = "" if harder else f"nothing to compare programs with: {why}"
     return ProblemAudit(
         problem.task_id, note, True, bool(harder), dict(tried), tuple(accepted), rejected
     )
-
-
-def _why_not(problem: Problem) -> str:
-    if not problem.reference.strip():
-        return "it has no reference, so no mutants and no right programs either"
-    return "its tests are no calls, or the reference takes no others"
-
-
-# Wrong programs
-
-
-def _wrong_programs(
-    problem: Problem, sandbox: Sandbox, config: AuditConfig, answers: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of programs, each once."""
-    constants = [text for text, _ in Counter(_values(problem)).most_common(3)]
-    yield "stub", _function(problem, "pass")
-    for text in constants:
-        yield "constant", _function(problem, f"return {text}")
-    if table := _examples(problem, sandbox):
-        for text in ("None", *constants[:1]):
-            body = f"return next((v for a, k, v in {table} if (a, k) == (args, kwargs)), {text})"
-            yield "examples", _function(problem, body)
-    if problem.reference.strip():
-        try:
-            mutants = generate_mutants(problem.reference, sandbox, config.mutants)
-        except AnalysisError:
-            mutants = []  # it runs; that it cannot be taken apart is no finding
-        yield from (("mutant", mutant.code) for mutant in mutants)
-    for code in dict.fromkeys(answers):
-        if unusable_text(code) is None:
-            yield "answer", code
-
-
-def _values(problem: Problem) -> Iterator[str]:
-    """Yield what tests expect, as text; of programs that print, what they print."""
-    printed = (repr(test.stdout) for test in problem.stdin_tests)
-    known = (write(case.expected) for case in problem.cases if case.expected is not UNKNOWN)
-    yield from (text for text in (*known, *printed) if text is not None)
-
-
-def _examples(problem: Problem, sandbox: Sandbox) -> str:
-    """Return the examples of the prompt as the text of a list; "" if there are none."""
-    name = problem.entry_point
-    found = read_statements(split_examples(problem.prompt, name)[1], name, sandbox.analyse)
-    triples = [(each.args, dict(each.kwargs), each.expected) for each in found.cases]
-    return write(triples) or "" if triples else ""
-
-
-def _function(problem: Problem, body: str) -> str:
-    """Return a program that does nothing but this."""
-    if problem.stdin_tests:
-        return "" if body == "pass" else f"print({body.removeprefix('return ')}, end='')"
-    *owner, name = problem.entry_point.split(".")
-    first = "self, " if owner else ""
-    text = f"def {name}({first}*args, **kwargs):\n    {body}\n"
-    return f"class {owner[0]}:\n    " + text.replace("\n", "\n    ") if owner else text
 
 
 # Other calls than those of the tests
@@ -220,22 +159,19 @@ def _harder(problem: Problem, sandbox: Sandbox, config: AuditConfig) -> Problem 
     """Return the problem with other calls, inside types and contract; None if there are none that the reference takes."""
     golden: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     rng = np.random.default_rng([config.seed, *problem.task_id.encode()])
-    [text] = sandbox.analyse(
-        read_signatures,
-        [(problem.prompt, problem.entry_point, problem.reference, list(problem.golden_calls))],
-    )
-    outside, spans = signature_of(text).outside, _spans(golden)
-    every = config.all_calls or problem.contract.strip()
-    calls = [
-        each
-        for each in vary_calls(golden, config.calls, rng)
-        if not outside(list(each[0]), each[1]) and (every or _spans([*golden, each]) == spans)
-    ]
+    asked = problem.prompt, problem.entry_point, problem.reference, list(problem.golden_calls)
     code = f"{problem.preamble}\n\n{problem.reference}"
     code, name = contracted(code, problem.entry_point, problem.contract)
+    spans = None if config.all_calls or problem.contract.strip() else _spans(golden)
     try:
+        outside = signature_of(sandbox.analyse(read_signatures, [asked])[0]).outside
+        calls = [
+            each
+            for each in vary_calls(golden, config.calls, rng)
+            if not outside(list(each[0]), each[1]) and (spans is None or _within(each, spans))
+        ]
         results = sandbox.call(code, name, calls, limits=_LIMITS)
-    except TypeError:  # arguments that cannot be sent
+    except (AnalysisError, TypeError):  # a text that cannot be read, arguments that cannot be sent
         return None
     cases = tuple(
         Case(*call, expected=result.value)
@@ -245,9 +181,17 @@ def _harder(problem: Problem, sandbox: Sandbox, config: AuditConfig) -> Problem 
     return dataclasses.replace(problem, cases=cases, test_module="", base=0) if cases else None
 
 
-def _spans(calls: Sequence[Call]) -> dict[tuple[object, str], tuple[float, float]]:
+_Spans = dict[tuple[object, str], tuple[float, float]]
+
+
+def _within(call: Call, spans: _Spans) -> bool:
+    known = ((spans.get(what), span) for what, span in _spans([call]).items())
+    return all(seen and seen[0] <= low and high <= seen[1] for seen, (low, high) in known)
+
+
+def _spans(calls: Sequence[Call]) -> _Spans:
     """Return least and largest of the numbers, lengths and letters in each argument: what a text without contract speaks of."""
-    spans: dict[tuple[object, str], tuple[float, float]] = {}
+    spans: _Spans = {}
     for arguments, keywords in calls:
         for place, value in [*enumerate(arguments), *keywords.items()]:
             for what, size in _sizes(value):
@@ -301,54 +245,12 @@ def _rejected(
         for test in again.result().tests:
             if not test.passed:
                 rejected.setdefault("other hash seed", f"{test.outcome.value}: {test.message}")
-    for kind, code in [*_garments(problem), *(("given", each) for each in right)]:
+    for kind, code in [*right_programs(problem), *(("given", each) for each in right)]:
         tried[kind] += 1
         verdict = judge_program(problem, code, reference, sandbox)
         if not verdict.passed:
             rejected.setdefault(kind, f"{verdict.outcome}: {verdict.message}")
     return rejected
-
-
-def _garments(problem: Problem) -> Iterable[tuple[str, str]]:
-    if problem.stdin_tests or "." in problem.entry_point:
-        return
-    program = (problem.reference, _WRAPPED.replace("NAME", problem.entry_point))
-    yield "run twice", "\n\n".join(program).replace("ROUNDED", "0")
-    if any(_has_float(case.expected) for case in problem.cases):
-        yield "rounded otherwise", "\n\n".join(program).replace("ROUNDED", repr(_ROUNDED))
-
-
-_WRAPPED = """
-import copy as _copy
-_reference, _inside = NAME, False
-
-
-def _moved(value):
-    if type(value) is float and value:
-        return value * (1 + ROUNDED)
-    if type(value) in (list, tuple):
-        return type(value)(map(_moved, value))
-    return {key: _moved(each) for key, each in value.items()} if type(value) is dict else value
-
-
-def NAME(*args, **kwargs):
-    global _inside
-    if _inside:  # it calls itself
-        return _reference(*args, **kwargs)
-    _inside = True
-    try:
-        _reference(*_copy.deepcopy(args), **_copy.deepcopy(kwargs))
-        value = _reference(*args, **kwargs)
-        return _moved(value) if ROUNDED else value
-    finally:
-        _inside = False
-"""
-
-
-def _has_float(value: Any) -> bool:
-    inner = value.values() if isinstance(value, dict) else value
-    nested = isinstance(value, (dict, list, tuple)) and any(map(_has_float, inner))
-    return isinstance(value, float) or nested
 
 
 # All problems together
