@@ -19,7 +19,7 @@ from codea1_env.cli.errors import (
 )
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
-from codea1_env.code_a1_v0 import parallel_env
+from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox
