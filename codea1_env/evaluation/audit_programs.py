@@ -23,13 +23,13 @@ def wrong_programs(
 ) -> Iterator[tuple[str, str]]:
     """Yield kind and text of programs, each once."""
     constants = [text for text, _ in Counter(_values(problem)).most_common(3)]
-    yield "stub", _function(problem, "pass")
+    yield "stub", program_that(problem, "pass")
     for text in constants:
-        yield "constant", _function(problem, f"return {text}")
+        yield "constant", program_that(problem, f"return {text}")
     if table := _examples(problem, sandbox):
         for text in ("None", *constants[:1]):
             body = f"return next((v for a, k, v in {table} if (a, k) == (args, kwargs)), {text})"
-            yield "examples", _function(problem, body)
+            yield "examples", program_that(problem, body)
     if problem.reference.strip():
         try:
             found = generate_mutants(problem.reference, sandbox, mutants)
@@ -56,7 +56,7 @@ def _examples(problem: Problem, sandbox: Sandbox) -> str:
     return write(triples) or "" if triples else ""
 
 
-def _function(problem: Problem, body: str) -> str:
+def program_that(problem: Problem, body: str) -> str:
     """Return a program that does nothing but this."""
     if problem.stdin_tests:
         return "" if body == "pass" else f"print({body.removeprefix('return ')}, end='')"
