@@ -61,7 +61,7 @@ def main() -> int:
     sampling = SamplingConfig(
         temperature=options.temperature, max_completion_length=options.tokens, stop=STOP
     )
-    easy = [p for p in load_problems("starter", "train") if p.metadata["difficulty"] == "easy"]
+    easy = [p for p in load_problems("starter-104", "train") if p.metadata["difficulty"] == "easy"]
     spread = easy[:: max(len(easy) // options.problems, 1)][: options.problems]
     asked = [problem for problem in spread for _ in range(options.samples)]
     console = Console(width=max(110, Console().width))

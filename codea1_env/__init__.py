@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from codea1_env.agents import Agent, Experience, Learner
-    from codea1_env.code_a1_v0 import env, parallel_env, raw_env
+    from codea1_env.code_a1_v1 import env, parallel_env, raw_env
     from codea1_env.mistake_book import MistakeBook, SqliteBook
     from codea1_env.mutation import Mutant, generate_mutants
     from codea1_env.problems import Problem, load_problems, register_source
@@ -56,19 +56,19 @@ _HOME = {
     "TesterConfig": "training",
     "TrainConfig": "training",
     "Verdict": "referee",
-    "env": "code_a1_v0",
+    "env": "code_a1_v1",
     "generate_mutants": "mutation",
     "load_problems": "problems",
-    "parallel_env": "code_a1_v0",
-    "raw_env": "code_a1_v0",
+    "parallel_env": "code_a1_v1",
+    "raw_env": "code_a1_v1",
     "register_source": "problems",
     "suite_rewards": "rewards",
     "train": "training",
 }
 """Public name -> the module that defines it. The imports above say the same to type checkers."""
 
-_PARTS = ("agents", "baselines", "code_a1_v0", "evaluation", "sandbox", "training")
-"""Submodules that need no import of their own: `codea1_env.code_a1_v0.env()`."""
+_PARTS = ("agents", "baselines", "code_a1_v1", "evaluation", "sandbox", "training")
+"""Submodules that need no import of their own: `codea1_env.code_a1_v1.env()`."""
 
 __all__ = [
     "CODER",

@@ -1,6 +1,6 @@
 """The game: turns, observations and rewards.
 
-`Game` knows nothing of PettingZoo; `codea1_env.code_a1_v0` shows it through both of PettingZoo's
+`Game` knows nothing of PettingZoo; `codea1_env.code_a1_v1` shows it through both of PettingZoo's
 interfaces. It scores nothing either: `codea1_env.referee` does.
 """
 
@@ -49,7 +49,7 @@ class Episode:
 class Game:
     """A coder writes a program, a tester writes tests to break it, a referee pays both.
 
-    The arguments are those of `codea1_env.code_a1_v0.GameView`.
+    The arguments are those of `codea1_env.code_a1_v1.GameView`.
     """
 
     def __init__(

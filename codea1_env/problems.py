@@ -3,6 +3,7 @@
 | source | what |
 |---|---|
 | `starter` | bundled: three tiers, written for this project |
+| `starter-104` | its first 104 problems, on which the older tables of docs/results.md were measured |
 | `cells`, `cells:C=256,faults=1/64,...` | generated tables whose faults are known exactly, see `codea1_env.problem_sets.cells` |
 | `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `ult` | public sets, through the library `datasets` |
 | `bigcodebench`, `bigcodebench-hard`, and both with `-instruct`; `livecodebench` | likewise |
@@ -27,7 +28,7 @@ from codea1_env.problem_sets.golden import apart, here
 from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError, StdinTest
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
-from codea1_env.problem_sets.sources import HUB_SOURCES, rows
+from codea1_env.problem_sets.sources import HUB_SOURCES, STARTER, rows
 from codea1_env.support.plugins import find
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
     "read_problems", "register_source",
 ]  # fmt: skip
 
-SOURCES = ("starter", "cells", *HUB_SOURCES)
+SOURCES = (*STARTER, "cells", *HUB_SOURCES)
 """The names that `load_problems` knows, besides files and hub ids."""
 
 _registered: dict[str, Callable[[], Iterable[Problem]]] = {}
@@ -121,7 +122,7 @@ def read_problems(
     if own is not None:
         yield from own
         return
-    ask = here if source == "starter" else apart
+    ask = here if source in STARTER else apart
     for row in rows(str(source) if isinstance(source, Path) else source, split):
         if isinstance(row, ProblemsError):
             yield row

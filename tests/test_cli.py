@@ -114,7 +114,15 @@ def test_no_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["play", "train", "problems list", "problems show", "problems validate", "sandbox doctor"],
+    [
+        "play",
+        "train",
+        "problems list",
+        "problems show",
+        "problems validate",
+        "problems audit",
+        "sandbox doctor",
+    ],
 )
 def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = options_of(command, capsys)
@@ -174,7 +182,7 @@ def test_lists_of_commands_fit_into_80_columns(
         (["play", "--problems", "none.jsonl"], "none.jsonl"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
         (["play", "--tester", "none.py:Me"], "Expect none.py to be a Python file"),
-        (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 104, such as starter/"),
+        (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 128, such as starter/"),
         (["play", "--rounds", "0"], "Expect --rounds to be at least 1, actually: 0"),
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codea1_env import CODER, TESTER
-from codea1_env.code_a1_v0 import env, parallel_env, raw_env
+from codea1_env.code_a1_v1 import env, parallel_env, raw_env
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig

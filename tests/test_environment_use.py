@@ -12,7 +12,7 @@ import pettingzoo
 import pytest
 
 from codea1_env import CODER, TESTER
-from codea1_env.code_a1_v0 import env, parallel_env, raw_env
+from codea1_env.code_a1_v1 import env, parallel_env, raw_env
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
@@ -64,7 +64,7 @@ def test_both_forms_can_be_made_by_name_after_importing_the_package_only() -> No
 import sys, random
 state = random.getstate()
 import codea1_env, pettingzoo
-names = ("codea1_env/code_a1_v0", "codea1_env/code_a1-v0", "codea1_env/code_a1")
+names = ("codea1_env/code_a1_v1", "codea1_env/code_a1-v1", "codea1_env/code_a1")
 for name in names:
     print(type(pettingzoo.make("parallel", name)).__name__, type(pettingzoo.make("aec", name)).__name__)
 print(pettingzoo.make("parallel", names[0], max_rounds=3).game.max_rounds)

@@ -101,9 +101,9 @@ def test_no_module_loads_a_deep_learning_library() -> None:
 def test_import_registers_the_game() -> None:
     program = (
         "import codea1_env, pettingzoo;"
-        "print(pettingzoo.spec('parallel', 'codea1_env/code_a1_v0').entry_point)"
+        "print(pettingzoo.spec('parallel', 'codea1_env/code_a1_v1').entry_point)"
     )
-    assert run_python(program).strip() == "codea1_env.code_a1_v0:parallel_env"
+    assert run_python(program).strip() == "codea1_env.code_a1_v1:parallel_env"
 
 
 def layer_of(path: Path) -> int:
@@ -150,7 +150,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 def test_the_top_holds_the_game_and_nothing_else() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == {
-        "__init__", "code_a1_v0", "compare", "game", "mistake_book", "oracle", "problems", "referee", "responses",
+        "__init__", "code_a1_v1", "compare", "game", "mistake_book", "oracle", "problems", "referee", "responses",
         "reward_variants", "rewards", "rollout", "rounds", "spaces",
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from pettingzoo.test import (
     state_test,
 )
 
-from codea1_env import code_a1_v0
+from codea1_env import code_a1_v1
 from codea1_env.sandbox import Sandbox
 
 Make = Callable[..., Any]
@@ -36,29 +36,29 @@ def settings(request: pytest.FixtureRequest, sandbox: Sandbox) -> dict[str, Any]
     return {"max_rounds": request.param, "sandbox": sandbox}
 
 
-@pytest.mark.parametrize("make", [code_a1_v0.env, code_a1_v0.raw_env], ids=["env", "raw_env"])
+@pytest.mark.parametrize("make", [code_a1_v1.env, code_a1_v1.raw_env], ids=["env", "raw_env"])
 def test_api(make: Make, settings: dict[str, Any]) -> None:
     api_test(make(**settings), num_cycles=50)
 
 
 def test_parallel_api(settings: dict[str, Any]) -> None:
-    parallel_api_test(code_a1_v0.parallel_env(**settings), num_cycles=50)
+    parallel_api_test(code_a1_v1.parallel_env(**settings), num_cycles=50)
 
 
 def test_seed(settings: dict[str, Any]) -> None:
-    seed_test(lambda: code_a1_v0.env(**settings), num_cycles=50)
+    seed_test(lambda: code_a1_v1.env(**settings), num_cycles=50)
 
 
 def test_parallel_seed(settings: dict[str, Any]) -> None:
-    parallel_seed_test(lambda: code_a1_v0.parallel_env(**settings), num_cycles=50)
+    parallel_seed_test(lambda: code_a1_v1.parallel_env(**settings), num_cycles=50)
 
 
 def test_render(settings: dict[str, Any]) -> None:
     def make(render_mode: str | None = None) -> Any:
-        return code_a1_v0.env(render_mode=render_mode, **settings)
+        return code_a1_v1.env(render_mode=render_mode, **settings)
 
     render_test(make, custom_tests={"html": lambda page: page.startswith("<!DOCTYPE html>")})
 
 
 def test_state(settings: dict[str, Any]) -> None:
-    state_test(code_a1_v0.env(**settings), code_a1_v0.parallel_env(**settings))
+    state_test(code_a1_v1.env(**settings), code_a1_v1.parallel_env(**settings))

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from codea1_env import code_a1_v0
+from codea1_env import code_a1_v1
 from codea1_env.evaluation.held_out import HeldOut, pass_rate
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -55,7 +55,7 @@ def test_answers_get_what_their_prompt_gives(sandbox: Sandbox):
 
 
 def test_in_the_game_a_program_may_use_the_imports_that_it_was_shown():
-    env = code_a1_v0.raw_env(problems=[GIVEN])
+    env = code_a1_v1.raw_env(problems=[GIVEN])
     env.reset(seed=0)
     env.step("def total(xs: List[int]) -> int:\n    return sum(xs)")
     assert env.observe(TESTER)["code"].startswith("from typing import List\n")
@@ -107,7 +107,7 @@ def test_a_preamble_stands_before_programs_in_the_game():
         preamble="ONE = 1",
     )
     assert whole_program(problem, problem.reference) == problem.reference
-    env = code_a1_v0.raw_env(problems=[problem])
+    env = code_a1_v1.raw_env(problems=[problem])
     env.reset(seed=0)
     env.step("def step(n):\n    return n + ONE")
     assert env.observe(TESTER)["code"].startswith("ONE = 1\n")

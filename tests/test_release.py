@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from problem_rows import LAYOUTS, SOLUTION, judged, write_lines
 
-from codea1_env import code_a1_v0
+from codea1_env import code_a1_v1
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems
@@ -166,7 +166,7 @@ def test_parquet_and_jsonl_hold_the_same(tmp_path: Path) -> None:
 def test_in_the_game_programs_have_the_imports_of_the_row() -> None:
     """Here the imports are in `extra_info` only."""
     problem = problem_of(BODY, problem='def double(x: int) -> int:\n    """Double it."""')
-    env = code_a1_v0.raw_env(problems=[problem])
+    env = code_a1_v1.raw_env(problems=[problem])
     env.reset(seed=0)
     env.step("```python\ndef double(x):\n    return prod((2, x))\n```")
     assert env.observe(TESTER)["code"].startswith("from math import prod\n")

@@ -27,6 +27,7 @@ from codea1_env.agents.state import (
     write_json,
 )
 from codea1_env.agents.variants import variants
+from codea1_env.evaluation.audit_programs import program_that
 from codea1_env.evaluation.held_out import HeldOut
 from codea1_env.problem_sets.cells import is_of_cells, pools_of
 from codea1_env.problem_sets.problem import call_of
@@ -54,7 +55,7 @@ def pool_of_programs(split: HeldOut, size: int = 16) -> Pool:
     problem = split.problem
     if is_of_cells(problem):
         return Pool(problem, pools_of(problem).programs)
-    stub = f"def {problem.entry_point}(*args, **kwargs):\n    return None\n"
+    stub = program_that(problem, "return None")
     broken = problem.reference + "\n    return (\n"
     mutants = split.train_mutants[: max(0, size - 3)]
     return Pool(problem, _distinct([problem.reference, *mutants, stub, broken]))

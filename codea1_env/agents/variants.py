@@ -27,18 +27,19 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
         weak ['half(4)', 'assert half(4) is not None']
         boundary ['assert half(0) == 2', 'assert half(1) == 2', 'assert half(-1) == 2']
     """
-    return [_variants(test, entry_point) for test in tests]
+    called = entry_point.replace(".", "().")  # a method of a new instance
+    return [_variants(test, called) for test in tests]
 
 
-def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
-    parts = _parse(test, entry_point)
+def _variants(test: str, called: str) -> dict[str, list[str]]:
+    parts = _parse(test, called)
     if parts is None:
         return {"wrong": [], "weak": [], "boundary": []}
     arguments, value = parts
 
     def call(given: list[tuple[str, object]]) -> str:
         listed = [f"{name}={literal(item)}" if name else literal(item) for name, item in given]
-        return f"{entry_point}({', '.join(listed)})"
+        return f"{called}({', '.join(listed)})"
 
     original = call(arguments)
     near = [
@@ -53,19 +54,19 @@ def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
     }
 
 
-def _parse(test: str, entry_point: str) -> tuple[list[tuple[str, object]], object] | None:
-    """Return the arguments, each with its keyword or "", and the value of `assert entry_point(...) == value`."""
+def _parse(test: str, called: str) -> tuple[list[tuple[str, object]], object] | None:
+    """Return the arguments, each with its keyword or "", and the value of `assert called(...) == value`."""
     try:
         match ast.parse(test).body:
             case [
                 ast.Assert(
                     test=ast.Compare(
-                        left=ast.Call(func=ast.Name(id=name)) as call,
+                        left=ast.Call(func=function) as call,
                         ops=[ast.Eq()],
                         comparators=[value],
                     )
                 )
-            ] if name == entry_point and all(keyword.arg for keyword in call.keywords):
+            ] if ast.unparse(function) == called and all(keyword.arg for keyword in call.keywords):
                 arguments = [("", read(argument)) for argument in call.args]
                 arguments += [(str(item.arg), read(item.value)) for item in call.keywords]
                 return arguments, read(value)

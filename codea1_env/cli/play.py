@@ -20,7 +20,7 @@ from codea1_env.cli.errors import (
 )
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
-from codea1_env.code_a1_v0 import parallel_env
+from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, AnswerError, ask

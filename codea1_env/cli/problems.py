@@ -20,6 +20,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.cli.problems_audit import Audit, audit
 from codea1_env.cli.tables import PlainProgress
 from codea1_env.problem_sets.problem import call_of, statement
 from codea1_env.problem_sets.schemas import row_of
@@ -88,12 +89,15 @@ _Actions = (
     Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Show, tyro.conf.subcommand("show")]
     | Annotated[Validate, tyro.conf.subcommand("validate")]
+    | Annotated[Audit, tyro.conf.subcommand("audit")]
 )
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 problems`; returns the exit code."""
-    command: List | Show | Validate = parse(cast(Any, _Actions), arguments, name="problems")
+    command: List | Show | Validate | Audit = parse(cast(Any, _Actions), arguments, name="problems")
+    if isinstance(command, Audit):
+        return audit(command)
     if command.problems is not None:
         command = dataclasses.replace(command, source=command.problems)
     if isinstance(command, List):
@@ -117,8 +121,10 @@ def list_problems(command: List) -> int:
         return 0
     width = max(len(problem.task_id) for problem in problems)
     for problem in problems:
-        tags = " ".join(filter(None, map(problem.metadata.get, ("difficulty", "split"))))
-        print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}")
+        about = problem.metadata
+        measured = (f" {key} {about[key]}" for key in about if key.startswith("pass@1 "))
+        tags = f"{about.get('difficulty', ''):<6} {about.get('split', ''):<5}" + ",".join(measured)
+        print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}".rstrip())
     print(_count(len(problems), "problem"))
     return 0
 

@@ -97,6 +97,23 @@ def estimate_of(value: float, samples: Floats) -> Estimate:
     return Estimate(float(value), float(low), float(high))
 
 
+def proportion(found: int, of: int) -> Estimate:
+    """Return a share with its 95% interval by Wilson's score, which says something of 0 and 1, too.
+
+    Example:
+        >>> print(proportion(0, 10))
+        0.000 [0.000, 0.278]
+    """
+    if not 0 <= found <= of or not of:
+        raise ValueError(f"Expect a share of at least one, actually: {found} of {of}")
+    share, weight = found / of, _Z**2 / of
+    middle = (share + weight / 2) / (1 + weight)
+    margin = _Z * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
+    return Estimate(share, max(0.0, middle - margin), min(1.0, middle + margin))
+
+
+_Z = 1.959964
+"""The 97.5% quantile of the normal distribution."""
 _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """The 97.5% quantiles of Student's t with 1 to 10 degrees of freedom."""
 
@@ -104,6 +121,6 @@ _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 
 def _quantile_of_t(freedom: int) -> float:
     if freedom <= len(_T_QUANTILES):
         return _T_QUANTILES[freedom - 1]
-    z = 1.959964  # of the normal distribution; the next terms of its expansion
+    z = _Z  # and the next terms of its expansion
     first = (z**3 + z) / (4 * freedom)
     return z + first + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)

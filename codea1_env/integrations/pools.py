@@ -19,7 +19,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper  # type: ignore[import
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import KnownProblems
 from codea1_env.agents.tabular import Pool
-from codea1_env.code_a1_v0 import known_agent, parallel_env
+from codea1_env.code_a1_v1 import known_agent, parallel_env
 from codea1_env.integrations.one_side import OneSideVectorEnv, check_number, check_open
 from codea1_env.problems import Problem
 from codea1_env.spaces import AGENTS, CODER, Observation

@@ -75,14 +75,18 @@ HUB_SOURCES = {
 }
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
-TIERS = ("easy", "medium", "hard")
+STARTER = {
+    "starter": ("easy", "medium", "hard", "second"),
+    "starter-104": ("easy", "medium", "hard"),
+}
+"""Files of the bundled sets; of the smaller one are the tables that were measured before there was the other."""
 
 
 def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]:
     """Yield the rows of a source in order, and an error in the place of each row that is broken.
 
     Args:
-        source: "starter", a name in `HUB_SOURCES`, a file, a data set id of the hub, or NAME:FILE for a file of
+        source: A name in `STARTER`, a name in `HUB_SOURCES`, a file, a data set id of the hub, or NAME:FILE for a file of
             one of the names (which matters where a row describes several problems).
         split: What to load from the hub; the rows of files are not filtered here.
 
@@ -93,8 +97,8 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
     """
     if not isinstance(source, str):
         raise TypeError(f"Expect source to be a str, actually: {type(source)}")
-    if source == "starter":
-        return _starter_rows()
+    if source in STARTER:
+        return _starter_rows(STARTER[source])
     if source in HUB_SOURCES:
         return _hub_rows(source, HUB_SOURCES[source], split)
     name, _, file = source.partition(":")
@@ -105,7 +109,7 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         return _file_rows(path)
     if _HUB_ID.fullmatch(source) and Path(source).suffix not in (".json", ".csv"):
         return _hub_rows(source, HubSource(source), split)
-    names = ["starter", "cells", *HUB_SOURCES]
+    names = [*STARTER, "cells", *HUB_SOURCES]
     near = difflib.get_close_matches(source.lower(), names, n=3, cutoff=0.4)
     raise ProblemsError(
         "",
@@ -133,10 +137,10 @@ def _of_variant(
         yield row._replace(variant=variant) if isinstance(row, Row) else row
 
 
-def _starter_rows() -> Iterator[Row | ProblemsError]:
+def _starter_rows(files: tuple[str, ...]) -> Iterator[Row | ProblemsError]:
     folder = resources.files("codea1_env.problem_sets").joinpath("starter")
-    for tier in TIERS:
-        file = folder.joinpath(f"{tier}.jsonl")
+    for name in files:
+        file = folder.joinpath(f"{name}.jsonl")
         yield from _json_rows(file, str(file))
 
 

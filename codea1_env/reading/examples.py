@@ -73,9 +73,10 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
         >>> split_examples("def f(n):\n    '''Double n.\n\n    >>> f(2)\n    4\n    '''", "f")
         ("def f(n):\n    '''Double n.\n    '''", ['assert f(2) == 4'])
     """
-    call = re.escape(entry_point) + r"\(.*\)"
+    name = re.escape(entry_point.replace(".", "()."))  # a method of a new instance
+    call = name + r"\(.*\)"
     stated = re.compile(rf"(?:>>>\s*|assert\s+)?({call})\s*{_ARROW}\s*(\S.*)")
-    other = re.compile(rf"assert\s.*\b{re.escape(entry_point)}\(.*")
+    other = re.compile(rf"assert\s.*\b{name}\(.*")
     asked = re.compile(rf">>>\s*({call})\s*;?")
     kept: list[str] = []
     tests: list[str] = []

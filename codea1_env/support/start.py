@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-ENV_ID = "codea1_env/code_a1_v0"
+ENV_ID = "codea1_env/code_a1_v1"
 _INTERRUPTED = 130
 _SPINS = "1000"
 """Of GNU's OpenMP, which torch brings: microseconds of waiting. Its own number is 300 times as many."""
@@ -51,18 +51,18 @@ def register_environments() -> None:
         >>> import pettingzoo
         >>> register_environments()
         >>> pettingzoo.spec("parallel", ENV_ID).entry_point
-        'codea1_env.code_a1_v0:parallel_env'
+        'codea1_env.code_a1_v1:parallel_env'
     """
     import pettingzoo  # type: ignore[import-untyped]  # it takes long
 
-    # PettingZoo files ids under a normalised form ("-v0"); EnvSpec tells which.
+    # PettingZoo files ids under a normalised form ("-v1"); EnvSpec tells which.
     name = pettingzoo.EnvSpec(ENV_ID).id
     for kind, registry, function in (
         ("aec", pettingzoo.aec_registry, "env"),
         ("parallel", pettingzoo.parallel_registry, "parallel_env"),
     ):
         if name not in registry:
-            pettingzoo.register(kind, ENV_ID, entry_point=f"codea1_env.code_a1_v0:{function}")
+            pettingzoo.register(kind, ENV_ID, entry_point=f"codea1_env.code_a1_v1:{function}")
 
 
 def _leave(*_: object) -> None:

@@ -110,7 +110,7 @@ The program:
 
 Think about what the task asks for and where this program does something else: empty, extreme and unusual \
 arguments that the task allows, wrong order, off by one. Then write {num_tests} tests, each one statement of the form \
-`assert {entry_point}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
+`assert {called}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
 test must be different, and as many as possible should fail on the program above. Put the tests into one \
 ```python block, with nothing else in it."""
 
@@ -121,7 +121,7 @@ Write tests for this programming task, before seeing any program:
 
 Think about which mistakes a program could make: empty, extreme and unusual arguments, wrong order, wrong \
 type, off by one. Then write {num_tests} tests, each one statement of the form \
-`assert {entry_point}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
+`assert {called}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
 test must be different, and as many as possible should fail on programs with a mistake. Put the tests into \
 one ```python block, with nothing else in it."""
 
@@ -228,6 +228,7 @@ def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
         text=task.description,
         like=f" like these:\n{in_block(task.asserts)}\n" if task.asserts else ". ",
         entry_point=seen["entry_point"],
+        called=seen["entry_point"].replace(".", "()."),
         code=in_block(seen["code"]),
         tests=in_block(seen["tests"]),
         feedback=seen["feedback"].strip(),
@@ -251,7 +252,7 @@ def in_block(code: str) -> str:
 
 def is_prose(observation: Observation) -> bool:
     """Whether a problem is a text that says itself what to write, and not code to complete."""
-    name = re.escape(observation["entry_point"])
+    name = re.escape(observation["entry_point"].partition(".")[0])
     outside = _FENCED.sub("", observation["problem"])
     return re.search(rf"^(?:async +)?(?:def|class) +{name}\b", outside, re.MULTILINE) is None
 

@@ -11,7 +11,7 @@ from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
-from codea1_env.code_a1_v0 import parallel_env
+from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee

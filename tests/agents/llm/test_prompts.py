@@ -78,6 +78,9 @@ def test_code_is_no_prose(problem: Problem) -> None:
 def test_every_starter_problem_is_taken_apart() -> None:
     for problem in load_problems("starter"):
         task = Task.of(observe(problem))
+        if "." in problem.entry_point:  # a class is shown whole
+            assert problem.prompt.strip() in task.description
+            continue
         assert task.signature.startswith(f"{problem.entry_point}(")
         assert ":" not in task.signature
         assert ">>>" not in task.description

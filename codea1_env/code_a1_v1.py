@@ -81,7 +81,7 @@ class GameView:
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo's name and type
-        "name": "code_a1_v0",
+        "name": "code_a1_v1",
         "render_modes": list(RENDER_MODES),
         "render_fps": 1,
         "is_parallelizable": False,

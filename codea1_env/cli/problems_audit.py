@@ -1,0 +1,230 @@
+"""`codea1 problems audit`: which wrong programs the tests of a problem set let pass, and which right programs fail them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+import codea1_env
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
+from codea1_env.cli.eval_agents import check_agent, check_problems, player_of
+from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.tables import progress_bar
+from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
+from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
+from codea1_env.evaluation.samples import SamplesError, digest_of_problems, read_samples
+from codea1_env.problems import Problem, load_problems
+from codea1_env.responses import read_programs
+from codea1_env.rollout import ask
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
+from codea1_env.support.stopping import stop_request
+
+AUDITS = "audits.jsonl"
+_KIND = FolderKind("an audit", "audit.json", 1)
+_AT_ONCE = 16
+"""Problems between two looks at what is to be stopped."""
+_SOURCE = tyro.conf.arg(
+    metavar="SOURCE", help="What every command takes: starter, humaneval+, FILE."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit(AskingOptions):
+    """Measure how far tests can be trusted: wrong programs that pass them, right programs that fail."""
+
+    source: Annotated[str, tyro.conf.Positional, _SOURCE] = "starter"
+    problems: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None
+    """The same as an option, as other commands have it."""
+    num_samples: int = 4
+    """Programs that --agent writes for each problem."""
+    split: str | None = None
+    """Only this split."""
+    max_problems: int | None = None
+    """Only the first so many."""
+    mutants: int = 12
+    """Mutants of each reference, spread over it."""
+    calls: int = 200
+    """Variations of the tests' calls, on which programs that pass are compared with the reference."""
+    all_calls: bool = False
+    """Vary beyond the numbers, lengths and letters that the tests span, where a problem has no contract: for sets whose
+    texts decide every case, as the starter set's do."""
+    right_programs: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """Programs that are known to be right, in evalplus' format: task_id and solution."""
+    output_dir: Path | None = None
+    """Result folder; None for a new one in runs/, named after the time."""
+    resume: bool = False
+    """Go on with the audit in --output-dir; the other options must be the same."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("max_problems", "mutants", "calls")
+        if self.resume and self.output_dir is None:
+            raise ValueError("Expect --output-dir DIR with --resume: the audit to go on with")
+
+
+def audit(command: Audit) -> int:
+    """Audit a problem set; returns the exit code."""
+    path = command.output_dir or Path("runs") / time.strftime("audit-%Y%m%d-%H%M%S")
+    console = Console(stderr=command.json)
+    if command.agent is not None:
+        check_agent("coder", command.agent)
+    with user_input(), library_errors():
+        problems = load_problems(command.problems or command.source, command.split)
+        problems = problems[: command.max_problems]
+        right = _right_programs(command, problems)
+    settings = _settings(command, problems, right)
+    started = time.perf_counter()
+    try:
+        with library_errors(), ResultFolder(
+            path, settings, resume=command.resume, kind=_KIND
+        ) as folder:  # fmt: skip
+            audits = _in_folder(command, problems, right, folder)
+            report = summary(audits) | {"seconds": round(time.perf_counter() - started, 1)}
+            folder.write(REPORT, report)
+    except FolderError as error:
+        raise InputError(str(error)) from error
+    except (BackendError, KeyboardInterrupt) as error:
+        said = f"To go on, add: --resume --output-dir {path}"
+        if isinstance(error, BackendError):
+            raise FailureError(f"{error}. {said}") from error
+        console.print(f"Stopped. {said}", highlight=False, soft_wrap=True)
+        return INTERRUPTED
+    if command.json:
+        print(json.dumps(report | {"audits": [each.row() for each in audits]}))
+    else:
+        _show(report, audits, console)
+        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _in_folder(
+    command: Audit,
+    problems: Sequence[Problem],
+    right: Mapping[str, list[str]],
+    folder: ResultFolder,
+) -> list[ProblemAudit]:
+    """Audit what the folder has not yet; returns all audits."""
+    audits = [audit_of(row) for row in folder.rows(AUDITS)]
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(command.sandbox())
+        answers = _answers(command, problems, sandbox, stack)
+        stop = stack.enter_context(stop_request())
+        stop.step = "the problems at work"
+        pool = stack.enter_context(ThreadPoolExecutor(command.cores))
+        bar = stack.enter_context(progress_bar(Console(stderr=True), "problems"))
+        task = bar.add_task("", total=len(problems), completed=len(audits), state="")
+        while todo := problems[len(audits) : len(audits) + _AT_ONCE]:
+            written = answers(todo)
+            known = [right.get(each.task_id, ()) for each in todo]
+            run = partial(audit_problem, sandbox=sandbox, config=_config(command))
+            jobs = [
+                pool.submit(run, each, answers=programs, right=given)
+                for each, programs, given in zip(todo, written, known, strict=True)
+            ]
+            for job in jobs:
+                audits.append(job.result())
+                folder.append(AUDITS, [audits[-1].row()])
+                bar.update(
+                    task,
+                    completed=len(audits),
+                    state=f"{sum(bool(each.wrong) for each in audits)} weak",
+                )
+            if stop.requested and len(audits) < len(problems):
+                raise KeyboardInterrupt
+    return audits
+
+
+def _answers(
+    command: Audit, problems: Sequence[Problem], sandbox: Sandbox, stack: ExitStack
+) -> Callable[[Sequence[Problem]], list[list[str]]]:
+    """Return what asks the agent for programs; it is given none if there is no agent."""
+    if command.agent is None:
+        return lambda some: [[] for _ in some]
+    check_problems("coder", command.agent, problems)
+    asking = command.asking(WORDINGS[command.prompts]())
+    agent_of = player_of("coder", command.agent, problems, sandbox, asking, stack)
+    places = {each.task_id: place for place, each in enumerate(problems)}
+
+    def write(some: Sequence[Problem]) -> list[list[str]]:
+        each = [problem for problem in some for _ in range(command.num_samples)]
+        texts = ask(
+            agent_of(command.seed + places[some[0].task_id]), "coder", list(map(observe, each))
+        )
+        codes = [program.code for program in read_programs(each, texts, sandbox)]
+        size = command.num_samples
+        return [codes[n : n + size] for n in range(0, len(codes), size)]
+
+    return write
+
+
+def _right_programs(command: Audit, problems: Sequence[Problem]) -> dict[str, list[str]]:
+    if command.right_programs is None:
+        return {}
+    try:
+        file = read_samples(command.right_programs, problems)
+    except SamplesError as error:
+        raise InputError(str(error)) from error
+    found: dict[str, list[str]] = {}
+    for sample in file.samples:
+        found.setdefault(sample.task_id, []).append(sample.code)
+    if not found:
+        raise InputError(f"expect {command.right_programs} to have programs for these problems")
+    return found
+
+
+def _config(command: Audit) -> AuditConfig:
+    return AuditConfig(command.mutants, command.calls, command.seed, command.all_calls)
+
+
+def _settings(command: Audit, problems: Sequence[Problem], right: Mapping[str, list[str]]) -> dict[str, Any]:  # fmt: skip
+    asked = ("agent", "num_samples", "temperature", "top_p", "max_completion_length", "prompts")
+    return {
+        "codea1_env": codea1_env.__version__,
+        "problems": command.problems or command.source,
+        "problems_sha256": digest_of_problems(problems),
+        "right_programs": sum(map(len, right.values())),
+        **asdict(_config(command)),
+        **({name: getattr(command, name) for name in asked} if command.agent else {}),
+    }
+
+
+def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Console) -> None:
+    for each in audits:
+        kinds = ", ".join(sorted(each.wrong))
+        shown = next((x.witness for x in each.accepted if x.witness), "") if kinds else ""
+        failing = "; ".join(f"{kind} fails: {said}" for kind, said in each.rejected.items())
+        if kinds or failing:
+            passes = f"{kinds} passes" + (f": {shown}" if shown else "") if kinds else ""
+            line = f"{each.task_id}: {'; '.join(filter(None, (passes, failing)))}"
+            console.print(f"{' '.join(line.split()):.300}", highlight=False, markup=False)
+    table = Table(
+        "what", "problems", "found", "share [95%]", title="How far the tests can be trusted"
+    )
+    for what, total, kinds in (
+        ("a wrong program passes", "wrong", "wrong_by_kind"), ("a right program fails", "right", "right_by_kind"),
+    ):  # fmt: skip
+        for name, row in [(what, report[total]), *report[kinds].items()]:
+            share = "{value:.1%} [{low:.1%}, {high:.1%}]".format(**row) if row["problems"] else "-"
+            label = name if name == what else f"  {name}"
+            table.add_row(label, str(row["problems"]), str(row["found"]), share)
+    console.print(table)
+    left = report["problems"] - report["used"]
+    console.print(
+        f"{report['problems']} problems, {left} without tests that can judge; {report['compared']} have a reference to "
+        f"compare with on other calls. Without one only what pretends is tried. {report['seconds']:.0f} s.",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip

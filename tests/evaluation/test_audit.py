@@ -1,0 +1,212 @@
+"""The audit of tests: which wrong programs pass, which right programs fail, and what cannot be known."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.cli.app import run
+from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
+from codea1_env.evaluation.statistics import proportion
+from codea1_env.problems import Problem, ProblemsError
+from codea1_env.sandbox import Sandbox
+
+CLIP = "def clip(n: int) -> int:\n    if n < 0:\n        return 0\n    return min(n, 9)\n"
+PROMPT = 'def clip(n: int) -> int:\n    """Clip n to 0..9.\n\n    >>> clip(5)\n    5\n    >>> clip(12)\n    9\n    """\n'
+STRONG = [f"assert clip({n}) == {min(max(n, 0), 9)}" for n in (-20, -1, 0, 1, 5, 8, 9, 10, 40)]
+
+
+def problem(tests: list[str], **changes: Any) -> Problem:
+    fields = {"prompt": PROMPT, "entry_point": "clip", "reference": CLIP} | changes
+    return Problem("demo/clip", tests=tests, **fields)
+
+
+def test_strong_tests_let_nothing_pass(sandbox: Sandbox) -> None:
+    found = audit_problem(problem(STRONG), sandbox, answers=[CLIP, "def clip(n): return n", "\0"])
+    assert (found.wrong, found.rejected, found.note) == (frozenset(), {}, "")
+    assert {kind: found.tried[kind] for kind in ("stub", "constant", "examples", "answer")} == {
+        "stub": 1, "constant": 3, "examples": 2, "answer": 2,
+    }  # fmt: skip
+    assert found.tried["mutant"] >= 5
+    assert audit_of(json.loads(json.dumps(found.row()))) == found
+
+
+@pytest.mark.parametrize(
+    ("tests", "kinds"),
+    [
+        (["assert clip(-3) == 0", "assert clip(-1) == 0", "assert clip(7) == 7"], {"mutant"}),
+        (["assert clip(5) == 5", "assert clip(12) == 9"], {"examples", "mutant"}),
+        (["assert clip(9) == 9", "assert clip(12) == 9"], {"constant", "examples", "mutant"}),
+    ],
+)
+def test_weak_tests(tests: list[str], kinds: set[str], sandbox: Sandbox) -> None:
+    config = AuditConfig(mutants=100, all_calls=True)
+    found = audit_problem(problem(tests), sandbox, config)
+    assert found.wrong >= kinds - {"examples"}
+    assert ("examples" in kinds) == ("examples" in found.wrong)
+    for each in found.accepted:
+        if each.witness:
+            call, _, rest = each.witness.partition(" is ")
+            assert call.startswith("clip(")
+            assert "not" in rest
+
+
+def test_a_call_beyond_what_tests_span_shows_nothing(sandbox: Sandbox) -> None:
+    """`clip(-3)` is outside of 5 to 12: where no contract speaks of it, the text need not either."""
+    weak = problem(["assert clip(5) == 5", "assert clip(12) == 9"])
+    negative = "def clip(n):\n    return min(n, 9)\n"
+    asked: dict[str, Any] = {"answers": [negative]}
+    assert "answer" not in audit_problem(weak, sandbox, **asked).wrong
+    everything = AuditConfig(all_calls=True)
+    assert "answer" in audit_problem(weak, sandbox, everything, **asked).wrong
+    bounded = dataclasses.replace(weak, contract="assert -50 <= n <= 50")
+    found = audit_problem(bounded, sandbox, **asked)
+    assert "answer" in found.wrong
+    bounded = dataclasses.replace(weak, contract="assert n >= 0")
+    assert "answer" not in audit_problem(bounded, sandbox, everything, **asked).wrong
+
+
+def test_right_programs_that_fail(sandbox: Sandbox) -> None:
+    fails = audit_problem(problem(["assert clip(3) == 4"]), sandbox)
+    assert set(fails.rejected) == {"reference"}
+    assert "returned 3, not 4" in fails.rejected["reference"]
+    given = audit_problem(
+        problem([*STRONG, "assert clip(2.5) == 2.5"]),
+        sandbox,
+        right=["def clip(n): return sorted([0, int(n), 9])[1]"],
+    )
+    assert set(given.rejected) == {"given"}
+    third = {"entry_point": "third", "reference": "def third(n): return n / 3"}
+    exact = problem([], cases=_third(), compare="exact", **third)
+    assert set(audit_problem(exact, sandbox).rejected) == {"rounded otherwise"}
+    assert audit_problem(problem([], cases=_third(), **third), sandbox).rejected == {}
+
+
+def _third() -> list[Any]:
+    from codea1_env.sandbox import Case
+
+    return [Case((1,), {}, 1 / 3), Case((2,), {}, 2 / 3)]
+
+
+def test_a_recursive_reference_is_run_twice_and_no_oftener(sandbox: Sandbox) -> None:
+    code = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+    fib = Problem("demo/fib", "def fib(n: int):", "fib", code, [f"assert fib({n}) == {v}" for n, v in [(1, 1), (2, 1), (20, 6765)]])  # fmt: skip
+    found = audit_problem(fib, sandbox)
+    assert found.tried["run twice"] == 1
+    assert found.rejected == {}
+
+
+def test_without_a_reference_only_what_pretends_is_known(sandbox: Sandbox) -> None:
+    nothing = problem(["assert clip(5) == 5", "assert clip(5) == 5"], reference="")
+    found = audit_problem(nothing, sandbox, answers=["def clip(n): return 5"])
+    assert found.wrong == {"constant", "examples"}
+    assert "no reference, so no mutants" in found.note
+    assert "reference" not in found.tried
+    printing = Problem(
+        "demo/echo", "Print 3.", "main", "", stdin_tests=(_stdin("1", "3"), _stdin("2", "3"))
+    )
+    assert audit_problem(printing, sandbox).wrong == {"constant"}
+
+
+def _stdin(given: str, printed: str) -> Any:
+    from codea1_env.problems import StdinTest
+
+    return StdinTest(given, printed)
+
+
+def test_summary_counts_only_what_can_judge(sandbox: Sandbox) -> None:
+    audits = [audit_problem(problem(STRONG), sandbox), audit_problem(problem([]), sandbox)]
+    report = summary(audits)
+    assert (report["problems"], report["used"], report["without_tests"]) == (2, 1, 1)
+    assert report["wrong"] == {"problems": 1, "found": 0, **vars(proportion(0, 1))}
+    with pytest.raises(ProblemsError, match=r"none of 1 has such tests: it has no tests"):
+        summary(audits[1:])
+
+
+def test_wilson_interval() -> None:
+    estimate = proportion(14, 49)  # as many as the 28.5% of arXiv 2606.16062
+    assert (round(estimate.low, 3), round(estimate.high, 3)) == (0.178, 0.424)
+    assert proportion(3, 3).high == 1.0
+    with pytest.raises(ValueError, match="at least one"):
+        proportion(0, 0)
+
+
+# The command
+
+
+def rows(path: Path, number: int) -> str:
+    tests = ["assert clip(5) == 5", "assert clip(12) == 9"]
+    lines = [
+        {"task_id": f"d/{n}", "prompt": PROMPT + "#" * n, "entry_point": "clip", "reference": CLIP, "tests": tests if n % 2 else STRONG}
+        for n in range(number)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def audited(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert run(["problems", "audit", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    found.pop("seconds")
+    return found
+
+
+def test_command_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, folder = rows(tmp_path / "set.jsonl", 20), tmp_path / "out"
+    whole = audited([source, "--output-dir", str(folder)], capsys)
+    assert (whole["wrong"]["problems"], whole["wrong"]["found"]) == (20, 10)
+    log = folder / "audits.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:7]) + lines[7][:30])  # as a kill leaves it
+    again = [source, "--output-dir", str(folder)]
+    assert run(["problems", "audit", *again]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert audited([*again, "--resume"], capsys) == whole
+    assert len(log.read_text().splitlines()) == 20
+    assert run(["problems", "audit", *again, "--resume", "--mutants", "3"]) == 2
+    assert "mutants was 12, now 3" in capsys.readouterr().err
+    assert run(["problems", "audit", source, "--output-dir", str(tmp_path / "t")]) == 0
+    assert "a wrong program passes" in capsys.readouterr().out
+
+
+def test_answers_of_an_agent_and_right_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = rows(tmp_path / "set.jsonl", 2)
+    right = tmp_path / "right.jsonl"
+    right.write_text(json.dumps({"task_id": "d/0", "solution": "def clip(n): return 0"}) + "\n")
+    found = audited(
+        [source, "--agent", "mutant", "--right-programs", str(right), "--output-dir", str(tmp_path / "o")], capsys
+    )  # fmt: skip
+    assert found["wrong_by_kind"]["answer"]["problems"] == 2
+    assert found["right_by_kind"]["given"]["found"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.jsonl"], "none.jsonl"),
+        (["starter", "--mutants", "0"], "--mutants to be at least 1"),
+        (["starter", "--resume"], "--output-dir DIR with --resume"),
+        (["starter", "--agent", "nobody"], "unknown player 'nobody'"),
+        (["starter", "--right-programs", "none.jsonl"], "none.jsonl"),
+        (["starter", "--split", "no"], "Expect the split to be one of"),
+    ],
+)
+def test_bad_input(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert run(["problems", "audit", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_types_are_those_of_rows() -> None:
+    empty = ProblemAudit("a", "it has no tests", False, False, {}, (), {})
+    assert audit_of(empty.row()) == empty
