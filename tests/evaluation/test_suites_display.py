@@ -68,12 +68,3 @@ def test_what_was_wrong_is_said():
     assert "On 9 wrong programs of 2 problems: no test ran on them" in lines
     assert "Excluded: ULT/1: why" in lines
     assert "Settings: seed 0" in lines
-
-
-def test_powers_of_tests():
-    figures = {**REPORT["figures"], "p_u": ONE, "p_01": TWO}
-    lines = shown(figures=figures)
-    wanted = "p_u 50.0 [25.0, 75.0], p_01 60.0 [40.0, 80.0]"
-    assert f"On 9 wrong programs of 2 problems: {wanted}" in lines
-    none = {"programs": 0, "problems": 0, "problems_unchecked": 0}
-    assert any("No problem has wrong programs" in line for line in shown(wrong_programs=none))
