@@ -25,7 +25,6 @@ _LANGUAGE_MODELS = (
     "tests/cluster/",
     "tests/training/test_language_models.py",
     "tests/training/test_llm_examples.py",
-    "tests/test_cli_eval_agents.py",
 )
 
 

@@ -169,7 +169,6 @@ def test_lists_of_commands_fit_into_80_columns(
         (["train", "--baseline", "nobook"], "unknown baseline 'nobook'. Did you mean 'no-book'?"),
         (["train", "--preset", "x"], "unknown preset 'x'. Expect one of: paper, quick"),
         (["train", "--alpha", "7"], "Expect --alpha to be less than or equal to 1, actually: 7.0"),
-        (["train", "--max-steps", "0"], "Expect --max-steps to be greater than 0, actually: 0"),
         (["train", "--tester", "no.py:X", "--dry-run"], "tester.player: Expect no.py to be a"),
         (["train", "--algorithm", "no.py:X", "--dry-run"], "algorithm: Expect no.py to be a"),
         (["train", "--problems", "no.py:X", "--dry-run"], "Expect no.py to be a Python file"),
@@ -178,17 +177,13 @@ def test_lists_of_commands_fit_into_80_columns(
         (["train", "--resume", "--output-dir", "none"], "Expect none to be the folder of a run"),
         (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),
         (["train", "--problems", "none.jsonl"], "none.jsonl"),
-        (["play", "--problem", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
-        (["play", "--problems", "none.jsonl"], "none.jsonl"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
         (["play", "--tester", "none.py:Me"], "Expect none.py to be a Python file"),
         (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 128, such as starter/"),
         (["play", "--rounds", "0"], "Expect --rounds to be at least 1, actually: 0"),
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
-        (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
         (["problems", "list", "none.jsonl"], "none.jsonl"),
         (["problems", "validate", "none.jsonl"], "none.jsonl"),
-        (["problems", "validate", "--problems", "none.jsonl"], "none.jsonl"),
         (["problems", "validate"], "expect the problems to check: codea1 problems validate SOURCE"),
         (["problems", "validate", "starter", "--limit", "0"], "Expect --limit to be at least 1"),
         (["sandbox", "serve", "--workers", "0"], "Expect --workers to be at least 1, actually: 0"),
@@ -214,12 +209,16 @@ def test_mistake_is_explained(
 @pytest.mark.parametrize(
     "arguments", [["play", "--sed", "1"], ["train", "--seed", "x"], ["problems", "lst"]]
 )
-def test_unknown_option_ends_with_code_2(arguments: list[str]) -> None:
-    done = codea1(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert "codea1" in done.stderr
+def test_unknown_option_ends_with_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = run(arguments)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert "codea1" in err
 
 
 @pytest.mark.parametrize(
@@ -266,12 +265,6 @@ def test_play_as_json_is_reproducible(capsys: pytest.CaptureFixture[str]) -> Non
     assert outputs[0] == outputs[1]
     turns = json.loads(outputs[0])["turns"]
     assert [turn["agent"] for turn in turns] == ["coder_0", "tester_0"] * 2
-
-
-def test_play_reference_wins_against_golden_tests(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["play", "--coder", "reference", "--json"]) == 0
-    last = json.loads(capsys.readouterr().out)["turns"][-1]
-    assert last["rewards"]["coder_0"] == 1.0
 
 
 def test_play_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
@@ -379,15 +372,6 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(rows) >= 96
     assert {row["difficulty"] for row in rows} == {"easy", "medium", "hard"}
     assert all(row["tests"] >= 10 for row in rows)
-
-
-def test_problem_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["problems", "show", "starter/is_even"]) == 0
-    out = capsys.readouterr().out
-    (problem,) = (p for p in codea1_env.load_problems("starter") if p.entry_point == "is_even")
-    assert problem.prompt.rstrip() in out
-    assert problem.reference.rstrip() in out
-    assert all(test in out for test in problem.tests)
 
 
 def test_problem_shown_as_json_is_a_row_of_a_set(
