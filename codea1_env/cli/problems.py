@@ -121,9 +121,9 @@ def list_problems(command: List) -> int:
         return 0
     width = max(len(problem.task_id) for problem in problems)
     for problem in problems:
-        about = problem.metadata
-        measured = (f" {key} {about[key]}" for key in about if key.startswith("pass@1 "))
-        tags = f"{about.get('difficulty', ''):<6} {about.get('split', ''):<5}" + ",".join(measured)
+        said = problem.metadata
+        measured = (f" {key} {said[key]}" for key in said if key.startswith("pass@1 "))
+        tags = f"{said.get('difficulty', ''):<6} {said.get('split', ''):<5}" + ",".join(measured)
         print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}".rstrip())
     print(_count(len(problems), "problem"))
     return 0

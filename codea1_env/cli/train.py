@@ -42,12 +42,12 @@ from codea1_env.cli.train_settings import (
 )
 from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
+from codea1_env.rendering.display import clock
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
 from codea1_env.training.batches import answers_of_step, check_batches, tokens_of_step
 from codea1_env.training.problems_of_run import problems_of_run
-from codea1_env.training.progress import clock
 from codea1_env.training.setting_groups import (
     EngineSettings,
     GameSettings,
