@@ -7,7 +7,8 @@ import pytest
 
 from codea1_env import Referee, Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate
+from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, youden_j
+from codea1_env.judging.verdicts import Verdict
 from codea1_env.problems import Problem, load_problems
 from codea1_env.spaces import Observation
 
@@ -59,6 +60,20 @@ def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
     assert any(map(any, alone.values()))
     assert kills_beside(nothing, tests, referee) == (kills(nothing, held_out, referee), alone)
     assert kills_beside(golden, [(item, ()) for item in held_out], referee)[0] == alone
+
+
+def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(
+    held_out, sandbox: Sandbox
+):
+    referee, found = Referee(sandbox), {}
+    for name, tester in (("golden", GoldenTester(PROBLEMS, None)), ("bad", Says("assert True"))):
+        seen: list[Verdict] = []
+        kills(tester, held_out, referee, seen=seen)
+        tests = [test for verdict in seen for suite in verdict.suites for test in suite.tests]
+        found[name] = youden_j(seen), sum(test.broke for test in tests) / len(tests)
+    assert 0 < found["golden"][0] == found["golden"][1] < 1
+    assert found["bad"] == (0.0, 0.0)
+    assert youden_j([]) is None
 
 
 def test_a_corrected_test_is_no_kill(sandbox: Sandbox):
