@@ -65,14 +65,20 @@ def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
 def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(
     held_out, sandbox: Sandbox
 ):
-    referee, found = Referee(sandbox), {}
-    for name, tester in (("golden", GoldenTester(PROBLEMS, None)), ("bad", Says("assert True"))):
+    split = dataclasses.replace(held_out[0], mutants=held_out[0].mutants[:1])
+    right, *_ = split.problem.tests
+    wrong = right.replace("==", "== 12345 +", 1) if "==" in right else right
+    unread = f"assert {split.problem.entry_point}(*range(99)) == 1"
+    found = []
+    for answer in (right, f"{right}\n{unread}", wrong, unread, ""):
         seen: list[Verdict] = []
-        kills(tester, held_out, referee, seen=seen)
-        tests = [test for verdict in seen for suite in verdict.suites for test in suite.tests]
-        found[name] = youden_j(seen), sum(test.broke for test in tests) / len(tests)
-    assert 0 < found["golden"][0] == found["golden"][1] < 1
-    assert found["bad"] == (0.0, 0.0)
+        kills(Says(answer), [split], Referee(sandbox), seen=seen)
+        found.append(youden_j(seen))
+    (one,) = {found[0]}
+    assert one == 1.0
+    assert found[1:2] == [one / 2], "what does not count breaks nothing, and was drawn"
+    assert found[2] == one, "the game corrects the value"
+    assert found[3:] == [0.0, None]
     assert youden_j([]) is None
 
 
