@@ -260,8 +260,10 @@ def youden_j(verdicts: Iterable[Verdict]) -> float | None:
     reference's value. A coder can learn from tests if this is above 0.
     """
     suites = [suite for verdict in verdicts for suite in verdict.suites]
-    tests = [test for suite in suites for test in suite.tests]
-    return sum(test.broke for test in tests) / len(tests) if tests else None
+    tests = [test for suite in suites for test in suite.tests if test.attacks]
+    invalid = sum(suite.outcome.invalid for suite in suites)  # a corrected test is one, and attacks
+    drawn = sum(test.status == "kept" for test in tests) + invalid
+    return sum(test.broke for test in tests) / drawn if drawn else None
 
 
 def kill_rate(

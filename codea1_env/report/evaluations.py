@@ -94,7 +94,7 @@ def _right(verdict: Mapping[str, Any]) -> float | None:
         return float(verdict["outcome"] == "pass")
     tests = verdict.get("tests")
     if isinstance(tests, list) and all(isinstance(test, dict) for test in tests):
-        return sum(test.get("fault") is None for test in tests) / len(tests) if tests else 0.0
+        return sum(not test.get("fault") for test in tests) / len(tests) if tests else 0.0
     return None
 
 
@@ -151,7 +151,7 @@ def _answer(page: EpisodeSample, sample: Row, verdict: Row, right: bool) -> Row:
         row |= {"outcome": clean(outcome), "code": page.text(str(code))}
         return row | {"message": page.text(str(verdict.get("message", "")))}
     tests = [page.test(_shown(each)) for each in verdict["tests"]]
-    number = sum(each.get("fault") is None for each in verdict["tests"])
+    number = sum(not each.get("fault") for each in verdict["tests"])
     row |= {"outcome": f"{number} of {len(tests)} tests right", "tests": tests}
     return row | {"answer": page.text(str(sample.get("answer", "")))}
 

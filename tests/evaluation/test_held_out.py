@@ -7,7 +7,8 @@ import pytest
 
 from codea1_env import Referee, Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate
+from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, youden_j
+from codea1_env.judging.verdicts import Verdict
 from codea1_env.problems import Problem, load_problems
 from codea1_env.spaces import Observation
 
@@ -59,6 +60,26 @@ def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
     assert any(map(any, alone.values()))
     assert kills_beside(nothing, tests, referee) == (kills(nothing, held_out, referee), alone)
     assert kills_beside(golden, [(item, ()) for item in held_out], referee)[0] == alone
+
+
+def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(
+    held_out, sandbox: Sandbox
+):
+    split = dataclasses.replace(held_out[0], mutants=held_out[0].mutants[:1])
+    right, *_ = split.problem.tests
+    wrong = right.replace("==", "== 12345 +", 1) if "==" in right else right
+    unread = f"assert {split.problem.entry_point}(*range(99)) == 1"
+    found = []
+    for answer in (right, f"{right}\n{unread}", wrong, unread, ""):
+        seen: list[Verdict] = []
+        kills(Says(answer), [split], Referee(sandbox), seen=seen)
+        found.append(youden_j(seen))
+    (one,) = {found[0]}
+    assert one == 1.0
+    assert found[1:2] == [one / 2], "what does not count breaks nothing, and was drawn"
+    assert found[2] == one, "the game corrects the value"
+    assert found[3:] == [0.0, None]
+    assert youden_j([]) is None
 
 
 def test_a_corrected_test_is_no_kill(sandbox: Sandbox):

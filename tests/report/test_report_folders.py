@@ -13,6 +13,7 @@ from run_logs import write_run
 
 from codea1_env.baselines.bench.results import open_folder
 from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.cli.app import run
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_cross_play
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.charts import heat_map
@@ -105,6 +106,25 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     page = document(found)
     assert "<h1>Evaluation, code: mutant on starter, and 1 more</h1>" in page
     assert '<strong>0.500</strong> <span class="dim">[0.250, 0.750]</span>' in page
+
+
+def test_suites_of_tests_are_shown_as_codea1_eval_tests_writes_them(tmp_path: Path) -> None:
+    out = ["--output-dir", str(tmp_path / "e"), "--num-samples", "2", "--num-tests", "3"]
+    arguments = ["eval", "tests", "--agent", "boundary", "--max-problems", "3", *out, "--json"]
+    assert run(arguments) == 0
+    (evaluation,) = read_folders([tmp_path / "e"]).evaluations
+    assert evaluation.command.startswith("codea1 eval tests --agent boundary --max-problems 3 ")
+    verdicts = [json.loads(line) for line in (tmp_path / "e" / "verdicts.jsonl").open()]
+    right = [test["fault"] == "" for verdict in verdicts for test in verdict["tests"]]
+    assert 0 < sum(right) < len(right)
+    page = EpisodeSample()
+    add_answers(page, evaluation, 0, 100_000)
+    tests = page.tests.all()
+    shown = [tests[number] for row in page.rows for number in row["tests"]]
+    assert sum(test[1:3] == ("kept", "pass") for test in shown) == sum(right)
+    assert len(shown) == len(right)
+    *_, failed = evaluation_sheets([evaluation])
+    assert sum(row[1].order or 0 for row in failed.rows) > 0
 
 
 def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:

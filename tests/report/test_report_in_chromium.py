@@ -151,7 +151,7 @@ def test_wrong_answers_of_evaluations_are_read_as_episodes_are(
         folder.write("report.json", {"figures": {"all": dict.fromkeys(names, figure)}})
     with ResultFolder(tmp_path / "tests", {"agent": BAD}, resume=False) as folder:
         folder.append("samples.jsonl", [{"task_id": "own/two", "answer": HOSTILE}])
-        tests = [{"text": "assert 1", "fault": None}, {"text": HOSTILE, "fault": HOSTILE, "reason": HOSTILE}]  # fmt: skip
+        tests = [{"text": "assert 1", "fault": ""}, {"text": HOSTILE, "fault": HOSTILE, "reason": HOSTILE}]  # fmt: skip
         folder.append("verdicts.jsonl", [{"task_id": "own/two", "sample": 0, "tests": tests}])
         folder.write("report.json", {"kind": "tests", "figures": dict.fromkeys(names, figure)})
     path = tmp_path / "page.html"
