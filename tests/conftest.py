@@ -17,7 +17,7 @@ SLOW = (
     "agents/llm", "baselines", "evaluation/test_best_of_n.py", "evaluation/test_code_generation.py",
     "evaluation/test_cosmic_ray.py", "evaluation/test_coverage.py",
     "evaluation/test_public_sets.py", "evaluation/test_sandbox_speed.py", "evaluation/test_suite_judging.py",
-    "report/test_inspect_log.py", "report/test_report_in_chromium.py", "sandbox/attacks", "sandbox/test_budgets.py", "sandbox/test_busy_machine.py", "sandbox/test_forked_owner.py",
+    "integrations/test_openenv.py", "integrations/test_verifiers.py", "report/test_inspect_log.py", "report/test_report_in_chromium.py", "sandbox/attacks", "sandbox/test_budgets.py", "sandbox/test_busy_machine.py", "sandbox/test_forked_owner.py",
     "sandbox/test_killed.py", "sandbox/test_killed_at_start.py",
     "sandbox/test_levels.py", "sandbox/test_limits.py", "sandbox/test_ordinary_user.py",
     "sandbox/test_outside_causes.py", "sandbox/test_repeating.py", "sandbox/test_test_modules.py",

@@ -12,11 +12,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("openenv")
 psutil = pytest.importorskip("psutil")
+from websockets.exceptions import ConnectionClosed  # noqa: E402
+
 from codea1_env.integrations.openenv_game import AnswerAction, OpenEnvClient  # noqa: E402
 
 RIGHT = AnswerAction(text="def add_numbers(a, b): return a + b")
@@ -106,20 +109,32 @@ def test_clients_that_go_away_leave_nothing_and_idle_ones_are_ended() -> None:
     options = ("--opponent", "copier", "--max-sessions", "2", "--idle-timeout", "5")
     with server(*options) as (url, _):
         for _ in range(4):  # more than there are places
-            client = OpenEnvClient(url).sync()
-            client.connect()
-            client.reset(task_id="starter/add_numbers")
+            client = started(url)
             client._async._ws.transport.abort()  # in the middle of an episode, without a word
-            time.sleep(0.3)
-        with OpenEnvClient(url).sync() as idle, OpenEnvClient(url).sync() as env:
-            idle.reset(task_id="starter/add_numbers")
-            end = time.monotonic() + 14
-            while time.monotonic() < end:
-                env.reset(task_id="starter/add_numbers")
-                time.sleep(1)
-            assert env.step(RIGHT).reward == 1.0
-            with pytest.raises(RuntimeError, match="time limit of idle sessions"):
-                idle.step(RIGHT)
+        idle, env = started(url), started(url)
+        end = time.monotonic() + 14
+        while time.monotonic() < end:
+            env.reset(task_id="starter/add_numbers")
+            time.sleep(1)
+        assert env.step(RIGHT).reward == 1.0
+        with pytest.raises(RuntimeError, match="time limit of idle sessions"):
+            idle.step(RIGHT)
+        idle.close()
+        env.close()
+
+
+def started(url: str) -> Any:
+    """A client in an episode, once there is a place for it: the server has to notice who went away."""
+    for _ in range(60):
+        client = OpenEnvClient(url).sync()
+        try:
+            client.reset(task_id="starter/add_numbers")
+        except (RuntimeError, ConnectionClosed):
+            client.close()
+            time.sleep(0.5)
+        else:
+            return client
+    raise AssertionError("no place was given back")
 
 
 @pytest.mark.parametrize(
