@@ -120,9 +120,9 @@ def list_problems(command: List) -> int:
         return 0
     width = max(len(problem.task_id) for problem in problems)
     for problem in problems:
-        about = problem.metadata
-        measured = (f" {key} {about[key]}" for key in about if key.startswith("pass@1 "))
-        tags = f"{about.get('difficulty', ''):<6} {about.get('split', ''):<5}" + ",".join(measured)
+        known = problem.metadata
+        measured = (f" {key} {known[key]}" for key in known if key.startswith("pass@1 "))
+        tags = f"{known.get('difficulty', ''):<6} {known.get('split', ''):<5}" + ",".join(measured)
         print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}".rstrip())
     print(_count(len(problems), "problem"))
     return 0
