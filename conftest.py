@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
 # The links point into codea1_env, where the same modules are collected under their real names. This file
 # itself has no examples to collect, and tests/conftest.py has its name.
 collect_ignore = ["agents", "baselines", "sandbox", "conftest.py"]
+# Classes of these libraries are the bases of what these modules define.
+for _library, _modules in {
+    "verifiers": ["code_a1.py", "codea1_env/integrations/verifiers_env.py"],
+    "inspect_ai": ["codea1_env/integrations/inspect_tasks.py"],
+    "openenv": ["codea1_env/integrations/openenv_game.py"],
+}.items():
+    collect_ignore += _modules if find_spec(_library) is None else []
 
 # Two of them at once may need more memory than there is.
 _LANGUAGE_MODELS = (
@@ -17,7 +25,6 @@ _LANGUAGE_MODELS = (
     "tests/cluster/",
     "tests/training/test_language_models.py",
     "tests/training/test_llm_examples.py",
-    "tests/test_cli_eval_agents.py",
 )
 
 

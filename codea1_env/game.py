@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from codea1_env.judging.feedback import explain
-from codea1_env.judging.verdicts import AttackAnswers
+from codea1_env.judging.verdicts import AttackAnswers, Verdict
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
@@ -90,6 +90,7 @@ class Game:
         self.book = new if mistake_book is None else mistake_book
         self.rng = np.random.default_rng()
         self.episode: Episode | None = None
+        self._cleared = False
         self._sandbox = sandbox
         self._referee = shared if rewards is None else None
 
@@ -119,6 +120,7 @@ class Game:
             self.book = book
         elif book == "clear":
             self.book.clear()
+        self._cleared = book == "clear"
         self.rng = rng
         self.episode = Episode(problem, self.max_rounds)
 
@@ -186,7 +188,11 @@ class Game:
         elif episode.rounds:
             played = episode.rounds[-1]
             info |= explain(played.program, played.verdict, played.dropped)
-        info["book"] = {"size": len(self.book), "problem_size": len(self.book.tests(task_id))}
+        info["book"] = {
+            "size": len(self.book),
+            "problem_size": len(self.book.tests(task_id)),
+            "cleared": self._cleared,
+        }
         return info
 
     @property
@@ -229,34 +235,36 @@ def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
     )
     for i, program in zip(coding, programs, strict=True):
         games[i].episode = replace(episodes[i], program=program)
-    tables: dict[tuple[str, int], list[int]] = {}
-    for i, game in enumerate(games):
-        if episodes[i].program is not None:
-            tables.setdefault((episodes[i].problem.task_id, id(game.book)), []).append(i)
-    _judge_together(games, actions, list(tables.values()))
+    _judge_together(games, actions, [i for i, each in enumerate(episodes) if each.program])
 
 
-def _judge_together(
-    games: Sequence[Game], actions: Sequence[str], tables: Sequence[Sequence[int]]
-) -> None:
-    """Judge a round of several games. Games of one table have the same problem and book."""
-    parts = []
-    for members in tables:
-        first = games[members[0]]
-        problem = first.running().problem
-        programs = [program for i in members if (program := games[i].running().program)]
-        history = first.book.tests(problem.task_id, first.config.rewards.num_tests)
-        parts.append(AttackAnswers(problem, programs, [actions[i] for i in members], history))
-    judged = iter(games[0].referee.judge_parts(parts) if parts else ())
-    for part, members in zip(parts, tables, strict=True):
-        verdicts = []
+def _judge_together(games: Sequence[Game], actions: Sequence[str], which: Sequence[int]) -> None:
+    """Judge a round of several games. Those of one problem that replay the same tests go to the referee as one part."""
+    parts: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for i in which:
+        name, size = games[i].running().problem.task_id, games[i].config.rewards.num_tests
+        parts.setdefault((name, tuple(games[i].book.tests(name, size))), []).append(i)
+    asked = [
+        AttackAnswers(
+            games[members[0]].running().problem,
+            [program for i in members if (program := games[i].running().program)],
+            [actions[i] for i in members],
+            history,
+        )
+        for (_, history), members in parts.items()
+    ]
+    judged = iter(games[0].referee.judge_parts(asked) if asked else ())
+    books: dict[int, tuple[MistakeBook, list[Verdict]]] = {}
+    for part, members in zip(asked, parts.values(), strict=True):
         for i, program in zip(members, part.programs, strict=True):
             suites, verdict = next(judged)
             played = PlayedRound(program, tuple(suites), verdict)
             episode = games[i].running()
             games[i].episode = replace(episode, program=None, rounds=(*episode.rounds, played))
-            verdicts.append(verdict)
-        enter(games[members[0]].book, verdicts)
+            book = games[i].book
+            books.setdefault(id(book), (book, []))[1].append(verdict)
+    for book, verdicts in books.values():
+        enter(book, verdicts)
 
 
 OPTIONS = ("problem_id", "mistake_book")

@@ -24,7 +24,7 @@ SLOW = (
     "service/test_serving.py",
     "test_cli_bench.py", "test_cli_eval.py", "test_cli_eval_agents.py", "test_cli_eval_best_of_n.py",
     "test_cli_eval_sets.py", "test_cli_eval_tests.py", "test_cli_testgen.py", "test_cli_train.py",
-    "test_judging_answers.py", "test_mutant_kills.py", "test_one_process.py", "test_packaging.py", "test_referee_hostile.py",
+    "test_judging_answers.py", "test_mutant_kills.py", "test_packaging.py", "test_referee_hostile.py",
     "test_validate.py", "testgen", "training",
 )  # fmt: skip
 """What `make test-fast` leaves out, as a whole: what takes long there is what it tests."""

@@ -190,10 +190,3 @@ def test_the_answers_are_many_and_named() -> None:
         assert row.keys() == common | own | choice, row["id"]
         assert row["text"], row["id"]
         assert row["note"], row["id"]
-
-
-def test_what_is_expected_is_plain_data() -> None:
-    for row in TESTERS:
-        readings = [expected_reading(given) for given in (row, *row.get("also", []))]
-        forms = [plain(reading, problem_of(row)) for reading in readings]
-        assert all(forms.count(form) == 1 for form in forms), row["id"]

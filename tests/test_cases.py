@@ -17,11 +17,11 @@ from codea1_env.evaluation.program_verdicts import judge_program, run_reference
 from codea1_env.problem_sets.evalplus import ROOT, read_template
 from codea1_env.problem_sets.evalplus_lists import read_list
 from codea1_env.problem_sets.expected import NoValueError
-from codea1_env.problem_sets.golden import read_module, read_statements
+from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
-from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems, register_source
+from codea1_env.problems import Problem, ProblemsError, load_problems, register_source
 from codea1_env.sandbox import UNKNOWN, Case, Limits, Sandbox
 
 
@@ -64,15 +64,6 @@ def test_statements_are_a_view_of_the_cases() -> None:
     assert problem_with(Case((1,), {}, 1), checker=ROOT).tests == ()
 
 
-def test_statements_that_are_handed_in_take_the_place_of_cases() -> None:
-    problem = Problem(**OWN)
-    assert dataclasses.replace(problem, task_id="other").cases == problem.cases
-    other = dataclasses.replace(problem, tests=["assert double(5) == 10"])
-    assert other.cases == (Case((5,), {}, 10),)
-    assert dataclasses.replace(problem, cases=()).tests == ()
-    assert dataclasses.replace(other, tests=problem.tests).cases == other.cases, "a view is ignored"
-
-
 @pytest.mark.parametrize(
     ("tests", "cases", "left"),
     [
@@ -112,13 +103,6 @@ def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, l
 def test_tolerances_that_tests_state(tests: list[str], atol: float, left: int) -> None:
     found = read_statements(tests, "f")
     assert (found.atol, found.test_module.count("def test_")) == (pytest.approx(atol), left)
-
-
-def test_a_module_is_data_as_a_whole_or_not_at_all() -> None:
-    one = "from solution import f\ndef test_a():\n    assert f(2) == 4\n"
-    assert read_module(one, "f").cases == (Case((2,), {}, 4),)
-    two = f"{one}def test_b():\n    assert f(3) > 1\n"
-    assert read_module(two, "f") == ((), "equal", 0.0, two, ("does not say what a call returns",))
 
 
 def test_rows_of_cases(sandbox: Sandbox) -> None:
@@ -227,24 +211,6 @@ def test_a_checker_of_programs_that_print(sandbox: Sandbox) -> None:
     assert passes(problem, "print(7)", sandbox) == [False]
     exact = dataclasses.replace(problem, checker="")
     assert passes(exact, right, sandbox) == [False]
-
-
-def test_printed_decimals_within_a_tolerance(sandbox: Sandbox) -> None:
-    tests = [{"stdin": "3", "stdout": "0.333333333333"}]
-    row = {
-        **OWN,
-        "entry_point": "main",
-        "reference": "print(1 / int(input()))",
-        "tests": [],
-        "stdin_tests": tests,
-    }
-    loose = to_problem(Row({**row, "compare": "lines", "atol": 1e-6}, "here"))
-    assert passes(loose, "print(f'{1 / int(input()):.6f}')", sandbox) == [True]
-    assert passes(
-        dataclasses.replace(loose, atol=0.0), "print(f'{1 / int(input()):.6f}')", sandbox
-    ) == [False]
-    with pytest.raises(ValueError, match="'lines' where programs print"):
-        dataclasses.replace(loose, compare="set")
 
 
 def test_checkers_that_fail_on_the_reference_exclude_the_problem(sandbox: Sandbox) -> None:
@@ -410,12 +376,6 @@ def test_inside_verdicts_say_so_and_can_be_forged(sandbox: Sandbox) -> None:
     )
 
 
-def test_a_program_that_fails_stops_at_the_first_wrong_case(sandbox: Sandbox) -> None:
-    problem = problem_with(*(Case((n,), {}, n) for n in range(50)))
-    result = submit_to_tests(problem, "def f(x): return 3", Limits(), sandbox, stop=True).result()
-    assert len(result.tests) == 1
-
-
 def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None:
     bad = problem_with(Case((1,), {}, 1), Case((lambda: 1,), {}, 1))
     assert "case 2 to be plain data" in run_reference(bad, sandbox).fault
@@ -424,11 +384,6 @@ def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None
         ProblemsError, match="no-data, problem 1: p: Expect case 2 to be plain data"
     ):
         load_problems("no-data")
-
-
-def test_inputs_need_no_reference() -> None:
-    problem = Problem("p", "-", "main", "", stdin_tests=(StdinTest("", "1"),))
-    assert (problem.compare, problem.number_of_tests) == ("equal", 1)
 
 
 DEEP = """
@@ -500,12 +455,3 @@ def test_test_programs_of_old_files_are_run(sandbox: Sandbox, program: str, is_d
     wrong = judge_program(problem, "def f(x): return 99", reference, sandbox)
     assert (right.outcome, wrong.outcome) == ("pass", "fail")
     assert right.judged == ("outside" if is_data else "inside")
-
-
-def test_an_old_test_program_that_tests_nothing_is_a_fault(sandbox: Sandbox) -> None:
-    row = {
-        "task_id": "p", "prompt": "def f(x): ...", "entry_point": "f",
-        "reference": "def f(x): return x", "test_program": "x = 1",
-    }  # fmt: skip
-    reference = run_reference(to_problem(Row(row, "demo.jsonl, line 1")), sandbox)
-    assert "no test was found" in reference.fault

@@ -73,24 +73,6 @@ def test_an_agent_writes_programs_that_read_input(tmp_path, capsys):
     assert report["figures"]["all"]["pass@1"]["value"] < 1.0
 
 
-def test_a_broken_reference_of_an_input_problem_is_excluded(tmp_path, capsys):
-    own = {
-        "prompt": "Print 1.",
-        "entry_point": "main",
-        "stdin_tests": [{"stdin": "", "stdout": "1"}],
-    }
-    problems = write_lines(
-        tmp_path / "set.jsonl",
-        {"task_id": "a", "reference": "print(1)", **own},
-        {"task_id": "b", "reference": "print(2)", **own},
-    )
-    options = ["--problems", problems, "--agent", "reference", "-n", "1"]
-    report = report_of(capsys, *options, "--output-dir", tmp_path / "r", code=1)
-    assert report["excluded"] == {
-        "b": "its own reference fails: fail, line 1: printed '2', expected '1'"
-    }
-
-
 def test_agents_that_need_references_say_so(tmp_path, capsys):
     problems = write_lines(tmp_path / "set.jsonl", CONTEST)
     options = ["--problems", problems, "--agent", "mutant", "--output-dir", str(tmp_path / "r")]

@@ -45,7 +45,7 @@ def value(report: dict[str, Any], name: str) -> float:
 
 
 def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
-    few = ["--problems", "starter", "--max-problems", "12"]
+    few = ["--problems", "starter", "--max-problems", "6"]
     folders = {name: str(tmp_path / name) for name in ("golden", "boundary")}
     right, guessed = (
         report_of([*few, "--agent", name, "--output-dir", folders[name]], capsys)
@@ -56,7 +56,7 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
     assert value(right, "mut@1") <= value(right, "mut@2") <= value(right, "mut@5")
     assert value(right, "mut@5") > 0.85
     assert value(right, "lcov@5") == 1
-    assert right["tests"] == {"right": 60}
+    assert right["tests"] == {"right": 30}
     assert "p_00" not in right["figures"]
     assert right["wrong_programs"]["problems_unchecked"] == 0
     assert value(guessed, "pass@5") < 0.6
@@ -65,10 +65,10 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
         value(guessed, "pass@5") * value(guessed, "mut@5@pass")
     )
     assert value(guessed, "p_01") < 1
-    assert sum(guessed["tests"].values()) == 60
+    assert sum(guessed["tests"].values()) == 30
     assert run(["eval", "compare", folders["boundary"], folders["golden"]]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "12 problems in both" in shown
+    assert "6 problems in both" in shown
     assert "Worse in B: no problem" in shown
     assert "share of right tests in A and B" in shown
 
@@ -82,16 +82,6 @@ def test_a_scripted_tester_needs_golden_tests(agent, tmp_path, capsys):
     options = ["--problems", str(path), "--agent", agent, "--output-dir", str(folder)]
     assert run(["eval", "tests", *options]) == 2
     assert "actually none of 2 has one" in capsys.readouterr().err
-    assert not folder.exists()
-
-
-def test_a_refused_evaluation_leaves_no_folder(tmp_path, capsys):
-    row = {"task_id": "a", "prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
-    path = write(tmp_path / "problems.jsonl", [row | {"reference": "import nowhere"}])
-    folder = tmp_path / "r"
-    options = ["--problems", str(path), "--agent", "golden", "--output-dir", str(folder)]
-    assert run(["eval", "tests", *options]) == 2
-    assert "actually none can" in capsys.readouterr().err
     assert not folder.exists()
 
 
@@ -119,14 +109,6 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert [name for name in report["figures"] if name.startswith("pass@")] == ["pass@1", "pass@4"]
     kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
     assert kept == rows[:-1]
-
-
-def test_suites_that_were_kept_are_judged_alike_again(tmp_path, capsys):
-    few = ["--max-problems", "3", "--output-dir"]
-    first = report_of(["--agent", "boundary", *few, str(tmp_path / "a")], capsys)
-    samples = str(tmp_path / "a" / "samples.jsonl")
-    again = report_of(["--samples", samples, *few, str(tmp_path / "b")], capsys)
-    assert {**first, "settings": {}} == {**again, "settings": {}}
 
 
 def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
@@ -227,7 +209,6 @@ def test_programs_and_tests_are_not_compared(tmp_path, capsys):
     [
         ([], "expect either --samples FILE.jsonl or --agent NAME"),
         (["--agent", "golden", "--k", "6"], "k=6, and 5 tests"),
-        (["--agent", "golden", "--k", "0"], "k=0, and 5 tests"),
         (["--agent", "golden", "--num-tests", "0"], "Expect --num-tests to be at least 1"),
         (["--agent", "mutant", "--max-problems", "1"], "unknown player 'mutant'"),
         (["--samples", "none.jsonl"], "actually there is no none.jsonl"),
@@ -247,18 +228,7 @@ def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
     assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
 
 
-LONG = [
-    "--agent",
-    "boundary",
-    "-n",
-    "2",
-    "--num-tests",
-    "2",
-    "--max-problems",
-    "10",
-    "--batch-size",
-    "4",
-]
+LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "7", "--batch-size", "4"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -272,16 +242,8 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_path, capsys):
     parts = tmp_path / "parts"
-    command = [
-        sys.executable,
-        "-m",
-        "codea1_env.cli",
-        "eval",
-        "tests",
-        *LONG,
-        "--output-dir",
-        str(parts),
-    ]
+    command = [sys.executable, "-m", "codea1_env.cli", "eval", "tests", *LONG]
+    command += ["--output-dir", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     verdicts = parts / "verdicts.jsonl"
     while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 5:

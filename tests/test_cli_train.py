@@ -16,6 +16,7 @@ import pytest
 
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run
+from codea1_env.problems import load_problems
 from codea1_env.training.settings import PRESETS
 
 
@@ -47,16 +48,8 @@ def test_command_line_wins_over_file_over_baseline_over_preset(
 ) -> None:
     path = tmp_path / "run.toml"
     path.write_text('seed = 5\nmax_steps = 50\nuse_book = true\nsplit = "None"\n')
-    settings = dry_run(
-        "--max-steps",
-        "60",
-        "--config",
-        str(path),
-        "--baseline",
-        "no-book",
-        "--quick",
-        capsys=capsys,
-    )
+    options = ["--max-steps", "60", "--config", str(path), "--baseline", "no-book", "--quick"]
+    settings = dry_run(*options, capsys=capsys)
     assert settings["max_steps"] == 60
     assert settings["seed"] == 5
     assert settings["use_book"] is True
@@ -72,21 +65,12 @@ def test_dry_run_can_be_given_back(capsys: pytest.CaptureFixture[str], tmp_path:
     assert dry_run("--config", str(path), capsys=capsys) == first
 
 
-def test_unknown_key_in_a_file_is_explained(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text("max_step = 3\n")
-    assert run(["train", "--config", str(path)]) == 2
-    assert f"{path}: unknown key 'max_step'. Did you mean 'max_steps'" in capsys.readouterr().err
-
-
 def test_settings_of_a_run_come_back_whole(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Settings that are None are not lost, although TOML has no word for it."""
     folder = tmp_path / "run"
-    arguments = ["train", "--quick", "--split", "None", "--max-steps", "2", "--json"]
+    arguments = ["train", "--preset", "shortest", "--split", "None", "--max-steps", "2", "--json"]
     assert run([*arguments, "--output-dir", str(folder)]) == 0
     resume = ["train", "--resume", "--output-dir", str(folder), "--max-steps", "3"]
     capsys.readouterr()
@@ -100,38 +84,57 @@ def test_settings_of_a_run_come_back_whole(
     local = config.read_text()
     config.write_text(
         local.replace('engine = "local"', 'engine = "ray"').replace(
-            '"auto"\nlearner', '"local"\nlearner'
+            '"local"\nlearner', '"auto"\nlearner'
         )
     )
-    assert tomllib.loads(config.read_text())["address"] == "local"
+    assert tomllib.loads(config.read_text())["address"] == "auto"
     assert run([*resume, "--engine", "local", "--dry-run"]) == 0
-    assert tomllib.loads(capsys.readouterr().out)["address"] == "auto"
+    assert tomllib.loads(capsys.readouterr().out)["address"] == "local"
     config.write_text(local)
     assert run([*resume, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["step"] == 3
 
 
-def test_quick_run_from_the_shell(tmp_path: Path) -> None:
-    done = train("--quick", "--output-dir", "mine", cwd=tmp_path)
+def test_quick_run_from_the_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = train("--quick", "--output-dir", "mine[b]", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Run folder: mine" in done.stdout
+    assert "Run folder: mine[b]" in done.stdout
     assert "\x1b" not in done.stdout
-    assert (tmp_path / "mine" / "config.toml").is_file()
-    rows = list(map(json.loads, (tmp_path / "mine" / "metrics.jsonl").read_text().splitlines()))
+    assert (tmp_path / "mine[b]" / "config.toml").is_file()
+    rows = list(map(json.loads, (tmp_path / "mine[b]" / "metrics.jsonl").read_text().splitlines()))
     for name in ("held_out/pass_rate", "held_out/kill_rate"):  # the first command shows learning
         assert rows[-1][name] > rows[0][name] + 0.1
+    end = rows[-1]  # and a tester that learned more than to copy
+    assert end["held_out/kill_rate"] > end["held_out/copier_kill_rate"]
+    assert end["held_out/new_kill_rate"] > 0.2
+    assert "what it kills of the others" in done.stdout
 
-    again = train("--quick", "--output-dir", "mine", cwd=tmp_path)
-    assert again.returncode == 2
-    assert "it holds a run" in again.stderr
+    played = codea1("play", "--coder", "mine[b]", "--tester", "mine[b]", "--json", cwd=tmp_path)
+    assert played.returncode == 0, played.stderr
+    starter = load_problems("starter", "train", "medium")
+    assert json.loads(played.stdout)["problem"] in {each.task_id for each in starter[:6]}
+    unknown = codea1("play", "--coder", "mine[b]", "--problem", "is_leap_year", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "unknown problem 'is_leap_year'. Expect one of: starter/" in unknown.stderr
 
-    finished = train("--resume", "--output-dir", "mine", cwd=tmp_path)
-    assert finished.returncode == 2
-    assert "Raise max_steps" in finished.stderr
+    monkeypatch.chdir(tmp_path)
+    for options, message in (
+        (["--quick"], "it holds a run"),
+        (["--resume"], "Raise max_steps"),
+        (["--resume", "--seed", "5"], "seed was 0, now 5"),
+    ):
+        assert run(["train", *options, "--output-dir", "mine[b]"]) == 2
+        assert message in capsys.readouterr().err
 
-    changed = train("--resume", "--output-dir", "mine", "--seed", "5", cwd=tmp_path)
-    assert changed.returncode == 2
-    assert "seed was 0, now 5" in changed.stderr
+
+def test_the_quick_preset_takes_all_problems_of_another_source(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert dry_run("--quick", capsys=capsys)["difficulty"] == "medium"
+    other = dry_run("--quick", "--problems", "cells:C=64,faults=1/64,problems=2", capsys=capsys)
+    assert other["difficulty"] == "None"
 
 
 def test_run_at_another_level_of_the_sandbox(
@@ -140,23 +143,27 @@ def test_run_at_another_level_of_the_sandbox(
     results = []
     for level in ("kernel", "None"):
         folder = str(tmp_path / level)
-        arguments = ["--quick", "--max-steps", "1", "--json", "--output-dir", folder]
+        arguments = ["--preset", "shortest", "--max-steps", "1", "--json", "--output-dir", folder]
         assert run(["train", *arguments, "--sandbox-level", level]) == 0
         capsys.readouterr()
         results.append((tmp_path / level / "metrics.jsonl").read_bytes())
     assert results[0] == results[1]
 
 
-def test_run_without_a_folder_makes_one(tmp_path: Path) -> None:
-    done = train("--quick", "--max-steps", "2", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+def test_run_without_a_folder_makes_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["train", "--preset", "shortest", "--max-steps", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
     assert result["finished"] is True
     (folder,) = (tmp_path / "runs").iterdir()
     assert tmp_path / result["output_dir"] == folder
 
 
-def test_ctrl_c_ends_cleanly_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_cleanly_and_the_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = [sys.executable, "-m", "codea1_env.cli", "train", "--quick", "--max-steps", "200"]
     command += ["--eval-steps", "200", "--output-dir", "mine"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
@@ -176,14 +183,18 @@ def test_ctrl_c_ends_cleanly_and_the_run_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "checkpoints" / f"step_{steps[-1]}").is_dir()
 
     more = str(steps[-1] + 1)
-    done = train("--resume", "--output-dir", "mine", "--max-steps", more, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["step"] == steps[-1] + 1
+    monkeypatch.chdir(tmp_path)
+    assert run(["train", "--resume", "--output-dir", "mine", "--max-steps", more, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["step"] == steps[-1] + 1
 
 
 def train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return codea1("train", *arguments, cwd=cwd)
+
+
+def codea1(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "codea1_env.cli", "train", *arguments],
+        [sys.executable, "-m", "codea1_env.cli", *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -220,12 +231,6 @@ def test_a_number_of_steps_goes_before_a_time_budget(
     file.write_text("max_steps = 7\n")
     settings = settings_of(capsys, *LLM, "--config", str(file))
     assert (settings["max_steps"], settings["time_budget"]) == (7, "None")
-
-
-def test_a_quick_run_has_no_time_budget(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = settings_of(capsys, *LLM, "--quick")
-    assert settings["time_budget"] == "None"
-    assert settings["max_steps"] == settings_of(capsys, "--preset", "shortest")["max_steps"]
 
 
 def test_fields_of_a_trainer_stay_beside_those_of_the_command_line(

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env import compare
-from codea1_env.compare import Returned, read_reply, without_addresses
+from codea1_env.compare import Returned, read_reply
 from codea1_env.sandbox import RETURNED, Comparison, Limit, Outcome, TestResult
-from codea1_env.sandbox.compare import short
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 KEYS = st.one_of(
@@ -185,11 +184,6 @@ def reply(value: Any) -> bytes:
     return RETURNED + encode(value)
 
 
-def test_equal_bytes_are_not_read():
-    frame = RETURNED + b"what is not even a value"
-    assert judge_reply(frame, frame, 0) == TestResult(Outcome.PASS)
-
-
 @given(st.one_of(DATA, ALIKE), st.one_of(DATA, ALIKE), st.sampled_from([0, 1e-6]))
 def test_replies_are_compared_as_values(one, other, tolerance):
     found = judge_reply(reply(one), reply(other), tolerance)
@@ -302,23 +296,3 @@ def test_what_costs_too_much_is_not_read(value, outcome):
     for expected in (reply(2), reply([1, 2])):
         assert judge_reply(frame, expected, 1e-6).outcome is outcome
     assert time.perf_counter() - started < 0.5
-
-
-def test_long_values_may_be_long():
-    """A reply in another form than the expected one may be longer, within bounds."""
-    small, large = reply([True] * 5000), reply([1] * 5000)
-    assert judge_reply(large, small, 0).passed
-    assert judge_reply(small, large, 0).passed
-    assert judge_reply(reply([1] * 5001), small, 0).outcome is Outcome.FAIL
-
-
-def test_messages_are_short():
-    found = judge_reply(reply(["x" * 1000] * 20), reply(list(range(2000))), 0)
-    assert found.outcome is Outcome.FAIL
-    assert len(found.message) <= 500
-    assert short(10**5000) == "a very long int"
-    assert len(short({"k" * 500: ["v" * 500] * 50})) < 1000
-
-
-def test_addresses_are_left_out():
-    assert without_addresses("<f at 0x7f03cbd90b80> 0x12") == "<f at 0x...> 0x12"

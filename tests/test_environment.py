@@ -41,21 +41,9 @@ SUITE = (
     "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(2, 2) == 4\nassert add(-1, 1) == 0"
 )
 ACTIONS = {
-    CODER: [
-        RIGHT,
-        WRONG,
-        "def add(a, b):\n    return 3",
-        "",
-        "def is_even(n):\n    return not n % 2",
-    ],
-    TESTER: [
-        SUITE,
-        "assert add(1, 2) == 4",
-        "assert is_even(3) == False\nassert is_even(8)",
-        "",
-        "(",
-    ],
-}
+    CODER: [RIGHT, WRONG, "def add(a, b):\n    return 3", "", "def is_even(n):\n    return not n % 2"],
+    TESTER: [SUITE, "assert add(1, 2) == 4", "assert is_even(3) == False\nassert is_even(8)", "", "("],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -95,17 +83,6 @@ def test_the_tester_sees_the_program_of_this_turn(make: Any) -> None:
         game.step({TESTER: SUITE})
 
 
-def test_the_tester_sees_the_program_of_this_turn_in_the_turn_based_form(sandbox: Sandbox) -> None:
-    game = env(problems=PROBLEMS, sandbox=sandbox)
-    start_turns(game)
-    assert game.agent_selection == CODER
-    game.step(WRONG)
-    assert game.agent_selection == TESTER
-    observation, reward, terminated, truncated, info = game.last()
-    assert observation["code"].strip() == WRONG.strip()
-    assert (reward, terminated, truncated, info["active_agent"]) == (0.0, False, False, TESTER)
-
-
 def start_turns(game: Any, problem: Problem = ADD) -> None:
     game.reset(options={"problem_id": problem.task_id})
 
@@ -139,7 +116,7 @@ def test_both_are_paid_in_the_testers_step(make: Any) -> None:
             "validity": 1.0,
             "adversarial": 0.75,
         }
-        assert info["book"] == {"size": 3, "problem_size": 3}
+        assert info["book"] == {"size": 3, "problem_size": 3, "cleared": False}
         assert observations[agent]["round"] == 1
     assert infos[CODER]["tests"] is not infos[TESTER]["tests"]
 
@@ -253,15 +230,6 @@ def check_spaces(game: Any, observations: Any, infos: Any) -> None:
     assert game.state() in game.state_space
 
 
-def test_spaces_are_the_same_objects_at_every_call_and_each_agents_own(make: Any) -> None:
-    game, other = make(), make()
-    spaces = [game.action_space(CODER), game.action_space(TESTER), other.action_space(CODER)]
-    assert spaces[0] is game.action_space(CODER)
-    assert game.observation_space(TESTER) is game.observation_space(TESTER)
-    assert len({id(space) for space in spaces}) == 3
-    assert game.observation_space(CODER) == game.observation_space(TESTER)
-
-
 # Seeds, options and the Mistake Book
 
 
@@ -301,25 +269,15 @@ def test_seeds_choose_among_all_problems(make: Any) -> None:
     assert len({game.reset()[1][CODER]["task_id"] for _ in range(20)}) == 2
 
 
-def test_a_group_plays_the_same_problem(make: Any) -> None:
-    game = make()
-    assert {start(game, EVEN)[CODER]["entry_point"] for _ in range(5)} == {"is_even"}
-
-
-def test_a_split_leaves_the_other_problems_out(make: Any) -> None:
-    game = make(split="eval")
-    assert {game.reset(seed=seed)[1][CODER]["task_id"] for seed in range(8)} == {"test/is_even"}
-
-
 def test_the_book_survives_a_reset_and_is_cleared_by_a_seed(make: Any) -> None:
     game = make()
     start(game)
     play(game, WRONG, SUITE)
     assert len(game.mistake_book) == 3
     _, infos = game.reset(options={"problem_id": "test/add"})
-    assert infos[CODER]["book"] == {"size": 3, "problem_size": 3}
+    assert infos[CODER]["book"] == {"size": 3, "problem_size": 3, "cleared": False}
     _, infos = game.reset(seed=1)
-    assert infos[CODER]["book"] == {"size": 0, "problem_size": 0}
+    assert infos[CODER]["book"] == {"size": 0, "problem_size": 0, "cleared": True}
 
 
 def test_the_book_can_be_kept_cleared_and_given(make: Any) -> None:
@@ -372,9 +330,8 @@ def play_on(game: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
-@pytest.mark.parametrize("form", [env, raw_env])
-def test_turn_based_copies_go_on_too(sandbox: Sandbox, form: Any, clone: Any) -> None:
-    game = form(problems=PROBLEMS, sandbox=sandbox)
+def test_turn_based_copies_go_on_too(sandbox: Sandbox, clone: Any) -> None:
+    game = env(problems=PROBLEMS, sandbox=sandbox)
     game.reset(seed=2)
     game.step(WRONG)
     twin = clone(game)
@@ -384,16 +341,6 @@ def test_turn_based_copies_go_on_too(sandbox: Sandbox, form: Any, clone: Any) ->
     for each in (game, twin):
         each.step(None)
     assert twin.last() == game.last()
-
-
-def test_what_a_copy_does_leaves_the_original_alone(make: Any) -> None:
-    game = make()
-    start(game)
-    game.step({CODER: WRONG})
-    before = game.state()
-    copy.deepcopy(game).step({TESTER: SUITE})
-    assert game.state() == before
-    assert len(game.mistake_book) == 0
 
 
 def test_a_copy_shares_problems_and_sandbox_and_a_pickle_holds_no_processes(make: Any) -> None:

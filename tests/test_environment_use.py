@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import pettingzoo
 import pytest
 
 from codea1_env import CODER, TESTER
-from codea1_env.code_a1_v1 import env, parallel_env, raw_env
+from codea1_env.code_a1_v1 import parallel_env, raw_env
 from codea1_env.problems import Problem
-from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Sandbox, SandboxError
 
@@ -78,22 +76,6 @@ assert random.getstate() == state
     assert result.stdout.split("\n") == ["parallel_env OrderEnforcingWrapper"] * 3 + ["3", ""]
 
 
-def test_registering_twice_changes_nothing() -> None:
-    from codea1_env.support.start import register_environments
-
-    before = dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)
-    register_environments()
-    register_environments()
-    assert (dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)) == before
-
-
-def test_conversion_by_pettingzoo_is_refused(sandbox: Sandbox) -> None:
-    from pettingzoo.utils.conversions import aec_to_parallel
-
-    with pytest.raises(AssertionError, match="not generally safe"):
-        aec_to_parallel(env(problems=PROBLEMS, sandbox=sandbox))
-
-
 # Errors of a programmer
 
 
@@ -101,7 +83,6 @@ def test_conversion_by_pettingzoo_is_refused(sandbox: Sandbox) -> None:
     ("settings", "error", "message"),
     [
         ({"max_rounds": 0}, ValueError, "Expect max_rounds to be a positive integer, actually: 0"),
-        ({"max_rounds": 1.5}, ValueError, "Expect max_rounds to be a positive integer"),
         ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'html'.*'rgb_array'"),
         ({"problems": []}, ValueError, "Expect at least one problem"),
         ({"problems": [ADD, ADD]}, ValueError, "unique, actually 2 times: 'test/add'"),
@@ -109,12 +90,6 @@ def test_conversion_by_pettingzoo_is_refused(sandbox: Sandbox) -> None:
         ({"problems": PROBLEMS, "split": "trian"}, ValueError, "none with split='trian'"),
         ({"problems": "no/such/file.jsonl"}, OSError, "no/such/file.jsonl"),
         ({"referee": RewardConfig()}, TypeError, "Expect referee to be a RefereeConfig"),
-        (
-            {"mistake_book": {}},
-            TypeError,
-            "Expect mistake_book to be a MistakeBook or None, actually",
-        ),
-        ({"sandbox": 2}, TypeError, "Expect sandbox to be a Sandbox or None, actually"),
         ({"max_round": 2}, TypeError, "max_round"),
     ],
 )
@@ -129,17 +104,10 @@ def test_wrong_arguments_raise(
     ("arguments", "error", "message"),
     [
         ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
-        ({"seed": "1"}, TypeError, "Expect seed to be an integer or None, actually"),
         ({"options": "test/add"}, TypeError, "Expect options to be a dict or None, actually"),
         ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
         ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
-        (
-            {"options": {"problem_id": "zzz"}},
-            ValueError,
-            "2 problems .*'zzz'. Known are .*'test/add'",
-        ),
         ({"options": {"mistake_book": "kep"}}, ValueError, '"keep" or "clear", actually: \'kep\''),
-        ({"options": {"mistake_book": {}}}, ValueError, '"keep" or "clear", actually: {}'),
     ],
 )
 def test_a_wrong_reset_raises_and_leaves_the_episode_alone(
@@ -165,11 +133,8 @@ def test_a_wrong_reset_raises_and_leaves_the_episode_alone(
         ),
         ({}, ValueError, "Expect the action of 'coder_0'"),
         ({"coder_1": RIGHT}, ValueError, "Expect agent to be .*actually: 'coder_1'"),
-        ({CODER: RIGHT, "coder": ""}, ValueError, "actually: 'coder'"),
         (RIGHT, TypeError, "Expect actions to be a dict"),
         ({CODER: None}, TypeError, "Expect the action of coder_0 to be a str .*NoneType"),
-        ({CODER: b"pass"}, TypeError, "bytes"),
-        ({CODER: ["pass"]}, TypeError, "list"),
     ],
 )
 def test_wrong_actions_raise_and_change_nothing(
@@ -219,24 +184,6 @@ def test_nothing_can_be_done_after_the_end(make: Any, sandbox: Sandbox) -> None:
         turns.step(None)
 
 
-def test_unknown_agents_raise(sandbox: Sandbox) -> None:
-    game = raw_env(problems=PROBLEMS, sandbox=sandbox)
-    game.reset(seed=0)
-    for call in (game.observe, game.action_space, game.observation_space):
-        with pytest.raises(
-            ValueError, match="Expect agent to be 'coder_0' or 'tester_0', actually: 'x'"
-        ):
-            call("x")
-
-
-def test_a_live_agent_cannot_pass(sandbox: Sandbox) -> None:
-    game = raw_env(problems=PROBLEMS, sandbox=sandbox)
-    game.reset(seed=0)
-    with pytest.raises(TypeError, match="Expect the action of coder_0 to be a str"):
-        game.step(None)
-    assert game.agent_selection == CODER
-
-
 def test_a_sandbox_that_fails_is_no_verdict_and_changes_nothing() -> None:
     with Sandbox(workers=1) as broken:
         game = parallel_env(problems=PROBLEMS, sandbox=broken)
@@ -248,22 +195,3 @@ def test_a_sandbox_that_fails_is_no_verdict_and_changes_nothing() -> None:
     assert game.state() == before
     _, rewards, *_ = pickle.loads(pickle.dumps(game)).step({TESTER: SUITE})
     assert not math.isnan(rewards[CODER])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"rewards": "mutation-score"},
-            "Expect RefereeConfig.rewards to be a RewardConfig.*'muta.*function=",
-        ),
-        (
-            {"rewards": lambda outcome, config: (0.0, 0.0)},
-            "Expect RefereeConfig.rewards to be a Rewa",
-        ),
-        ({"limits": 2.0}, "Expect RefereeConfig.limits to be Limits or None, actually: 2.0"),
-    ],
-)
-def test_wrong_rules_raise_when_they_are_made(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        RefereeConfig(**settings)

@@ -19,7 +19,7 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
 from codea1_env.rollout import RolloutConfig, rollout
 
-PROBLEMS = load_problems("starter", "train")[:5]
+PROBLEMS = load_problems("starter", "train")[:3]
 GOLDEN = ["\n".join(problem.tests) for problem in PROBLEMS]
 HOSTILE = ["", "nonsense(", "assert f(\0) == 1", "assert is_even(2) == 3\n" * 9, "[" * 10_000]
 SLOW = Problem("slow", "def f(n):", "f", "def f(n):\n    return n")
@@ -85,7 +85,7 @@ def test_verdicts_and_counters_are_those_of_one_place(sandbox, judges):
     for name in ("programs", "tests", "timeouts", "errors"):
         done = getattr(judges.counters, name) - getattr(before, name)
         assert done == getattr(referee.counters, name)
-    assert referee.counters.tests > 100
+    assert referee.counters.tests > 50
 
 
 def test_one_by_one_as_together(judges):
@@ -155,4 +155,4 @@ def test_answers_are_divided_by_problem():
     assert [part.problem for part in parts] == PROBLEMS
     assert [program for part in parts for program in part.programs] == programs
     assert [text for part in parts for text in part.attacks] == attacks
-    assert [bool(part.history) for part in parts] == [True, False, True, False, True]
+    assert [bool(part.history) for part in parts] == [True, False, True]

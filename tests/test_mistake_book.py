@@ -65,10 +65,6 @@ def test_released_histories(make, number):
         assert top == step["top3_frequencies_after"]
 
 
-def test_there_are_twenty_five_histories():
-    assert len(HISTORIES) == 25
-
-
 def test_per_step_decay_counts_all_programs_once(make):
     for decay, left in (("per-program", 1), ("per-step", 3)):
         book = make(decay=decay)
@@ -82,12 +78,6 @@ def test_a_test_that_some_pass_and_some_fail_stays(make):
     book.update("p", failed=["t"])
     assert book.update("p", failed=["t"], passed=["t"]) == BookChange(1, 1, 0)
     assert book.frequency("p", "t") == 1
-
-
-def test_passing_an_unknown_test_changes_nothing(make):
-    book = make()
-    assert book.update("p", passed=["t"]) == BookChange(0, 0, 0)
-    assert (len(book), book.problems(), book.tests("p")) == (0, [], [])
 
 
 def test_order_is_by_frequency_then_by_entry(make):
@@ -190,30 +180,6 @@ def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):
     assert len(book) == 3
 
 
-def test_pages_are_bounded_and_other_problems_untouched(make):
-    book = make(max_tests_per_problem=5)
-    book.update("other", failed=["kept"])
-    for n in range(50):
-        book.update("p", failed=[f"{n}a", f"{n}b"])
-    assert len(book.tests("p")) == 5
-    assert book.tests("other") == ["kept"]
-    assert len(book) == 6
-
-
-def test_clear_forgets_everything(make):
-    book = make()
-    book.update("p", failed=["a"])
-    book.clear()
-    assert (len(book), book.problems(), book.tests("p")) == (0, [], [])
-    book.update("p", failed=["b"])
-    assert book.tests("p") == ["b"]
-
-
-def test_an_empty_book_is_still_true(make):
-    assert make()
-    assert len(make()) == 0
-
-
 @pytest.mark.parametrize("task", ["ordinary", "\ud800 \x00 ' 🎉"])
 def test_texts_come_out_as_they_went_in(make, tmp_path, task):
     book = make()
@@ -241,29 +207,6 @@ def test_any_text_survives_the_file(texts):
         assert MistakeBook.load(path).tests("p") == texts
     finally:
         path.unlink(missing_ok=True)
-
-
-def test_state_is_json_and_restores_order_and_frequency(make):
-    book = make()
-    book.update("p", failed=["a", "b", "b", "c"])
-    book.update("q", failed=["d"])
-    state = json.loads(json.dumps(book.state_dict()))
-    other = make()
-    other.update("gone", failed=["x"])
-    other.load_state_dict(state)
-    assert other.state_dict() == book.state_dict()
-    assert other.tests("p") == ["b", "a", "c"]
-    assert (len(other), other.problems()) == (4, ["p", "q"])
-
-
-def test_loading_into_a_smaller_book_keeps_the_most_frequent(make, tmp_path):
-    book = make()
-    book.update("p", failed=["a", "b", "b", "c", "c", "c"])
-    small = make(max_tests_per_problem=2)
-    small.load_state_dict(book.state_dict())
-    assert small.tests("p") == ["c", "b"]
-    book.save(tmp_path / "book.sqlite")
-    assert MistakeBook.load(tmp_path / "book.sqlite", 2).tests("p") == ["c", "b"]
 
 
 @pytest.mark.parametrize(
@@ -312,15 +255,6 @@ def test_equal_books_give_equal_files(make, tmp_path):
     assert (tmp_path / "first.sqlite").read_bytes() == (tmp_path / "second.sqlite").read_bytes()
 
 
-def test_nothing_but_the_book_is_left_in_the_folder(tmp_path):
-    book = MistakeBook()
-    book.update("p", failed=["a"])
-    for _ in range(2):
-        book.update("p", failed=["a"])
-        book.save(tmp_path / "book.sqlite")
-    assert os.listdir(tmp_path) == ["book.sqlite"]
-
-
 def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
     path = tmp_path / "book.sqlite"
     book = SqliteBook(path)
@@ -343,14 +277,6 @@ def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
     with pytest.raises(KeyError):
         step_that_fails()
     assert MistakeBook.load(path).tests("p") == ["a", "c"]
-
-
-def test_a_book_on_disk_cannot_be_saved_over_itself(tmp_path):
-    with (
-        SqliteBook(tmp_path / "book.sqlite") as book,
-        pytest.raises(ValueError, match=r"commit\(\)"),
-    ):
-        book.save(tmp_path / "book.sqlite")
 
 
 # Disks that are full
@@ -465,12 +391,12 @@ def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
     path = tmp_path / "book.sqlite"
     MistakeBook().save(path)
     done = 0
-    for round_number in range(6):
+    for round_number in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", script, kind, str(path)], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
-        for _ in range(5 + 7 * round_number):
+        for _ in range(5 + 14 * round_number):
             done = int(process.stdout.readline())
         process.send_signal(signal.SIGKILL)
         reported = process.stdout.read().split("\n")[:-1]
@@ -499,23 +425,6 @@ def test_files_that_are_no_books_are_refused(tmp_path):
             SqliteBook(tmp_path / name)
 
 
-@pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
-def test_the_size_of_a_page_must_be_positive(size):
-    with pytest.raises(ValueError, match=r"max_tests_per_problem .* actually"):
-        MistakeBook(max_tests_per_problem=size)
-
-
-def test_wrong_use_is_explained():
-    with pytest.raises(ValueError, match=r"per-program, per-step, actually: 'never'"):
-        MistakeBook(decay="never")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"failed to be a sequence of tests.*failed=\[test\]"):
-        MistakeBook().update("p", failed="assert f(1) == 1")
-    with pytest.raises(TypeError, match="passed to hold tests as str"):
-        MistakeBook().update("p", passed=[b"assert"])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="limit"):
-        MistakeBook().tests("p", limit=-1)
-
-
 @pytest.mark.parametrize("replay", ["quality", "uniform"])
 def test_tests_are_drawn_by_their_quality_or_alike(replay) -> None:
     first = Counter()
@@ -529,12 +438,3 @@ def test_tests_are_drawn_by_their_quality_or_alike(replay) -> None:
     # 9 to 1, or 1 to 1; four standard deviations.
     expected = 360 if replay == "quality" else 200
     assert abs(first["often"] - expected) < 4 * (400 * 0.25) ** 0.5
-
-
-def test_how_tests_are_drawn_is_kept_with_copies(tmp_path) -> None:
-    book = MistakeBook(replay="uniform")
-    assert copy.deepcopy(book).replay == "uniform"
-    with SqliteBook(tmp_path / "book.sqlite", replay="quality") as on_disk:
-        assert copy.deepcopy(on_disk).replay == "quality"
-    with pytest.raises(ValueError, match="replay to be one of frequency, quality, uniform"):
-        MistakeBook(replay="best")

@@ -14,7 +14,7 @@ from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subje
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
-from codea1_env.sandbox import RETURNED, Limits, Returned, Sandbox, encoded_arguments
+from codea1_env.sandbox import Limits, Sandbox, encoded_arguments
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)
@@ -45,16 +45,6 @@ class Spy(Sandbox):
 @pytest.fixture
 def oracle(sandbox: Sandbox) -> Oracle:
     return Oracle(sandbox, LIMITS)
-
-
-def test_values(oracle):
-    double = subject("def f(n): return [n, 2 * n]")
-    [found] = oracle.ask({double: [[call(1), call("a")]]}).values()
-    assert found.keys() == {"f(1)", "f('a')"}
-    truth = found["f(1)"]
-    assert (truth.value, truth.reply) == (encode([1, 2]), RETURNED + encode([1, 2]))
-    assert (truth.read, truth.reason, truth.fault) == (Returned([1, 2]), "", None)
-    assert found["f('a')"].read == Returned(["a", "aa"])
 
 
 @pytest.mark.parametrize(
@@ -249,10 +239,3 @@ def test_what_is_still_to_be_made():
     # What is known, and no suite would have asked for, is not made.
     assert asked([[a, b, c]], {**late, "f(3)": False}) == (["f(1)", "f(2)"], [])
     assert asked([[a, b, c], [c]], {**late, "f(3)": False}) == (["f(1)", "f(2)", "f(3)"], [])
-
-
-def test_what_the_problem_gives_stands_before_the_reference(oracle):
-    prompt = "import math\n\ndef f(n):\n    ...\n"
-    problem = Subject.of(Problem("p", prompt, "f", "def f(n): return math.floor(n)"))
-    assert problem.code.startswith("import math")
-    assert oracle.ask({problem: [[call(2.5)]]})[problem]["f(2.5)"].source == "2"

@@ -139,13 +139,6 @@ def test_line_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.Mon
         load_problems(path)
 
 
-def test_reading_goes_on_after_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "set.jsonl"
-    path.write_text(f"{json.dumps(OWN)}\nbroken\n{json.dumps({**OWN, 'task_id': 'second'})}\n")
-    kinds = [isinstance(item, ProblemsError) for item in read_problems(str(path))]
-    assert kinds == [False, True, False]
-
-
 # Splits and names
 
 
@@ -157,12 +150,6 @@ def test_split_selects(tmp_path: Path) -> None:
         load_problems(path, "test")
     with pytest.raises(TypeError, match="Expect split to be a str or None"):
         load_problems(path, 3)  # type: ignore[arg-type]
-
-
-def test_split_of_a_set_without_splits(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "set.jsonl", {**OWN, "metadata": {}})
-    with pytest.raises(ProblemsError, match=r"none \(this set does not say\), actually: 'train'"):
-        load_problems(path, "train")
 
 
 def test_unknown_source_names_the_nearest() -> None:
@@ -226,11 +213,3 @@ def test_releases_are_files_of_which_only_the_wanted_are_fetched(
         load_problems("livecodebench", "v9")
     with pytest.raises(ProblemsError, match=r"Expect the library datasets to load .*absent"):
         load_problems("livecodebench", "v3")
-
-
-def test_releases_of_livecodebench() -> None:
-    files = sources.HUB_SOURCES["livecodebench"].data_files
-    assert files is not None
-    assert files["v1"] == files["release_v1"][0]
-    assert [*files["release_v5"], files["v6"]] == files["release_v6"]
-    assert len(set(files["release_v6"])) == 6

@@ -44,38 +44,18 @@ def test_problem_is_immutable_hashable_and_can_be_copied() -> None:
     assert json.loads(json.dumps(row_of(problem))) == OWN
 
 
-def test_changing_the_given_lists_does_not_change_the_problem() -> None:
-    tests, metadata = ["assert double(2) == 4"], {"split": "train"}
-    problem = Problem(**{**OWN, "tests": tests, "metadata": metadata})
-    tests.append("assert False")
-    metadata["split"] = "eval"
-    assert len(problem.tests) == 1
-    assert problem.metadata["split"] == "train"
-
-
 @pytest.mark.parametrize(
     ("field", "value", "error", "message"),
     [
         ("task_id", 7, TypeError, "task_id to be a str, actually: <class 'int'>"),
-        ("prompt", None, TypeError, "prompt to be a str, actually: <class 'NoneType'>"),
         ("entry_point", "f(x); import os", ValueError, "entry_point to be a Python name"),
-        ("entry_point", "class", ValueError, "entry_point to be a Python name"),
         ("entry_point", "a.b.c", ValueError, "entry_point to be a Python name, or Class.method"),
         ("tests", "assert f(1)", TypeError, "tests to be a list or tuple of str"),
-        (
-            "tests",
-            ["assert f(1)", 3],
-            TypeError,
-            r"tests\[1\] to be a str, actually: <class 'int'>",
-        ),
-        ("test_module", 3, TypeError, "test_module to be a str"),
         ("cases", [(1, 2)], TypeError, "cases to be a list or tuple of Case"),
         ("compare", "alike", ValueError, "compare to be one of equal, exact, set, not-none, lines"),
-        ("atol", -1.0, ValueError, "atol to be a number from 0"),
         ("atol", float("nan"), ValueError, "atol to be a number from 0"),
         ("base", 3, ValueError, "base to be at most the number of cases, 2"),
         ("checker", "def right(x): ...", ValueError, "checker to define check"),
-        ("metadata", ["x"], TypeError, "metadata to be a mapping of str to str"),
         ("metadata", {"level": 3}, TypeError, r"metadata\['level'\] to be a str"),
         ("prompt", "\ud800", ValueError, r"prompt to be text .* lone surrogate '\\ud800' at 0"),
     ],
@@ -133,7 +113,7 @@ def test_problems_that_cannot_be_played_are_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_reference_of_every_layout_passes_its_tests(layout: str, sandbox: Sandbox) -> None:
+def test_tests_of_every_layout_tell_right_from_wrong(layout: str, sandbox: Sandbox) -> None:
     problem = to_problem(Row(LAYOUTS[layout], "here"))
     assert problem.entry_point == "double"
     assert "Double it." in problem.prompt
@@ -144,14 +124,7 @@ def test_reference_of_every_layout_passes_its_tests(layout: str, sandbox: Sandbo
         assert [result.outcome for result in results] == [Outcome.PASS] * len(results)
         inside = layout in ("bigcodebench", "mbpp sanitized")
         assert {each.judged for each in results} == {"inside" if inside else "outside"}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_tests_of_every_layout_fail_a_wrong_program(layout: str, sandbox: Sandbox) -> None:
-    problem = to_problem(Row(LAYOUTS[layout], "here"))
-    wrong = "import math\ndef double(x): return 3 * x + 1"
-    if problem.number_of_tests:
-        results = judged(problem, wrong, sandbox)
+        results = judged(problem, "import math\ndef double(x): return 3 * x + 1", sandbox)
         assert Outcome.PASS not in {result.outcome for result in results}
 
 
@@ -251,8 +224,7 @@ def test_carriage_returns_of_mbpp_are_removed() -> None:
 
 @pytest.mark.parametrize(
     ("task_id", "split"),
-    [(1, "prompt"), (10, "prompt"), (11, "test"), (510, "test"), (511, "validation"),
-     (600, "validation"), (601, "train"), (974, "train")],
+    [(10, "prompt"), (11, "test"), (511, "validation"), (601, "train")],
 )  # fmt: skip
 def test_splits_of_mbpp(task_id: int, split: str) -> None:
     row = {**LAYOUTS["mbpp full"], "task_id": task_id}

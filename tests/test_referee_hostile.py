@@ -122,7 +122,7 @@ def test_tests_that_any_program_passes_are_worth_nothing(referee):
     assert verdict.suites[0].rewards.validity == 0
 
 
-@pytest.mark.parametrize("count", [15, 30, 100, 300, 900])
+@pytest.mark.parametrize("count", [15, 100, 900])
 def test_colliding_keys_cost_nothing_and_break_nothing(sandbox, count):
     keys = [number * (2**61 - 1) for number in range(count)]
     literal = "{" + ", ".join(map(str, keys)) + "}"
@@ -210,37 +210,6 @@ def test_an_overflow_of_the_reference_is_no_test(sandbox, referee, value, infini
     assert rulings(referee, of(value.replace("n * 1e308", "n")), test)[0].status == "corrected"
     paper = Referee(sandbox, RefereeConfig(RewardConfig(strict_paper=True)))
     assert rulings(paper, problem, "assert f(1) == 'wrong'")[0].status == "corrected"
-
-
-@pytest.mark.parametrize(
-    ("reference", "value"),
-    [
-        ("None", "None"),
-        ("print(n)", "None"),
-        ("__import__('numpy').int64(n)", "1"),
-        ("__import__('numpy').array([n, 2])", "[1, 2]"),
-        ("__import__('numpy').float64(n / 2)", "0.5"),
-        ("[__import__('numpy').bool_(n == 1)]", "[True]"),
-        ("__import__('collections').namedtuple('P', 'x y')(n, 2)", "(1, 2)"),
-        ("{'b': 1, 'a': [n, (2.5, None)]}", "{'b': 1, 'a': [1, (2.5, None)]}"),
-        ("{3, 1, 2}", "{1, 2, 3}"),
-    ],
-)
-def test_values_of_references_that_can_be_predicted(referee, reference, value):
-    tests = [f"assert f(1) == {value}", "assert f(1) == 'wrong'"]
-    found = rulings(referee, of(reference), *tests)
-    assert [(test.status, test.outcome) for test in found] == [
-        ("kept", Outcome.PASS),
-        ("invalid", None),
-    ]
-    assert rulings(referee, of(reference), tests[1])[0].text == f"assert f(1) == {value}"
-
-
-def test_a_set_of_strings_has_a_value_though_its_order_differs(referee):
-    problem = of("{chr(97 + x) * 9 for x in range(n)}")
-    value = "{" + ", ".join(repr(chr(97 + x) * 9) for x in range(20)) + "}"
-    [found] = rulings(referee, problem, f"assert f(20) == {value}")
-    assert (found.status, found.outcome) == ("kept", Outcome.PASS)
 
 
 def test_a_reference_that_is_sometimes_right_is_asked_only_once(sandbox):

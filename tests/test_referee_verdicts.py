@@ -6,12 +6,12 @@ import dataclasses
 from typing import Any
 
 import pytest
-from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
+from increments import INC, PAPER, RIGHT, WRONG, judge, statuses
 
 from codea1_env.judging.verdicts import NOT_MADE
 from codea1_env.problems import Problem
 from codea1_env.referee import BrokenReferenceError, Referee, RefereeConfig, Round, Verdict
-from codea1_env.responses import Dropped, Suite, parse_program, parse_suite, read_program
+from codea1_env.responses import Dropped, Suite, parse_program, parse_suite
 from codea1_env.rewards import SuiteOutcome, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 
@@ -105,7 +105,7 @@ def test_a_program_that_does_not_run_fails_all_and_pays_no_tester(sandbox, code,
     assert [test.outcome for test in verdict.suites[0].tests] == [outcome] * 2
 
 
-@pytest.mark.parametrize("answer", ["", "x" * 70_000, "   ", "\0", "no program", "(" * 60_000])
+@pytest.mark.parametrize("answer", ["", "\0", "(" * 60_000])
 def test_answers_without_a_program(sandbox, referee, answer):
     program = parse_program(answer, "inc", sandbox)
     verdict = judge(referee, program, ["assert inc(1) == 2"], ["assert inc(3) == 4"])
@@ -113,16 +113,6 @@ def test_answers_without_a_program(sandbox, referee, answer):
     assert verdict.load.outcome in (Outcome.SYNTAX_ERROR, Outcome.ERROR)
     assert (verdict.code_reward, verdict.suites[0].rewards.test) == (0, 0)
     assert verdict.load.message
-
-
-def test_what_a_prompt_brings_is_there(sandbox):
-    prompt = "import math\nRATE = 3\ndef area(r): ..."
-    problem = Problem("area", prompt, "area", "def area(r):\n    return math.floor(r * RATE)\n")
-    answer = "def area(r):\n    return int(r * RATE)\n"
-    [verdict] = Referee(sandbox).judge(
-        [Round(problem, read_program(problem, answer, sandbox), [["assert area(2.5) == 7"]])]
-    )
-    assert (verdict.code_reward, statuses(verdict)) == (1.0, ["kept"])
 
 
 # The Mistake Book's tests
@@ -152,13 +142,6 @@ def test_history_is_found_again_by_the_text_that_the_book_has(referee):
     assert verdict.history_passed == (old,)
     assert verdict.stale == ()
     assert len(verdict.history) == 1
-
-
-def test_history_outside_the_signature_is_stale(referee):
-    history = ["assert inc(7.5) == 8.5", "assert inc(7) == 8"]
-    verdict = judge(referee, WRONG, [], history, TYPED)
-    assert (verdict.stale, verdict.history_passed) == (tuple(history[:1]), ())
-    assert [test.text for test in verdict.history] == history[1:]
 
 
 def test_what_breaks_a_program_is_replayed_and_forgotten(referee):

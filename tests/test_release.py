@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -45,14 +44,6 @@ def outcomes(problem: Problem, code: str, sandbox: Sandbox) -> set[Outcome]:
     results = judged(problem, whole_program(problem, code), sandbox)
     assert results
     return {result.outcome for result in results}
-
-
-def test_a_whole_program() -> None:
-    problem = problem_of()
-    assert problem.prompt == 'import math\n\n\ndef double(x):\n    """Double it.\n    """\n'
-    assert problem.reference == f"import math\n{SOLUTION}"
-    assert problem.task_id == "KodCode/Prefill_909_I"
-    assert problem.metadata == {"source": "kodcode", "split": "train"}
 
 
 def test_a_body() -> None:
@@ -154,15 +145,6 @@ def test_extra_info_as_json_and_numbers_as_ids() -> None:
     assert problem_of(data_source=None).metadata["source"] == "code-a1"
 
 
-def test_parquet_and_jsonl_hold_the_same(tmp_path: Path) -> None:
-    lines = write_lines(tmp_path / "set.jsonl", WHOLE, BODY)
-    pyarrow = pytest.importorskip("pyarrow")
-    path = tmp_path / "set.parquet"
-    table = pyarrow.Table.from_pylist([WHOLE, BODY])
-    importlib.import_module("pyarrow.parquet").write_table(table, path)
-    assert load_problems(str(path)) == load_problems(lines) == [problem_of(), problem_of(BODY)]
-
-
 def test_in_the_game_programs_have_the_imports_of_the_row() -> None:
     """Here the imports are in `extra_info` only."""
     problem = problem_of(BODY, problem='def double(x: int) -> int:\n    """Double it."""')
@@ -210,9 +192,3 @@ def test_a_missing_column_is_named(column: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "set.jsonl", WHOLE, row)
     with pytest.raises(ProblemsError, match=f"line 2: .*code-a1 release, also has: {column}. Add"):
         load_problems(path)
-
-
-@pytest.mark.parametrize("column", ["prompt", "description", "data_source"])
-def test_columns_that_may_be_missing(column: str) -> None:
-    row = {key: value for key, value in WHOLE.items() if key != column}
-    assert "Double it." in to_problem(Row(row, "")).prompt

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codea1_env import CODER, TESTER
-from codea1_env.code_a1_v1 import env, parallel_env
+from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.rendering import terminal as rendering
 from codea1_env.rendering.display import clean, code_lines
@@ -105,12 +105,6 @@ def test_the_book_and_missing_programs_are_shown(play: Any) -> None:
     assert "no program" in page
 
 
-def test_an_unscorable_program_is_called_that(play: Any) -> None:
-    game = play(WRONG, "")
-    assert "could not be scored" in game.render()
-    assert "no test could score it" in rendering.html(game.game.episode)
-
-
 def test_html_is_one_balanced_page_that_loads_and_runs_nothing(play: Any) -> None:
     text = play(WRONG, SUITE, render_mode="html").render()
     assert text.startswith("<!DOCTYPE html>")
@@ -149,7 +143,7 @@ def test_colours_follow_strings_over_several_lines() -> None:
     assert third == '<span class="t-word">return</span> <span class="t-number">1</span>'
 
 
-@pytest.mark.parametrize("text", ['"', "'", "\\", '"\\', '"""', '"a', "\\'", '""" ', "(", "9", "#"])
+@pytest.mark.parametrize("text", ['"', "\\", '"""', "\\'", "(", "#"])
 def test_colouring_keeps_every_character_of_any_text_and_is_quick(text: str) -> None:
     code = text * (60_000 // len(text))
     assert Page(f"<pre>{_coloured(code)}</pre>").text == code
@@ -188,16 +182,6 @@ def test_human_prints_each_judged_round_once(play: Any, capsys: pytest.CaptureFi
     assert "return a - b  # wrong" in printed
     assert game.render() is None
     assert capsys.readouterr().out == printed
-
-
-def test_human_prints_in_the_turn_based_form_too(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    game = env(problems=[ADD], sandbox=sandbox, render_mode="human")
-    game.reset(seed=0)
-    game.step(WRONG)
-    game.step(SUITE)
-    assert capsys.readouterr().out.count("Rewards") == 1
 
 
 def test_a_terminal_that_knows_only_ascii_gets_escapes(

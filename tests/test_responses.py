@@ -19,7 +19,6 @@ from codea1_env.responses import (
     Dropped,
     Program,
     Suite,
-    Test,
     nonprintable_ratio,
     parse_program,
     parse_programs,
@@ -113,10 +112,6 @@ def test_answers_without_a_program_are_explained(sandbox: Sandbox, text: str, pr
     assert problem in str(parse_program(text, "f", sandbox).problem)
 
 
-def test_null_bytes_around_the_code_do_no_harm(sandbox: Sandbox) -> None:
-    assert parse_program(f"\0\n```python\n{ADD}```\n\ud800", "add", sandbox) == Program(ADD)
-
-
 # Tests
 
 
@@ -148,19 +143,7 @@ def test_a_suite(sandbox: Sandbox) -> None:
 
 
 def test_one_call_has_one_text(sandbox: Sandbox) -> None:
-    written = [
-        "2",
-        "n=2",
-        "1 + 1",
-        "2, 2",
-        "2, by=2",
-        "by=2, n=2",
-        "*[2]",
-        "**{'n': 2}",
-        "n",
-        "0b10",
-        "len('ab')",
-    ]
+    written = ["2", "n=2", "1 + 1", "2, 2", "2, by=2", "by=2, n=2", "*[2]", "**{'n': 2}", "n", "0b10", "len('ab')"]  # fmt: skip
     text = "n = 2\n" + "\n".join(f"assert f({each}) == 4" for each in written)
     suite = parse_suite(text, DOUBLE, sandbox)
     assert len(suite.tests) == len(written)
@@ -296,7 +279,7 @@ def test_a_batch_is_the_same_as_one_by_one(sandbox: Sandbox) -> None:
         ("", PLAIN),
         ("(" * 60_000, DOUBLE),
         ("assert f(1) == '\0'", DOUBLE),
-        *((f"y = {n}\nassert f(y) == {n}\n" * 1_000, DOUBLE) for n in range(40)),
+        *((f"y = {n}\nassert f(y) == {n}\n" * 1_000, DOUBLE) for n in range(20)),
     ]
     assert parse_suites(answers, sandbox) == [parse_suite(*each, sandbox) for each in answers]
     assert parse_suites([], sandbox) == []
@@ -310,13 +293,6 @@ def test_nonprintable_ratio_is_of_the_whole_answer(sandbox: Sandbox) -> None:
     assert nonprintable_ratio("ab\0é") == 0.5
     assert parse_suite("é: ```f(1)```", PLAIN, sandbox).nonprintable_ratio == 1 / 13
     assert parse_suite("é" * 70_000, PLAIN, sandbox).nonprintable_ratio == 1
-
-
-def test_answers_must_be_text(sandbox: Sandbox) -> None:
-    with pytest.raises(TypeError, match=r"answer to be a str, actually: <class 'bytes'>"):
-        parse_program(b"x", "f", sandbox)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="answer to be a str"):
-        parse_suite(None, PLAIN, sandbox)  # type: ignore[arg-type]
 
 
 def test_random_texts_never_raise(sandbox: Sandbox) -> None:
@@ -355,7 +331,7 @@ def test_a_killed_analysis_process_changes_nothing() -> None:
     text = "\n".join(f"assert f({k}) == {2 * k}" for k in range(40)) + "\n# x" * 10_000
     with Sandbox(workers=1) as own:
         wanted = parse_suite(text, DOUBLE, own)
-        for number in range(12):
+        for number in range(0, 12, 3):
             others = set(analysts())
 
             def kill(delay: float = 0.001 * number) -> None:
@@ -393,9 +369,3 @@ def test_golden_tests_are_within_their_signatures(sandbox: Sandbox) -> None:
     suites = parse_suites([("\n".join(problem.tests), problem) for problem in problems], sandbox)
     for problem, suite in zip(problems, suites, strict=True):
         assert len(texts(suite)) == len(problem.tests), (problem.task_id, suite)
-
-
-def test_a_test_is_small_data() -> None:
-    test = Test(b"", b"", "f(2)", "2", "4")
-    assert test.text == "assert f(2) == 4"
-    assert not hasattr(test, "__dict__")

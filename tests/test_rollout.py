@@ -85,12 +85,6 @@ def test_a_failure_of_the_judge_comes_out(referee):
         )
 
 
-def test_a_black_box_tester_sees_no_program(referee):
-    tester = Cycle("")
-    play(referee, WrongCoder(), tester, config=RolloutConfig(2, 2, black_box=True))
-    assert {seen["code"] for seen in tester.seen} == {""}
-
-
 def test_groups_and_rewards_of_the_coder(referee):
     played = play(referee, ReferenceCoder(TWO), GoldenTester(TWO, 8))
     experience = played.coder_experience()
@@ -118,26 +112,9 @@ def test_groups_and_rewards_of_the_tester(referee):
     assert played.tester_experience("max-variance") == everything[:3]
 
 
-def test_max_variance_takes_the_first_of_equals(referee):
-    played = play(referee, ReferenceCoder(TWO), Cycle(""))
-    assert [episode.index for episode in played.max_variance_episodes()] == [0, 0]
-
-
 def test_a_program_without_valid_tests_is_not_scored(referee):
     played = play(referee, ReferenceCoder(TWO), Cycle("assert True"))
     assert [item.reward for item in played.coder_experience()] == [None] * 4
-
-
-def test_tests_that_break_programs_enter_the_book(referee):
-    book = MistakeBook()
-    played = play(
-        referee, WrongCoder(), Cycle("assert is_even(3) == False"), problems=TWO[:1], book=book
-    )
-    assert book.tests("starter/is_even") == ["assert is_even(3) == False"]
-    assert (
-        book.frequency("starter/is_even", "assert is_even(3) == False") == 6
-    )  # 2 programs x 3 suites
-    assert (played.book_change.added, played.book_change.removed) == (1, 0)
 
 
 def test_the_book_of_before_the_step_is_replayed(referee):

@@ -375,9 +375,7 @@ def make_algorithm(
         Reinforce(learning_rate=0.5, entropy=0.02)
     """
     if name not in ALGORITHMS and ":" not in name:
-        raise ValueError(
-            f"Expect the algorithm to be one of {', '.join(ALGORITHMS)}, module:Class or FILE.py:Class, actually: {name!r}"
-        )
+        raise ValueError(no_algorithm("the algorithm", name))
     kind: Callable[..., Any] = ALGORITHMS[name] if name in ALGORITHMS else find_class(name)
     if not teaches(kind, player):
         able = ", ".join(each for each, one in ALGORITHMS.items() if teaches(one, player))
@@ -409,6 +407,14 @@ def make_algorithm(
         made, saved_state(made)
     )  # what cannot be saved or loaded is an error now, not at a checkpoint
     return made
+
+
+def no_algorithm(place: str, name: str) -> str:
+    """Say that there is no algorithm of this name, and which may be meant."""
+    near = difflib.get_close_matches(name.replace("-", "_"), ALGORITHMS, n=1)
+    hint = f". Did you mean {near[0]}?" if near else ""
+    known = ", ".join(ALGORITHMS)
+    return f"Expect {place} to be one of {known}, module:Class or FILE.py:Class, actually: {name!r}{hint}"
 
 
 def _check_own(name: str, own: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:

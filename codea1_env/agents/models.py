@@ -61,19 +61,11 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
     Raises:
         ModelError: There is no such model, or it cannot be downloaded.
     """
-    path = Path(name).expanduser()
-    if (path / "config.json").is_file():
-        return path.resolve()
+    path = local_folder(name)
+    if path is not None:
+        return path
     name = str(name)
     default = name == DEFAULT_MODEL
-    if not default and (path.is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII)):
-        what = "has no config.json" if path.is_dir() else "is no folder"
-        if (path / "config.toml").is_file():
-            what += " but a training run; `codea1 export` writes the model of one of its players to a folder"
-        raise ModelError(
-            f"Expect a model to be {DEFAULT_MODEL!r}, a folder, or an id on the hub like "
-            f"'owner/name', actually: {name!r}, which {what}"
-        )
     found = cached() if default else None
     if found is not None:
         return found
@@ -92,6 +84,29 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
         ) from error
     except OSError as error:
         raise _unwritable(cache_folder(), error, "XDG_CACHE_HOME", SPACE) from error
+
+
+def local_folder(name: str | Path) -> Path | None:
+    """Return the folder that a name says; None for an id on the hub, and the default model. Imports nothing.
+
+    Raises:
+        ModelError: It can be no model.
+    """
+    path = Path(name).expanduser()
+    if (path / "config.json").is_file():
+        return path.resolve()
+    name = str(name)
+    if name != DEFAULT_MODEL and (
+        path.is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII)
+    ):
+        what = "has no config.json" if path.is_dir() else "is no folder"
+        if (path / "config.toml").is_file():
+            what += " but a training run; `codea1 export` writes the model of one of its players to a folder"
+        raise ModelError(
+            f"Expect a model to be {DEFAULT_MODEL!r}, a folder, or an id on the hub like "
+            f"'owner/name', actually: {name!r}, which {what}"
+        )
+    return None
 
 
 def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> PreTrainedModel:

@@ -31,8 +31,10 @@ COMMANDS = {
     "check": "Show what a branch does differently, with a line to repeat it.",
     "testgen": "Write tests to keep: for your own functions, or a problem set.",
     "export": "Copy a trained language model, or episodes, out of a run.",
+    "rejudge": "Pay the episodes of a run again, as after a change of rules.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what confines programs here, or judge for others.",
+    "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
     "bench": "Compare algorithms, let players meet, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
@@ -78,6 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
+        start.spin_briefly()
         command = importlib.import_module(f"codea1_env.cli.{name}")
         start.interrupt_is_an_exception()
         code: int = command.run(rest)
@@ -92,6 +95,10 @@ def run(arguments: Sequence[str]) -> int:
     except CommandLineExit:
         raise
     except SystemExit as error:
+        if isinstance(
+            error.__context__, BrokenPipeError
+        ):  # rich ends so where the reader went away
+            return 141
         from codea1_env.support.plugins import exit_of
 
         print(f"codea1: {exit_of(error)}", file=sys.stderr)

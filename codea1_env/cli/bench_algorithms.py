@@ -39,7 +39,7 @@ from codea1_env.baselines.bench.suite import (
 from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
-from codea1_env.cli.tables import print_markdown, progress_bar, say
+from codea1_env.cli.tables import PlainProgress, print_markdown, progress_bar, say
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
 from codea1_env.support.machine import this_machine
@@ -133,6 +133,8 @@ def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entr
     console, machine = Console(stderr=command.json), this_machine()
     tried = sweep_jobs(config, entries, folder.path)
     with library_errors():
+        table = config.seeds * len(entries)
+        say(console, f"{len(tried)} runs of the sweep, then {table} runs of the table")
         whole = _run_all(config, tried, console, "runs of the sweep")
         rates, swept = choose(config, entries, tried)
         folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
@@ -176,12 +178,13 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
 
 
 def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> None:  # fmt: skip
-    shown, told = -1, 0
+    told, steps = 0, len(jobs) * config.max_steps
+    lines: PlainProgress | None = None
     with progress_bar(console, f"steps of {what}") as bar:
-        task = bar.add_task("", total=len(jobs) * config.max_steps, state="")
+        task = bar.add_task("", total=steps, state="")
 
         def report(progress: RunsDone) -> None:
-            nonlocal shown, told
+            nonlocal lines, told
             done = f"{progress.done} of {len(jobs)} {what} done"
             if progress.failures:
                 done += f", {len(progress.failures)} failed"
@@ -190,9 +193,9 @@ def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console
             new, told = progress.failures[told:], len(progress.failures)
             for failure in new:
                 say(console, f"{done}: {failure}")
-            if not (console.is_terminal or new) and progress.done > shown:
-                say(console, done)
-            shown = progress.done
+            if lines is None:
+                lines = PlainProgress(console, progress.steps)
+            lines.tell(progress.steps, steps, f"{done}, {progress.steps} of {steps} steps")
 
         run_all(config, jobs, report)
 

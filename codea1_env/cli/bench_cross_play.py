@@ -17,25 +17,30 @@ from codea1_env.cli.errors import (
     InputError,
     check_least,
     library_errors,
-    user_input,
 )
 from codea1_env.cli.eval_agents import reseeding
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
 from codea1_env.cli.tables import print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
-from codea1_env.evaluation.result_folder import CROSS_PLAY, REPORT, FolderError, ResultFolder
+from codea1_env.evaluation.result_folder import (
+    CROSS_PLAY,
+    REPORT,
+    VERDICTS,
+    FolderError,
+    ResultFolder,
+)
 from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import digest_of_problems
-from codea1_env.problems import Problem, check_playable, load_problems
+from codea1_env.problems import Problem, check_playable
 from codea1_env.rendering.display import short_names
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.plugins import digest_of
 from codea1_env.support.stopping import stop_request
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import SavedRun, checkpoints, load_run
+from codea1_env.training.checkpoints import checkpoints, load_run
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,8 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))
         every = tuple(dict.fromkeys((*command.coders, *command.testers)))
         runs = {name: load_run(Path(name), sandbox, stack) for name in every if Path(name).is_dir()}
-        problems = _problems(command, list(runs.values()))
+        problems = common_problems(command.problems, command.split, list(runs.values()))
+        problems = problems[: command.max_problems]
         check_playable(problems)
 
         def player(name: str, known: Sequence[str]) -> AgentOf:
@@ -146,7 +152,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         own.begin(sandbox)
         shown = stack.enter_context(EvaluationProgress(Console(stderr=True), own))
         size = len(problems) * command.num_samples
-        shown.begin(own.unit, size * len(coders))
+        shown.begin(own.unit, size * len(coders), len(folder.rows(VERDICTS)))
         at_work = EvaluationRun(own, folder, lambda: stop.requested, command.workers + 1)
         plan = EvaluationPlan(command.num_samples, size, command.seed)
         at_work.judge_agent(opponents, plan, shown.judged)
@@ -172,22 +178,3 @@ def _settings(command: CrossPlayCommand, players: Sequence[str], problems: Seque
         "num_samples": command.num_samples,
         "seed": command.seed,
     }
-
-
-def _problems(command: CrossPlayCommand, runs: Sequence[SavedRun]) -> list[Problem]:
-    """Return what to play: what was asked for, and nothing that a player of a run does not know."""
-    if command.problems is not None or not runs:
-        with user_input():
-            found = load_problems(command.problems or "starter", command.split)
-    else:
-        found = list(runs[0].problems)
-    for each in runs:
-        if "tabular" in (each.config.coder.player, each.config.tester.player):
-            known = {problem.task_id for problem in each.problems}
-            found = [problem for problem in found if problem.task_id in known]
-    if not found:
-        raise InputError(
-            "expect problems that every run was trained on, actually: there is none that all have in common. "
-            "Name runs with the same problems"
-        )
-    return found[: command.max_problems]

@@ -31,6 +31,7 @@ from codea1_env.cli.errors import (
 )
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown, say
+from codea1_env.rendering.display import clock
 from codea1_env.support.stopping import terminable
 
 _QUICK_SEEDS = 2
@@ -131,7 +132,7 @@ class _Shown:
         values = [v for each in runs if (v := each.measures.get(measure)) is not None]
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
         of = "" if len(runs) == len(self._seeds) else f"seed 1 of {len(self._seeds)}; "
-        about = "" if seconds is None else f", about {seconds / 60:.1f} min"
+        about = "" if seconds is None else f", about {clock(seconds)}"
         rest = f"{left} runs left{about}" if left else "the last run"
         say(
             self._console,

@@ -6,6 +6,12 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from codea1_env.support.extras import explained
+
+if TYPE_CHECKING:
+    from codea1_env.problems import Problem
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -37,7 +43,9 @@ def library_errors() -> Iterator[None]:
         yield
     except (ProblemsError, BrokenReferenceError, LevelUnavailableError, RewardError) as error:
         raise InputError(str(error)) from error
-    except (ClusterError, ImportError) as error:
+    except ImportError as error:
+        raise InputError(str(explained(error))) from error
+    except ClusterError as error:
         raise InputError(str(error)) from error
     except AnalysisError as error:
         raise InputError(
@@ -57,7 +65,9 @@ def user_input() -> Iterator[None]:
         raise InputError(str(error.args[0]) if error.args else "unknown name") from error
     except BrokenPipeError:  # whoever reads has seen enough
         raise
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except ImportError as error:
+        raise InputError(str(explained(error))) from error
+    except (ValueError, TypeError, OSError) as error:
         raise InputError(str(error)) from error
 
 
@@ -92,6 +102,22 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     else:
         hint = f"Expect one of: {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}. {hint}")
+
+
+def find_problem(name: str, problems: Sequence[Problem]) -> Problem:
+    """Return the problem of a task, which may be named by what stands behind its last "/" if no other is named so.
+
+    Raises:
+        InputError: There is none, or several have this name.
+    """
+    exact = [each for each in problems if each.task_id == name]
+    found = exact or [each for each in problems if each.task_id.rpartition("/")[2] == name]
+    if len(found) > 1:
+        named = ", ".join(each.task_id for each in found[:_NAMED])
+        raise InputError(f"expect the name of one problem, actually {name!r} is that of: {named}")
+    if not found:
+        raise unknown_name("problem", name, [each.task_id for each in problems])
+    return found[0]
 
 
 def in_options(message: str, arguments: Sequence[str]) -> str:

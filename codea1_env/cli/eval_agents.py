@@ -24,7 +24,6 @@ from codea1_env.agents.models import ModelError
 from codea1_env.agents.scripted import ScriptedAgent, writable
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.eval_display import EvaluationProgress
-from codea1_env.cli.export import find_weights
 from codea1_env.cli.players import (
     CODERS,
     TESTERS,
@@ -40,7 +39,7 @@ from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
 from codea1_env.support.stopping import StopRequest
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import last_checkpoint, load_run
+from codea1_env.training.checkpoints import find_weights, last_checkpoint, load_run
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 

@@ -16,11 +16,11 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
-from codea1_env.cli.tables import parts_of, progress_bar
+from codea1_env.cli.tables import PlainProgress, parts_of, progress_bar, say
 from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.rendering.display import clean
 
@@ -28,8 +28,6 @@ _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
 _PAUSE = 10.0
 """Seconds between two lines about answers that are being written, where there is no terminal."""
-_LINES = 10
-"""Lines that an evaluation prints where there is no terminal."""
 _NAMED = 10
 """Tasks that a line names."""
 _GROUPS = 50
@@ -47,7 +45,8 @@ class EvaluationProgress:
         self._figure = evaluation.figure.format_map(vars(evaluation)) or "first figure"
         self._bar = progress_bar(console, "{task.description}")
         self._task: TaskID | None = None
-        self._total = 0
+        self._what, self._done, self._total = "", 0, 0
+        self._lines = PlainProgress(console)
         self._next = 0.0
         self._told = -math.inf
 
@@ -58,15 +57,20 @@ class EvaluationProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def begin(self, what: str, total: int) -> None:
-        """Show a new bar."""
-        self._total = total
+    def begin(self, what: str, total: int, known: int = 0) -> None:
+        """Show a new bar; so many are known already."""
+        self._what, self._total, self._done = what, total, 0
+        self._lines = PlainProgress(self._console, known)
+        self._lines.tell(0, total, f"{what}: {total}")
         self._task = self._bar.add_task(what, total=total, state="")
 
     def advance(self) -> None:
         """Show that one more is done."""
+        self._done += 1
         if self._task is not None:
             self._bar.advance(self._task)
+        if self._what != self._evaluation.unit:
+            self._lines.tell(self._done, self._total, f"{self._done} of {self._total} {self._what}")
 
     @contextmanager
     def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
@@ -95,7 +99,7 @@ class EvaluationProgress:
         now = time.monotonic()
         if not self._console.is_terminal and now - self._told >= _PAUSE:
             self._told = now
-            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+            say(self._console, text)
 
     def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""
@@ -106,13 +110,12 @@ class EvaluationProgress:
             if self._task is not None and time.monotonic() >= self._next:
                 self._next = time.monotonic() + _SECONDS
                 self._bar.update(self._task, state=self._so_far(""))
-        elif own.total * _LINES // self._total > (own.total - 1) * _LINES // self._total:
+        else:
             done = f"{own.total} of {self._total} {own.unit}"
-            self._console.print(f"{done}, {self._so_far('so far ')}", highlight=False)
+            self._lines.tell(own.total, self._total, done, lambda: f", {self._so_far('so far ')}")
 
     def _so_far(self, words: str) -> str:
-        write = percent if self._evaluation.in_percent else plain
-        return f"{self._figure} {words}{write(self._evaluation.estimate())}"
+        return f"{self._figure} {words}{written(self._evaluation.estimate())}"
 
 
 def print_report(
@@ -133,18 +136,16 @@ def table_of_groups(
     """Return the main figures of the first groups of a report as rows of texts, the headings first."""
     found = [evaluation.main_figures(each["figures"]) for each in groups]
     names = list(dict.fromkeys(name for each in found for name in each))
-    unit = ", percent [95%]" if evaluation.in_percent else " [95%]"
-    write = percent if evaluation.in_percent else plain
     rows = [
         [
             _label(group["value"]),
             str(group["problems"]),
             str(group["samples"]),
-            *(write(each.get(name)) for name in names),
+            *(written(each.get(name)) for name in names),
         ]
         for group, each in zip(groups[:_GROUPS], found, strict=False)
     ]
-    headings = [_label(field), "problems", evaluation.unit, *(f"{name}{unit}" for name in names)]
+    headings = [_label(field), "problems", evaluation.unit, *(f"{name} [95%]" for name in names)]
     return [headings, *rows]
 
 
@@ -195,18 +196,17 @@ def first_of(tasks: Iterable[str]) -> str:
 def print_lines(lines: Sequence[str], console: Console) -> None:
     """Print texts as they are."""
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(console, line)
 
 
 def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
     own = comparison.kind not in _MEASURES
-    write, heading = (plain, "figure [95%]") if own else (percent, "percent [95%]")
     rows = [
-        [CHOSEN.get(each.figure, each.figure), *map(write, (each.a, each.b, each.difference))]
+        [CHOSEN.get(each.figure, each.figure), *map(written, (each.a, each.b, each.difference))]
         for each in comparison.differences
     ]
-    print_table([[heading, "A", "B", "B - A, paired"], *rows], console, whole_names=False)
+    print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console, whole_names=False)
     lines = [f"{comparison.problems} problems in both"]
     if comparison.not_compared:
         lines.append(
@@ -219,13 +219,6 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     lines += _changes(better, comparison.better, measure)
     lines += _changes(worse, comparison.worse, measure)
     print_lines(lines, console)
-
-
-def plain(estimate: Estimate | Mapping[str, float] | None) -> str:
-    """Write an estimate of something that is no share."""
-    if isinstance(estimate, Mapping):
-        estimate = Estimate(**estimate)
-    return "-" if estimate is None else str(estimate)
 
 
 _MEASURES = {

@@ -7,7 +7,7 @@ import json
 import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from codea1_env.cli.eval_agents import (
 from codea1_env.cli.eval_display import EvaluationProgress, first_of, print_report
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.tables import say
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report, check_fields, figures_by, usage_of
@@ -36,6 +37,7 @@ from codea1_env.evaluation.result_folder import (
     REPORT,
     SAMPLES,
     SETTINGS,
+    VERDICTS,
     FolderError,
     ResultFolder,
     read_json,
@@ -98,24 +100,31 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
     try:
-        report = _in_folder(command, name, problems, path, console)
+        words = f"codea1 {title} {shlex.join(_without_headers(arguments))}"
+        report = _in_folder(command, name, problems, path, console, words)
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
         raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
     except (Stopped, KeyboardInterrupt):
-        console.print(
-            f"Stopped. To go on, add: --resume --output-dir {path}", highlight=False, soft_wrap=True
-        )
+        say(console, f"Stopped. To go on, add: --resume --output-dir {path}")
         return INTERRUPTED
     if command.json:
         print(json.dumps(report))
     else:
         print_report(command.evaluation, report, console)
-        words = shlex.join(arguments)
-        console.print(f"Command: codea1 {title} {words}", highlight=False, soft_wrap=True)
-        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
+        say(console, f"Command: {words}")
+        say(console, f"Result folder: {path}")
     return 1 if report["excluded"] else 0
+
+
+def _without_headers(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command without --headers, which may hold keys: they are in no file."""
+    option = ""
+    for word in arguments:
+        option = word.partition("=")[0] if word.startswith("--") else option
+        if option != "--headers":
+            yield word
 
 
 def _prepared(
@@ -148,19 +157,25 @@ def _prepared(
 
 
 def _in_folder(
-    command: EvaluationCommand, name: str, problems: Sequence[Problem], path: Path, console: Console
+    command: EvaluationCommand,
+    name: str,
+    problems: Sequence[Problem],
+    path: Path,
+    console: Console,
+    words: str,
 ) -> dict[str, Any]:
     """Run an evaluation in its result folder; returns the report."""
-    read_before = _read(command, problems)
+    with library_errors():
+        read_before = _read(command, problems)
     goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
     recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
     computing = command.computing(recorded)
     if computing is not None:
-        console.print(f"{command.agent} computes in {computing}.", highlight=False)
+        say(console, f"{command.agent} computes in {computing}.")
     with library_errors():
         settings = _settings(command, name)
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
-        with ResultFolder(path, fixed, resume=command.resume) as folder:
+        with ResultFolder(path, fixed, resume=command.resume, command=words) as folder:
             try:
                 return _evaluate(command, settings, problems, read_before, folder, console)
             except (InputError, EvaluationError):
@@ -259,6 +274,7 @@ def _evaluate(
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
+        known = len(folder.rows(VERDICTS))
         if type(own).check is not Evaluation.check:
             tasks = list(own.problems)
             if read.file is not None:  # --partial leaves the others out
@@ -268,14 +284,15 @@ def _evaluate(
             at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
-            shown.begin(own.unit, own.expected(counts))
+            shown.begin(own.unit, own.expected(counts), known)
             at_work.judge_file(read.file.samples, shown.judged)
         else:
             asking = _asking(command)
             agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
             agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
-            shown.begin(own.unit, own.expected(Counter(q.problem.task_id for q in questions)))
+            counts = Counter(each.problem.task_id for each in questions)
+            shown.begin(own.unit, own.expected(counts), known)
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, settings, read.unknown)
@@ -288,11 +305,8 @@ def _evaluate(
     if command.agent is not None and empty:
         report["empty_answers"] = empty
         advice = ". A model that thinks may need more tokens: --max-completion-length"
-        console.print(
-            f"Warning: {empty} of {len(answers)} answers are empty{advice if 'usage' in report else ''}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        more = advice if "usage" in report else ""
+        say(console, f"Warning: {empty} of {len(answers)} answers are empty{more}")
     own.write_files(folder, command.agent or str(command.samples))
     folder.write(REPORT, report)
     return report

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from codea1_env.cli.errors import (
     InputError,
     check_least,
+    find_problem,
     library_errors,
-    unknown_name,
     user_input,
 )
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
 from codea1_env.code_a1_v1 import parallel_env
-from codea1_env.problems import Problem, load_problems
-from codea1_env.rollout import AnswerError, ask
+from codea1_env.problems import Problem
+from codea1_env.rewards import RewardConfig
+from codea1_env.rollout import Agent, AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
+
+if TYPE_CHECKING:
+    from codea1_env.training.checkpoints import SavedRun
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,17 @@ class PlayCommand(ComputingOptions):
     """Play one episode between two players, and show it."""
 
     problem: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
-    """The problem, as in `codea1 problems list`; without it the seed decides."""
-    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
-    """Where problems come from: "starter", a data set, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
-    coder: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "mutant"
-    """Who writes the program: "mutant" (the reference with one fault), "reference", a language model
-    ("smollm2-135m", owner/name on the hub, a folder with a model or with an exported adapter), or a class of
-    yours that has the method `act`."""
-    tester: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "golden"
+    """The problem, as in `codea1 problems list`, also without what stands before "/"; without it the seed decides."""
+    problems: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None
+    """Where problems come from; None for those of the runs that play, or "starter". "starter", a data set, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
+    coder: Annotated[str, tyro.conf.arg(metavar="NAME|RUN|MODEL|FILE.py:NAME")] = "mutant"
+    """Who writes the program: "mutant" (the reference with one fault), "reference", the folder of a training
+    run, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or with an exported adapter),
+    or a class of yours that has the method `act`."""
+    tester: Annotated[str, tyro.conf.arg(metavar="NAME|RUN|MODEL|FILE.py:NAME")] = "golden"
     """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
-    their types), "copier" (the examples that the problem's text shows), a language model, or a class of yours."""
+    their types), "copier" (the examples that the problem's text shows), a training run, a language model, or a class of
+    yours."""
     rewards: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "code-a1"
     """What both are paid: "code-a1" (the paper's), "execution-first", another name in `codea1_env.rewards.REWARDS`, or a function of yours."""
     rounds: int = 1
@@ -60,18 +66,19 @@ class PlayCommand(ComputingOptions):
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 play`; returns the exit code."""
     command = parse(PlayCommand, arguments, name="play")
-    with user_input():
-        problems = load_problems(command.problems)
-    known = [problem.task_id for problem in problems]
-    if command.problem is not None and command.problem not in known:
-        raise unknown_name("problem", command.problem, known)
-    with library_errors(), Sandbox(level=command.sandbox_level) as sandbox:
-        play(command, problems, sandbox)
+    with library_errors(), ExitStack() as stack:
+        play(command, stack.enter_context(Sandbox(level=command.sandbox_level)), stack)
     return 0
 
 
-def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) -> None:
+def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     """Play the episode and show it."""
+    named = [
+        each for each in (command.coder, command.tester) if (Path(each) / "config.toml").is_file()
+    ]
+    runs = _runs(dict.fromkeys(named), sandbox, stack)
+    problems = common_problems(command.problems, None, list(runs.values()))
+    chosen = None if command.problem is None else find_problem(command.problem, problems)
     with user_input():
         env = parallel_env(
             problems=problems,
@@ -80,13 +87,15 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
             render_mode=None if command.json else command.render,
             sandbox=sandbox,
         )
-    chosen = {} if command.problem is None else {"problem_id": command.problem}
-    observations, infos = env.reset(seed=command.seed, options=chosen)
-    make = partial(make_player, problems=problems, sandbox=sandbox, seed=command.seed)
+    options = {} if chosen is None else {"problem_id": chosen.task_id}
+    observations, infos = env.reset(seed=command.seed, options=options)
     players = {
-        CODER: make(command.coder, CODERS, computing=command),
-        TESTER: make(command.tester, TESTERS, computing=command),
+        CODER: _player(command, command.coder, CODERS, problems, runs, sandbox),
+        TESTER: _player(command, command.tester, TESTERS, problems, runs, sandbox),
     }
+    shown = not command.json and command.render != "html"
+    if shown:
+        print(f"coder {command.coder}, tester {command.tester}, seed {command.seed}")
     turns: list[dict[str, Any]] = []
     while env.agents:
         actor = infos[CODER]["active_agent"]
@@ -102,3 +111,49 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
         print(json.dumps({"problem": task_id, "seed": command.seed, "turns": turns}, indent=2))
     elif command.render != "human":  # a human has seen every round when it was judged
         print(env.render())
+    if shown and (why := _why(env.game.config.rewards, infos[TESTER].get("rewards", {}))):
+        print(why)
+
+
+def _runs(names: Iterable[str], sandbox: Sandbox, stack: ExitStack) -> dict[str, SavedRun]:
+    if not names:
+        return {}
+    from codea1_env.training import RunError
+    from codea1_env.training.checkpoints import load_run
+
+    try:
+        return {name: load_run(Path(name), sandbox, stack) for name in names}
+    except RunError as error:
+        raise InputError(str(error)) from error
+
+
+def _player(
+    command: PlayCommand,
+    name: str,
+    known: Sequence[str],
+    problems: Sequence[Problem],
+    runs: Mapping[str, SavedRun],
+    sandbox: Sandbox,
+) -> Agent:
+    """Return a player; one of a run draws from the command's seed."""
+    if name not in runs:
+        return make_player(name, known, problems, sandbox, command.seed, computing=command)
+    from codea1_env.cli.eval_agents import reseeding
+
+    players = runs[name].players
+    return reseeding(players.coder if known is CODERS else players.tester)(command.seed)
+
+
+def _why(config: RewardConfig, paid: Mapping[str, float | None]) -> str:
+    """Say how the tester's reward comes about, where it does so by the paper's formula."""
+    test, parts = paid.get("test"), [paid.get("validity"), paid.get("adversarial")]
+    if test is None or None in parts or config.function != "code-a1":
+        return ""
+    valid, broke = (float(each or 0.0) for each in parts)
+    weight = config.alpha
+    if abs(test - weight * valid - (1 - weight) * broke) > 1e-9:  # as where no program runs
+        return ""
+    return (
+        f"{TESTER} gets {test:.3f} = {weight:g} x validity {valid:.3f} + {1 - weight:g} x adversarial {broke:.3f}; "
+        f"{CODER} the share of tests that its program passes"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -12,8 +13,12 @@ from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.agents.opponents import SCRIPTED, make_opponent
 from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions
-from codea1_env.problems import Problem
+from codea1_env.cli.tables import say
+from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from codea1_env.training.checkpoints import SavedRun
 
 CODERS, TESTERS = SCRIPTED["coder"], SCRIPTED["tester"]
 
@@ -70,7 +75,7 @@ def make_player(
         if not is_own(name) and name not in known and is_model(name):
             asked = computing or ComputingOptions()
             chosen = computing_for(name, asked.asked_dtype, asked.threads)
-            Console(stderr=True).print(f"{name} computes in {chosen}.", highlight=False)
+            say(Console(stderr=True), f"{name} computes in {chosen}.")
             return load_player(name, seed, computing=chosen)
         if not is_own(name):
             check_name(name, known)
@@ -81,3 +86,24 @@ def make_player(
 
 def _role_of(known: Sequence[str]) -> opponents.Role:
     return "coder" if known is CODERS else "tester"
+
+
+def common_problems(
+    source: str | None, split: str | None, runs: Sequence[SavedRun]
+) -> list[Problem]:
+    """Return what runs can play: of the source, or of the first run without one, what every table knows."""
+    if source is not None or not runs:
+        with user_input():
+            found = load_problems(source or "starter", split)
+    else:
+        found = list(runs[0].problems)
+    for each in runs:
+        if "tabular" in (each.config.coder.player, each.config.tester.player):
+            known = {problem.task_id for problem in each.problems}
+            found = [problem for problem in found if problem.task_id in known]
+    if not found:
+        raise InputError(
+            "expect problems that every run was trained on, actually: there is none that all have in common. "
+            "Name runs with the same problems"
+        )
+    return found

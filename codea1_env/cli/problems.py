@@ -15,12 +15,13 @@ from rich.progress import Progress, TimeElapsedColumn
 from codea1_env.cli.errors import (
     InputError,
     check_least,
+    find_problem,
     library_errors,
-    unknown_name,
     user_input,
 )
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.problems_audit import Audit, audit
+from codea1_env.cli.tables import PlainProgress
 from codea1_env.problem_sets.problem import call_of, statement
 from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problem_sets.validate import validate_problems
@@ -120,9 +121,9 @@ def list_problems(command: List) -> int:
         return 0
     width = max(len(problem.task_id) for problem in problems)
     for problem in problems:
-        known = problem.metadata
-        measured = (f" {key} {known[key]}" for key in known if key.startswith("pass@1 "))
-        tags = f"{known.get('difficulty', ''):<6} {known.get('split', ''):<5}" + ",".join(measured)
+        said = problem.metadata
+        measured = (f" {key} {said[key]}" for key in said if key.startswith("pass@1 "))
+        tags = f"{said.get('difficulty', ''):<6} {said.get('split', ''):<5}" + ",".join(measured)
         print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}".rstrip())
     print(_count(len(problems), "problem"))
     return 0
@@ -131,10 +132,8 @@ def list_problems(command: List) -> int:
 def show_problem(command: Show) -> int:
     """Print one problem."""
     with user_input():
-        problems = {problem.task_id: problem for problem in load_problems(command.source)}
-    if command.problem not in problems:
-        raise unknown_name("problem", command.problem, problems)
-    problem = problems[command.problem]
+        problems = load_problems(command.source)
+    problem = find_problem(command.problem, problems)
     if command.json:
         with user_input():
             print(json.dumps(row_of(problem)))
@@ -186,11 +185,12 @@ def validate(command: Validate) -> int:
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     level = command.sandbox_level
     with library_errors(), Sandbox(command.workers, level=level, packages=packages) as sandbox, bar:
-        task = bar.add_task("reading rows", total=None)
+        task, lines = bar.add_task("reading rows", total=None), PlainProgress(console)
 
         def told(done: int, of: int) -> None:
             what = f"{_count(of, 'problem')}: references and mutants"
             bar.update(task, description=what, completed=done, total=of)
+            lines.tell(done, of, f"{done} of {_count(of, 'problem')}")
 
         report = validate_problems(
             command.source, sandbox, split=command.split, limit=command.limit, progress=told

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.tables import say
 from codea1_env.support.extras import MissingExtraError
 from codea1_env.support.logs import write_whole
 
@@ -65,10 +66,5 @@ def run(arguments: Sequence[str]) -> int:
     except (MissingExtraError, ReportError) as error:
         raise InputError(str(error)) from error
     write_whole(command.output, page)
-    Console().print(
-        f"Wrote {command.output} ({len(page) / 1e6:.1f} MB)",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    say(Console(), f"Wrote {command.output} ({len(page) / 1e6:.1f} MB)")
     return 0

@@ -16,9 +16,11 @@ from rich.table import Table
 
 from codea1_env.cli.errors import check_least, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.cli.tables import say
 from codea1_env.sandbox import LevelUnavailableError, Sandbox
 from codea1_env.sandbox.inside.confine.confinement import LEVELS
 from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
+from codea1_env.support.extras import require
 
 USAGE = """\
 usage: codea1 sandbox COMMAND [OPTIONS]
@@ -100,11 +102,11 @@ def doctor(command: DoctorCommand) -> int:
         console = Console(soft_wrap=True, highlight=False, markup=False)
         console.print(_table(reports))
         for remark in _remarks(reports):
-            console.print(remark)
+            say(console, remark)
         for report in reports:
             if not report.works:
-                console.print(f"{report.level}: {report.error}. {report.remedy}".rstrip())
-        console.print(problem or f"Sandbox() uses the level {default!r} here.")
+                say(console, f"{report.level}: {report.error}. {report.remedy}".rstrip())
+        say(console, problem or f"Sandbox() uses the level {default!r} here.")
     return 0 if default else 1
 
 
@@ -114,6 +116,7 @@ def serve(command: ServeCommand) -> int:
     from codea1_env.service.schemas import CEILING
 
     with user_input():
+        require("uvicorn", "service")
         token = service.read_token(command.token_file)
         address = service.open_address(command.host, command.port, guarded=token is not None)
     with address.listener, library_errors():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -19,6 +20,10 @@ from rich.progress import (
 )
 from rich.table import Column, Table
 
+from codea1_env.rendering.display import clock
+
+_PAUSE, _GAP = 10.0, 1.0
+"""Seconds after which a line is due again, and between two lines at least."""
 _WIDEST = 1 << 16
 _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
@@ -41,6 +46,33 @@ def progress_bar(console: Console, label: str) -> Progress:
         console=console,
         disable=not console.is_terminal,
     )
+
+
+class PlainProgress:
+    """Says now and then how far work is and how long the rest takes, where there is no terminal.
+
+    Args:
+        console: Where it says so.
+        known: What was done before, which took no time now.
+    """
+
+    def __init__(self, console: Console, known: float = 0) -> None:
+        self._console, self._known = console, known
+        self._began = self._said = time.monotonic()
+        self._tenth, self._text = -1, ""
+
+    def tell(self, done: float, total: float, text: str, more: Callable[[], str] = str) -> None:
+        """Say the text for each tenth of the whole, and after a while; `more` is only called if it does."""
+        tenth, now = int(10 * done // max(total, 1)), time.monotonic()
+        pause = _PAUSE if tenth == self._tenth else _GAP
+        ended = done >= total and text != self._text
+        due = self._tenth < 0 or ended or now - self._said >= pause
+        if self._console.is_terminal or not due:
+            return
+        self._tenth, self._said, self._text = tenth, now, text
+        new = done - self._known
+        left = (now - self._began) * (total - done) / new if new > 0 else 0.0
+        say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 
 def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:

@@ -14,14 +14,15 @@ from typing import Annotated, Any, Self
 from rich.console import Console
 from tyro.conf import OmitArgPrefixes
 
+from codea1_env.agents.llm import rate
 from codea1_env.agents.llm.agent import longest_prompt
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.computing import check_threads
 from codea1_env.agents.llm.engines import check_processes
 from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.agents.models import DEFAULT_MODEL, best_device
-from codea1_env.agents.smollm2 import HUB_ID
+from codea1_env.agents.models import DEFAULT_MODEL, best_device, local_folder
+from codea1_env.agents.smollm2 import HUB_ID, cached
 from codea1_env.cli.errors import (
     INTERRUPTED,
     FailureError,
@@ -30,6 +31,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
+from codea1_env.cli.tables import say
 from codea1_env.cli.train_settings import (
     Sources,
     SourcesAndFolder,
@@ -40,10 +42,11 @@ from codea1_env.cli.train_settings import (
 )
 from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
+from codea1_env.rendering.display import clock
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
-from codea1_env.training.batches import check_batches, tokens_of_step
+from codea1_env.training.batches import answers_of_step, check_batches, tokens_of_step
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.setting_groups import (
     EngineSettings,
@@ -58,6 +61,8 @@ from codea1_env.training.settings import to_toml
 from codea1_env.training.trainer_arguments import check_trainer_fields
 
 _DEFAULT_CONTEXT = 8192
+_AT_ONCE = 256
+"""Answers that vLLM draws at the same time, unless it is told otherwise."""
 """Context of the default model, which is known before it is there."""
 
 
@@ -184,8 +189,39 @@ def show_plan(config: TrainConfig, problems: int) -> None:
     check_batches(config, problems, world_size() if here else config.learner_processes, gpu=gpu)
     step = dataclasses.replace(config, problems_per_step=min(config.problems_per_step, problems))
     written, learned = tokens_of_step(step)
-    Console(stderr=True).print(
-        f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
+    text = f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
+    if here and config.time_budget is None:
+        text += _time_of(step, learned)
+    say(Console(stderr=True), text)
+
+
+def _time_of(step: TrainConfig, learned: int) -> str:
+    """Say how long that takes at least on this device; nothing where torch or a model is not there."""
+    models = {}
+    for role in ("coder", "tester"):
+        if step.player(role).player == "llm":
+            name = step.model_of(role)
+            folder = cached() if name == DEFAULT_MODEL else local_folder(name)
+            if folder is None or find_spec("torch") is None:
+                return ""
+            models[role] = folder
+    device = best_device()
+    dtype = step.dtype if step.dtype != "auto" else "float32" if device == "cpu" else "bfloat16"
+    speed = rate.measured_rate(device, dtype)
+    seconds = 0.0
+    for role, folder in models.items():
+        seconds += rate.writing_seconds(
+            folder,
+            dtype,
+            speed,
+            rows=answers_of_step(step)[role],
+            length=step.player(role).sampling.max_completion_length,
+            batch=step.generation_batch if step.backend == "transformers" else _AT_ONCE,
+        )
+    seconds += rate.learning_seconds(max(models.values()), speed, learned)
+    return (
+        f" At the speed of this device ({speed} in {dtype}) that takes at least {clock(seconds)} "
+        f"where all answers are so long; {step.max_steps} steps take {clock(step.max_steps * seconds)}."
     )
 
 

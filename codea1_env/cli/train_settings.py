@@ -52,7 +52,8 @@ class Sources:
     preset: _Preset = None
     baseline: _Baseline = None
     quick: Switch = False
-    """A run of a few seconds: --preset quick, or over another preset the sizes of --preset shortest."""
+    """The shortest run. Of tables, a few seconds: --preset quick; over a preset of language models, minutes: the sizes of
+    --preset shortest."""
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """Settings from a TOML file; `--dry-run` prints one with every setting in it."""
     resume: Switch = False
@@ -64,6 +65,7 @@ class SourcesAndFolder(Sources):
     """What decides the defaults of all other options."""
 
     output_dir: Path | None = None
+    problems: str | None = None
     max_steps: int | None = None
     engine: str | None = None
 
@@ -122,6 +124,8 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
         config = apply_table(_without_budget(config, table), table, f"preset {preset}")
     if quick == "shortest":
         config = _without_batches(config)
+    if quick == "quick" and _names_problems(sources):
+        config = dataclasses.replace(config, difficulty=None)  # which suits the starter set
     if sources.baseline is not None:
         if sources.baseline not in BASELINES:
             raise unknown_name("baseline", sources.baseline, BASELINES)
@@ -134,6 +138,11 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
             _check_beside(config, sources.baseline)
     # A number of steps on the command line, too: before the other options are looked at, which may not suit a budget.
     return config if sources.max_steps is None else dataclasses.replace(config, time_budget=None)
+
+
+def _names_problems(sources: SourcesAndFolder) -> bool:
+    in_file = sources.config is not None and "problems" in file_table(sources.config)
+    return in_file or sources.problems is not None
 
 
 def _check_beside(config: TrainConfig, baseline: str) -> None:

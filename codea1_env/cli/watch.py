@@ -18,10 +18,10 @@ from rich.text import Text
 
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
-from codea1_env.rendering.display import clean
+from codea1_env.rendering.display import clean, clock
 from codea1_env.training.config import RunError
 from codea1_env.training.metrics import Row
-from codea1_env.training.progress import PHASES, clock
+from codea1_env.training.progress import PHASES
 from codea1_env.training.run_folder import no_run
 from codea1_env.training.summary import SUMMARY, figure, phase_totals, start_and_end
 

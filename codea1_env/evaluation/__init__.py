@@ -13,6 +13,7 @@ from codea1_env.evaluation.held_out import (
     pass_rates,
     train_cases,
     train_tests,
+    youden_j,
 )
 from codea1_env.evaluation.registry import find_evaluation, register_evaluation
 
@@ -32,4 +33,5 @@ __all__ = [
     "register_evaluation",
     "train_cases",
     "train_tests",
+    "youden_j",
 ]

@@ -19,7 +19,7 @@ from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.choosing import CHOICES, CHOSEN, RANDOM, Matrix
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.programs import CodeResults, JudgedProgram
-from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import EvaluationError
@@ -101,7 +101,6 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
     kind = "best-of-n"
     unit = "programs"
     figure = "CodeT"
-    in_percent = True
     defaults = {"num_samples": 32}  # noqa: RUF012  never changed
     fixed = ("problems", "split", "packages", "by")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
@@ -258,10 +257,10 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
         """Return a row for each choice."""
         gains = report["gains"]
         rows = [
-            [CHOSEN[name], percent(each), percent(gains[name]) if name in gains else ""]
+            [CHOSEN[name], written(each), written(gains[name]) if name in gains else ""]
             for name, each in report["figures"].items()
         ]
-        return [["chosen", "right, percent [95%]", "gain [95%, paired]"], *rows]
+        return [["chosen", "right [95%]", "gain [95%, paired]"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Programs and tests."""

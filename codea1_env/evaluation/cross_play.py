@@ -34,6 +34,8 @@ _PRIOR = 0.5
 _ITERATIONS = 500
 _REPETITIONS = 300
 _SCALE = 400 / math.log(10)
+UNBROKEN = "Share of programs that run and that no right test of a suite breaks; a suite without a right test breaks none."
+"""The measure of the table, of the pictures and of the ratings."""
 
 
 def bradley_terry(coder_wins: ArrayLike, games: ArrayLike) -> tuple[Floats, Floats]:
@@ -89,12 +91,10 @@ class CrossPlay:
     games: Floats
 
     @property
-    def pass_rates(self) -> Floats:
-        """Share of right tests that each coder's programs pass, by tester; NaN where there are none."""
-        tests = self.tests.sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            rates: Floats = self.passed.sum(axis=0) / np.where(tests > 0, tests, np.nan)
-        return rates
+    def right_tests(self) -> Floats:
+        """Right tests in a suite, on average."""
+        number: Floats = self.tests.sum(axis=0) / self.games.sum(axis=0)
+        return number
 
     @property
     def win_rates(self) -> Floats:
@@ -141,7 +141,6 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
     unit = "programs"
     kind = "cross-play"
     figure = "programs that win"
-    in_percent = True
     verdict_type = AttackedProgram
 
     coders: tuple[str, ...]
@@ -232,10 +231,8 @@ def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
     written = [folder / "CROSSPLAY.md", folder / "crossplay.json"]
     lines = [
         *("# Cross-play", ""),
-        *("Share of the testers' right tests that the coders' programs pass.", ""),
-        *_table(result, result.pass_rates),
-        *("", "Share of programs that run and that no right test of a suite breaks.", ""),
-        *_table(result, result.win_rates),
+        *(f"{UNBROKEN} In brackets: right tests in a suite.", ""),
+        *_table(result),
         *("", "Ratings (Bradley-Terry, on the scale of Elo) with 95% intervals over problems.", ""),
         *("| player | role | rating |", "|---|---|---|"),
     ]
@@ -246,7 +243,7 @@ def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
             lines.append(f"| {name} | {role} | {rating} |")
     if _draw(folder / "crossplay.png", result):
         written.append(folder / "crossplay.png")
-        lines += ["", "![pass rates](crossplay.png)"]
+        lines += ["", "![unbroken programs](crossplay.png)"]
     written[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
     content = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
@@ -274,13 +271,13 @@ def read_cross_play(path: Path) -> CrossPlay:
     return CrossPlay(coders, testers, problems, *arrays)
 
 
-def _table(result: CrossPlay, rates: Floats) -> list[str]:
+def _table(result: CrossPlay) -> list[str]:
     lines = [
         f"| coder \\ tester | {' | '.join(result.testers)} |",
         "|---" * (len(result.testers) + 1) + "|",
     ]
-    for name, row in zip(result.coders, rates, strict=True):
-        cells = ["-" if np.isnan(rate) else f"{rate:.3f}" for rate in row]
+    for name, rates, tests in zip(result.coders, result.win_rates, result.right_tests, strict=True):
+        cells = [f"{rate:.3f} ({n:.1f})" for rate, n in zip(rates, tests, strict=True)]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
@@ -291,8 +288,8 @@ def _draw(path: Path, result: CrossPlay) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    rates = result.pass_rates
-    figure: Any = Figure(figsize=(2 + 0.9 * len(result.testers), 1.5 + 0.5 * len(result.coders)))
+    rates = result.win_rates
+    figure: Any = Figure(figsize=(2 + 1.1 * len(result.testers), 1.5 + 0.5 * len(result.coders)))
     panel = figure.subplots()
     image = panel.imshow(rates, vmin=0, vmax=1, cmap="viridis", aspect="auto")
     panel.set_xticks(range(len(result.testers)), result.testers, rotation=30, ha="right")
@@ -300,9 +297,9 @@ def _draw(path: Path, result: CrossPlay) -> bool:
     panel.set_xlabel("tester")
     panel.set_ylabel("coder")
     for (row, column), rate in np.ndenumerate(rates):
-        text = "-" if np.isnan(rate) else f"{rate:.2f}"
         color = "black" if rate > 0.6 else "white"
+        text = f"{rate:.2f} ({result.right_tests[row, column]:.1f})"
         panel.text(column, row, text, ha="center", va="center", color=color)
-    figure.colorbar(image, label="share of right tests passed")
+    figure.colorbar(image, label="unbroken programs (right tests in a suite)")
     figure.savefig(path, dpi=120, bbox_inches="tight")
     return True

@@ -203,7 +203,11 @@ def pass_rate(
 
 
 def kills(
-    tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int = 4
+    tester: Agent,
+    held_out: Sequence[HeldOut],
+    referee: Referee,
+    samples: int = 4,
+    seen: list[Verdict] | None = None,
 ) -> dict[str, list[Flag]]:
     """Which held-out mutants the tester breaks with a valid test.
 
@@ -215,11 +219,15 @@ def kills(
         held_out: The problems, with their mutants.
         referee: Judges the suites.
         samples: Mutants of each problem, the first ones held back.
+        seen: Gets the verdicts, for `youden_j`.
 
     Returns:
         Name of the problem -> one flag for each mutant; None where that depends on a test that could not be judged.
     """
-    return _killed(referee.judge(_rounds(tester, held_out, referee, samples)))
+    verdicts = referee.judge(_rounds(tester, held_out, referee, samples))
+    if seen is not None:
+        seen += verdicts
+    return _killed(verdicts)
 
 
 def kills_beside(
@@ -227,6 +235,7 @@ def kills_beside(
     tests: Sequence[tuple[HeldOut, Sequence[str]]],
     referee: Referee,
     samples: int = 4,
+    seen: list[Verdict] | None = None,
 ) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
     """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book.
 
@@ -239,7 +248,20 @@ def kills_beside(
         for mutant in item.mutants[:samples]
     ]
     verdicts = referee.judge([*rounds, *given])
+    if seen is not None:
+        seen += verdicts[: len(rounds)]
     return _killed(verdicts[: len(rounds)]), _killed(verdicts[len(rounds) :])
+
+
+def youden_j(verdicts: Iterable[Verdict]) -> float | None:
+    """Youden's J of one drawn test against wrong programs, as the game judges it; None if no test was written.
+
+    That is how much more often it breaks a wrong program than a right one. Here it breaks no right one: what counts has the
+    reference's value. A coder can learn from tests if this is above 0.
+    """
+    suites = [suite for verdict in verdicts for suite in verdict.suites]
+    tests = [test for suite in suites for test in suite.tests]
+    return sum(test.broke for test in tests) / len(tests) if tests else None
 
 
 def kill_rate(

@@ -36,7 +36,7 @@ from codea1_env.evaluation.result_folder import (
     read_json,
 )
 from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
-from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Outcome
@@ -60,7 +60,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     kind = ""
     defaults = {"num_samples": 32}  # noqa: RUF012  never changed
     figure = "pass@1"
-    in_percent = True
     check_type = ReferenceRun
     verdict_type = CodeVerdict
 
@@ -164,13 +163,13 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         """Return a row for each figure, a column for each kind of tests."""
         figures = report["figures"]
         rows = [
-            [name, *(percent(each[name]) for each in figures.values())] for name in figures["all"]
+            [name, *(written(each[name]) for each in figures.values())] for name in figures["all"]
         ]
         inside = report.get("judged_inside", 0)
         if inside:
             number = sum(each["samples"] for each in report["results"].values())
             rows.append(["judged inside", f"{inside} of {number}", *[""] * (len(figures) - 1)])
-        return [["in percent", *(f"{_TITLES[kind]} [95% interval]" for kind in figures)], *rows]
+        return [["figure", *(f"{_TITLES[kind]} [95% interval]" for kind in figures)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """How programs ended, and how many are the same."""

@@ -57,6 +57,7 @@ class ResultFolder(LogFolder):
         settings: All that the results depend on, as JSON has it.
         resume: Go on with what the folder holds.
         kind: What it holds.
+        command: What was typed; results do not depend on it.
 
     Raises:
         FolderError: It holds something else, or nothing to go on with, or somebody works on it.
@@ -69,6 +70,7 @@ class ResultFolder(LogFolder):
         *,
         resume: bool,
         kind: FolderKind = EVALUATION,
+        command: str = "",
     ) -> None:
         self._kind = kind
         begun = (path / kind.settings).exists()
@@ -92,7 +94,8 @@ class ResultFolder(LogFolder):
             for name in (kind.settings, SAMPLES, VERDICTS, REPORT):
                 (path / name).unlink(missing_ok=True)
         if not resume or kind.extensible:  # what was asked for last is what it goes on with next
-            self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
+            content = {"version": kind.version, "settings": dict(settings)}
+            self.write(kind.settings, content | ({"command": command} if command else {}))
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a log; a row that was cut off is dropped from the file."""

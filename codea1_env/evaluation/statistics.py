@@ -32,17 +32,16 @@ class Estimate:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def percent(estimate: Estimate | Mapping[str, float] | None) -> str:
-    """Return an estimate in percent.
+def written(estimate: Estimate | Mapping[str, float] | None) -> str:
+    """Return an estimate, also one of a report, as a text; "-" for none.
 
     Example:
-        >>> percent(Estimate(0.5, 0.25, 0.75))
-        '50.0 [25.0, 75.0]'
+        >>> written({"value": 0.5, "low": 0.25, "high": 0.75}), written(None)
+        ('0.500 [0.250, 0.750]', '-')
     """
-    if estimate is None:
-        return "-"
-    shown = vars(estimate) if isinstance(estimate, Estimate) else estimate
-    return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * shown[k] for k in ("value", "low", "high")))
+    if isinstance(estimate, Mapping):
+        estimate = Estimate(**estimate)
+    return "-" if estimate is None else str(estimate)
 
 
 def mean_over_runs(means: ArrayLike) -> Estimate:

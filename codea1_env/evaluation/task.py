@@ -111,8 +111,6 @@ class Evaluation(Generic[S, V]):
     """What is judged, in the plural."""
     figure: ClassVar[str] = ""
     """Which value the progress display shows, by its name; "" for the first one."""
-    in_percent: ClassVar[bool] = False
-    """Whether figures are shares, shown in percent."""
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
     kind_setting: ClassVar[str] = "evaluates"

@@ -7,8 +7,8 @@ sends the turns of all games to the opponent and to the sandbox together. For ac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
-from typing import Any, Literal, get_args
+from collections.abc import Sequence, Sized
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -18,85 +18,17 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
-from codea1_env.agents.opponents import Opponent, make_opponent
-from codea1_env.agents.scripted import ScriptedAgent
-from codea1_env.game import Game, act_together
+from codea1_env.agents.opponents import Opponent
+from codea1_env.integrations.side import OneSide, Side
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardFunction
-from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
-from codea1_env.spaces import CODER, TESTER, Observation, action_space, observation_space
+from codea1_env.spaces import Observation, action_space, observation_space
 
-Side = Literal["coder", "tester"]
 Step = tuple[Observation, float, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated and info."""
-
-
-class _Sides:
-    """Games with one side played from outside and the other by the opponent.
-
-    Args:
-        number: How many games. They share problems, referee and Mistake Book.
-        side: The side that is played from outside.
-        opponent: The player of the other side: see `codea1_env.agents.opponents.make_opponent`.
-        settings: The other arguments of `codea1_env.game.Game`.
-    """
-
-    def __init__(
-        self, number: int, side: Side, opponent: Opponent, settings: Mapping[str, Any]
-    ) -> None:
-        if side not in get_args(Side):
-            raise ValueError(f'Expect side to be "coder" or "tester", actually: {side!r}')
-        first = Game(**settings)
-        known = list(first.problems.values())
-        shared: dict[str, Any] = {
-            "problems": known,
-            "max_rounds": first.max_rounds,
-            "referee": first.referee,
-            "mistake_book": first.book,
-        }
-        self.games = [first, *(Game(**shared) for _ in range(number - 1))]
-        self.agent = CODER if side == "coder" else TESTER
-        self.role: Side = "tester" if side == "coder" else "coder"
-        tests = first.config.rewards.num_tests
-        self.opponent = make_opponent(opponent, self.role, known, first.sandbox, num_tests=tests)
-        self._scripted = self.opponent if isinstance(opponent, str) else None
-
-    def reset(
-        self, which: Sequence[int], seeds: Sequence[int | None], options: Mapping[str, Any] | None
-    ) -> None:
-        """Start episodes, up to the first turn of the outside player.
-
-        A seed starts the choices of a scripted opponent anew, too.
-        """
-        check_number("seeds", seeds, len(which))
-        for i, seed in zip(which, seeds, strict=True):
-            self.games[i].reset(seed, options)
-        given = next((seed for seed in seeds if seed is not None), None)
-        if given is not None and isinstance(self._scripted, ScriptedAgent):
-            self._scripted.rng = np.random.default_rng(given)
-        self._answer(which)
-
-    def step(self, actions: Sequence[str]) -> list[float]:
-        """Play a turn of every game and the opponent's turns after it; return the rewards."""
-        check_number("actions", actions, len(self.games))
-        everyone = range(len(self.games))
-        act_together(self.games, actions)
-        if self.agent == CODER:
-            self._answer(everyone)
-        rewards = [game.rewards[self.agent] for game in self.games]
-        if self.agent == TESTER:
-            self._answer(everyone)
-        return rewards
-
-    def _answer(self, which: Sequence[int]) -> None:
-        """Let the opponent play the games that wait for it."""
-        games = [self.games[i] for i in which if self.games[i].actor not in (None, self.agent)]
-        if games:
-            seen = [game.observation() for game in games]
-            act_together(games, ask(self.opponent, self.role, seen))
 
 
 class OneSideEnv(gymnasium.Env[Observation, str]):
@@ -109,7 +41,8 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
     Args:
         side: "coder" or "tester".
         opponent: Who plays the other side: the name of a scripted player ("reference" or "mutant"; "golden", "boundary"
-            or "copier"), an agent, or ``FILE.py:NAME``.
+            or "copier"), an agent, ``FILE.py:NAME``, a server or a run: see
+            `codea1_env.integrations.opponents.find_opponent`.
         problems: A source for `load_problems`, or a sequence of `Problem`.
         split: "train" or "eval" to play only these problems; None for all.
         max_rounds: Rounds of an episode.
@@ -147,7 +80,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         mistake_book: MistakeBook | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
-        settings = {
+        settings: dict[str, Any] = {
             "problems": problems,
             "split": split,
             "max_rounds": max_rounds,
@@ -156,8 +89,8 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
             "mistake_book": mistake_book,
             "sandbox": sandbox,
         }
-        self._sides = _Sides(1, side, opponent, settings)
-        self.game = self._sides.games[0]
+        self._side = OneSide(side, opponent, **settings)
+        self.game = self._side.game()
         self.observation_space: spaces.Space[Any] = observation_space(max_rounds)
         self.action_space = action_space()
         self.closed = False
@@ -171,7 +104,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         """
         check_open(self.closed)
         super().reset(seed=seed)
-        self._sides.reset([0], [seed], options)
+        self._side.begin([self.game], [seed], options)
         return self.game.observation(), self.game.info()
 
     def step(self, action: str) -> Step:
@@ -183,7 +116,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
             ClosedEnvironmentError: It was closed.
         """
         check_open(self.closed)
-        [reward] = self._sides.step([action])
+        [reward] = self._side.step([self.game], [action])
         over = self.game.actor is None
         return self.game.observation(), reward, over, False, self.game.info()
 
@@ -217,8 +150,8 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         if num_envs < 1:
             raise ValueError(f"Expect num_envs to be at least 1, actually: {num_envs}")
         self.num_envs = num_envs
-        self._sides = _Sides(num_envs, side, opponent, settings)
-        self.games, self.agent = self._sides.games, self._sides.agent
+        self._side = OneSide(side, opponent, **settings)
+        self.games, self.agent = [self._side.game() for _ in range(num_envs)], self._side.agent
         self.single_observation_space = observation_space(self.games[0].max_rounds)
         self.single_action_space = action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -246,7 +179,8 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             seeds = seed
         else:
             seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
-        self._sides.reset(range(self.num_envs), seeds, options)
+        check_number("seeds", seeds, self.num_envs)
+        self._side.begin(self.games, seeds, options)
         return self._observations(), self._infos([game.info() for game in self.games])
 
     def step(
@@ -266,11 +200,12 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             ClosedEnvironmentError: It was closed.
         """
         check_open(self.closed)
-        rewards = self._sides.step(actions)
+        check_number("actions", actions, self.num_envs)
+        rewards = self._side.step(self.games, actions)
         over = [game.actor is None for game in self.games]
         infos = [game.info() for game in self.games]
         last = {i: self.games[i].observation() for i, ended in enumerate(over) if ended}
-        self._sides.reset(list(last), [None] * len(last), None)
+        self._side.begin([self.games[i] for i in last], [None] * len(last), None)
         shown = self._infos([game.info() for game in self.games])
         for i, observation in last.items():
             final = {"final_obs": observation, "final_info": infos[i]}

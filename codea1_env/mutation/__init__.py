@@ -59,6 +59,7 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
 
     Raises:
         AnalysisError: The text cannot be parsed.
+        TypeError: `source` is no text; the program of a `Problem` is its ``reference``.
 
     Example:
         >>> from codea1_env.sandbox import default_sandbox
@@ -68,4 +69,8 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
         ROR a < b -> a <= b
         ROR a < b -> a >= b
     """
+    if not isinstance(source, str):
+        raise TypeError(
+            f"Expect source to be the text of a program, such as problem.reference, actually: {type(source)}"
+        )
     return [Mutant(*row) for row in sandbox.analyse(mutants, source, limit)]

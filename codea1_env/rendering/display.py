@@ -136,3 +136,15 @@ def fenced(text: str, language: str = "") -> str:
 
 def _most_ticks(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
+
+
+def clock(seconds: float) -> str:
+    """Show a time as people do.
+
+    Example:
+        >>> clock(59.6), clock(3601)
+        ('1:00', '1:00:01')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

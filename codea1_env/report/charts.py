@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from codea1_env.evaluation.cross_play import CrossPlay
+from codea1_env.evaluation.cross_play import UNBROKEN, CrossPlay
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.report.episode_log import Replays
@@ -32,6 +30,8 @@ _COLOURS = ("#3b82f6", "#e8710a", "#12a594", "#d6409f", "#8e6cef", "#a18a00", "#
 _HEIGHT = 220
 _BAND_RUNS = 5
 """Runs from which on an interval is drawn; below, each run is a thin line."""
+_FEW = 12
+"""Steps up to which a curve shows its points: a line through two of them says more than was measured."""
 _POINTS = 200
 """Points of a curve at most: beyond that, one point is the mean of several steps."""
 
@@ -104,7 +104,8 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
                 dashed = curve(group, each.control) if each.control else []
             rows += [{**point, "group": group.name, "line": "control"} for point in dashed]
         if rows:
-            yield Chart(each.title, each.note, _lines(rows, [group.name for group in groups]))
+            names = [group.name for group in groups]
+            yield Chart(each.title, each.note, _lines(rows, names, share=each.share))
 
 
 def curve(group: RunGroup, metric: str, *, share: bool = False) -> list[Point]:
@@ -214,24 +215,26 @@ def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
 
 
 def heat_map(result: CrossPlay) -> Chart:
-    """Who passes whose tests."""
+    """Whose programs no right test of whom breaks."""
     rows = [
-        {"coder": coder, "tester": tester, "rate": None if np.isnan(rate) else float(rate)}
-        for coder, line in zip(result.coders, result.pass_rates.tolist(), strict=True)
-        for tester, rate in zip(result.testers, line, strict=True)
+        {"coder": coder, "tester": tester, "rate": float(rate), "tests": float(tests)}
+        for coder, *both in zip(result.coders, result.win_rates, result.right_tests, strict=True)
+        for tester, rate, tests in zip(result.testers, *both, strict=True)
     ]
     base = _chart(rows, height=max(120, 44 * len(result.coders))).encode(
         x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)), y=alt.Y("coder:N", sort=None)
     )
     boxes = base.mark_rect().encode(
         color=alt.Color("rate:Q", scale=alt.Scale(domain=[0, 1], scheme="viridis"), title=None),
-        tooltip=["coder:N", "tester:N", alt.Tooltip("rate:Q", format=".3f")],
+        tooltip=["coder:N", "tester:N", *_numbers("rate", "tests")],
     )
-    texts = base.mark_text().encode(
-        text=alt.Text("rate:Q", format=".2f"),
+    texts = base.transform_calculate(
+        text="format(datum.rate, '.2f') + ' (' + format(datum.tests, '.1f') + ')'"
+    ).mark_text().encode(
+        text="text:N",
         color=alt.when(alt.datum.rate > 0.6).then(alt.value("black")).otherwise(alt.value("white")),
-    )
-    note = "Share of the testers' right tests that the coders' programs pass."
+    )  # fmt: skip
+    note = f"{UNBROKEN} In brackets: right tests in a suite. Dark: a strong tester."
     return Chart("Cross-play", note, _spec(boxes + texts))
 
 
@@ -269,14 +272,35 @@ def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[s
     return _spec(net + names.encode(text="name:N") + lines)
 
 
-def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
+def bars(rows: Sequence[Point]) -> Spec:
+    """Return figures of folders side by side, with their intervals."""
+    folders = list(dict.fromkeys(str(row["folder"]) for row in rows))
+    base = _chart(rows, height=16 * len(rows) + 30).encode(
+        y=alt.Y("figure:N", sort=None, title=None),
+        yOffset=alt.YOffset("folder:N", sort=None),
+        tooltip=["folder:N", "figure:N", *_numbers("value", "low", "high")],
+    )
+    x = alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]))
+    legend = alt.Legend() if len(folders) > 1 else None
+    filled = base.mark_bar(opacity=0.75).encode(
+        x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
+    )
+    interval = base.mark_rule(color="#888", strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
+    return _spec(filled + interval)
+
+
+def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False) -> Spec:
     legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it
     base = _chart(rows).encode(
         x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
         color=alt.Color("group:N", scale=_scale(groups), legend=legend, title=None),
     )
-    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
-    line = base.transform_filter("datum.line != 'run'").mark_line(strokeWidth=1.8)
+    # Charts beside each other have the same axis; a reward may be below 0.
+    low = min(float(row.get("low") or row["value"]) for row in rows)
+    axis = alt.Scale(domain=[min(0.0, low), 1]) if share else alt.Scale(zero=True, nice=True)
+    value = alt.Y("value:Q", title=None, scale=axis)
+    few = len({row["step"] for row in rows}) <= _FEW
+    line = base.transform_filter("datum.line != 'run'").mark_line(strokeWidth=1.8, point=few)
     line = line.encode(
         y=value,
         strokeDash=alt.StrokeDash(
@@ -288,7 +312,7 @@ def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
     )
     if any(row["line"] == "run" for row in rows):
         single = base.transform_filter("datum.line == 'run'")
-        single = single.mark_line(strokeWidth=0.8, opacity=0.5)
+        single = single.mark_line(strokeWidth=0.8, opacity=0.5, point=few)
         tips = ["group:N", "seed:N", "step:Q", *_numbers("value")]
         line = single.encode(y=value, detail="seed:N", tooltip=tips) + line
     if any("low" in row for row in rows):

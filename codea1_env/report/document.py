@@ -10,14 +10,16 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codea1_env.report import charts, tables
 from codea1_env.report.charts import Chart
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.episode_log import EpisodeLog, scan
-from codea1_env.report.episodes import EpisodeSample, embedded, sample
+from codea1_env.report.episodes import SAMPLE_BYTES, EpisodeSample, embedded, sample
+from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets, kind_of
 from codea1_env.report.folders import Findings
+from codea1_env.report.headline import PageSubject, headline
 from codea1_env.report.runs import RunGroup, by_difference, grouped
 from codea1_env.report.tables import Sheet
 from codea1_env.support.extras import require
@@ -35,6 +37,12 @@ class Section(NamedTuple):
     sheets: Sequence[Sheet] = ()
     charts: Sequence[Chart] = ()
 
+    @property
+    def columns(self) -> int:
+        """Charts beside each other, so that none stands alone."""
+        number = len(self.charts) if self.name != "evaluations" else 1  # of unequal heights
+        return min(number, 4 if number % 3 == 1 else 3)
+
 
 def check_extras() -> None:
     """Refuse to begin where a package is missing that the page needs."""
@@ -46,14 +54,17 @@ def document(found: Findings) -> str:
     """Return the page as HTML."""
     groups = by_difference(grouped(found.runs))
     logs = [scan(run) for group in groups for run in group.runs]
-    episodes = sample(logs)
+    share = SAMPLE_BYTES // 2 if logs and found.evaluations else SAMPLE_BYTES
+    episodes = sample(logs, share)
+    for number, each in enumerate(found.evaluations, start=len(logs)):
+        add_answers(episodes, each, number, share // len(found.evaluations))
     of_runs = [  # one that has only begun has nothing to show in most tables
         section._replace(sheets=[sheet for sheet in section.sheets if sheet.rows])
         for section in (_of_runs(groups, logs) if groups else ())
     ]
     sections = [*_of_results(found), *of_runs]
     shown = [section for section in sections if section.sheets or section.charts]
-    return _render(groups, shown, episodes)
+    return _render(headline(found, groups), _players(found, groups), shown, episodes)
 
 
 def _of_results(found: Findings) -> list[Section]:
@@ -63,12 +74,13 @@ def _of_results(found: Findings) -> list[Section]:
         for each in found.benchmarks
         for sheet in (tables.leaderboard_sheet(each), tables.standing_sheet(each))
     ]
-    evaluations = list(tables.evaluation_sheets(found.evaluations))
+    evaluations = list(evaluation_sheets(found.evaluations))
+    bars = list(evaluation_charts(found.evaluations))
     maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]
     return [
         Section("leaderboard", "Benchmarks", sorts, boards),
         Section("diagnostics", "Diagnostics", _DIAGNOSED, *diagnosed_section(found.diagnostics)),
-        Section("evaluations", "Evaluations", sorts, evaluations),
+        Section("evaluations", "Evaluations", sorts, evaluations, bars),
         Section("cross-play", "Cross-play", "Every coder against every tester.", charts=maps),
     ]
 
@@ -80,7 +92,7 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
         for log in logs
     }
     overview = [
-        tables.overview(groups, damaged), tables.side_by_side(groups), tables.other_settings(groups),
+        tables.side_by_side(groups), tables.other_settings(groups), tables.overview(groups, damaged),
     ]  # fmt: skip
     book = [tables.replay_counts(logs), tables.came_back(logs)]
     book_charts = [*charts.measures(groups, charts.BOOK), *charts.ages(groups, replays)]
@@ -98,7 +110,19 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
     )]  # fmt: skip
 
 
-def _render(groups: Sequence[RunGroup], sections: Sequence[Section], found: EpisodeSample) -> str:
+def _players(found: Findings, groups: Sequence[RunGroup]) -> list[dict[str, Any]]:
+    """Return whose episodes and answers the browser shows, by their numbers."""
+    configs = [(run.name, run.config) for group in groups for run in group.runs]
+    runs = [
+        {"name": name, "alpha": of.alpha, "tests": of.num_tests, "rewards": of.rewards}
+        for name, of in configs
+    ]
+    return [*runs, *({"name": each.name, "kind": kind_of(each)} for each in found.evaluations)]
+
+
+def _render(
+    top: PageSubject, runs: list[dict[str, Any]], sections: Sequence[Section], found: EpisodeSample
+) -> str:
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_file),
@@ -110,19 +134,19 @@ def _render(groups: Sequence[RunGroup], sections: Sequence[Section], found: Epis
     safe = jinja2.utils.markupsafe.Markup
     bundle = require("vl_convert", "report").javascript_bundle()
     scripts = [bundle, _file("drawing.js"), _file("episodes.js")]
-    configs = [(run.name, run.config) for group in groups for run in group.runs]
-    runs = [
-        {"name": name, "alpha": of.alpha, "tests": of.num_tests, "rewards": of.rewards}
-        for name, of in configs
-    ]
+    browser = ("Episodes" if any("alpha" in each for each in runs) else "") or "Answers"
+    if browser == "Episodes" and any("kind" in each for each in runs):
+        browser = "Episodes and answers"
     page: str = environment.get_template("page.html").render(
         policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src {' '.join(map(_digest, scripts))}",
         style=safe(_file("style.css")),
         scripts=[safe(script) for script in scripts],
+        top=top,
         sections=sections,
         specs=safe(embedded([chart.spec for section in sections for chart in section.charts])),
         episodes=safe(embedded({**found.data(), "runs": runs})),
+        browser=browser,
         shown=len(found.rows),
         total=found.total,
     )

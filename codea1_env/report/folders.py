@@ -50,6 +50,9 @@ class EvaluationResult:
     """An evaluation, as far as it is."""
 
     name: str
+    path: Path
+    command: str
+    """What was typed; "" where the folder does not say so."""
     settings: dict[str, Any]
     report: dict[str, Any]
     """report.json; empty while it goes on."""
@@ -76,12 +79,13 @@ class Findings:
     evaluations: list[EvaluationResult] = field(default_factory=list)
     cross_plays: list[tuple[str, CrossPlay]] = field(default_factory=list)
     diagnostics: list[Diagnosed] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
 
 
 def read_folders(paths: Sequence[Path]) -> Findings:
     """Read folders of runs, benchmarks, evaluations and cross-play."""
-    found = Findings()
     distinct = list(dict.fromkeys(path.resolve() for path in paths))
+    found = Findings(paths=distinct)
     names = short_names(map(str, distinct))
     for path in distinct:
         try:
@@ -154,14 +158,23 @@ def _benchmark(path: Path, name: str) -> Benchmark:
 
 
 def _evaluation(path: Path, name: str) -> EvaluationResult:
-    settings = _of_version(path / SETTINGS, VERSION).get("settings")
+    content = _of_version(path / SETTINGS, VERSION)
+    settings, command = content.get("settings"), content.get("command")
     report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
     if not isinstance(settings, dict) or not isinstance(report.get("figures", {}), dict):
         raise ReportError(
             f"Expect {path} to hold settings and figures of an evaluation, actually: others. Name another folder."
         )
     lines = [row is not None for row, _ in every_line(path / VERDICTS)]
-    return EvaluationResult(name, settings, report, sum(lines), len(lines) - sum(lines))
+    return EvaluationResult(
+        name,
+        path,
+        command if isinstance(command, str) else "",
+        settings,
+        report,
+        sum(lines),
+        len(lines) - sum(lines),
+    )
 
 
 def _of_version(path: Path, version: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from codea1_env.report.episode_log import (
     scan,
     shortened,
 )
-from codea1_env.report.runs import LoggedRun, is_number
+from codea1_env.report.runs import LoggedRun, is_number, player_name
 from codea1_env.support.extras import require
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.run_folder import EPISODES, METRICS
@@ -104,13 +104,13 @@ def _spec(
             sample_ids=[sample.id for sample in samples],
             shuffled=False,
         ),
-        model=_player(run, "coder"),
+        model=player_name(run, "coder"),
         config=inspect_log.EvalConfig(epochs=1),
         packages={"codea1_env": codea1_env.__version__},
         metadata={
             "run": run.name,
             "state": run.state,
-            "tester": _player(run, "tester"),
+            "tester": player_name(run, "tester"),
             "episodes": f"{len(samples)} of {total}"
             + (", drawn from all steps alike" if len(samples) < total else ""),
             "damaged_lines": {**run.damaged, EPISODES: found.damaged},
@@ -141,7 +141,7 @@ def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
             messages += tests if number == 0 else []
             text = _as_code(shortened(suite["answer"]))
             messages.append(model.ChatMessageAssistant(content=text, model="tester"))
-    output = model.ModelOutput.from_content(_player(run, "coder"), _as_code(answer))
+    output = model.ModelOutput.from_content(player_name(run, "coder"), _as_code(answer))
     return _inspect("log").EvalSample(
         id=identifier,
         epoch=1,
@@ -249,8 +249,3 @@ def _as_code(text: str) -> str:
 
 def _plain(text: str) -> str:
     return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)[:80].strip("-") or "unnamed"
-
-
-def _player(run: LoggedRun, role: str) -> str:
-    player = run.config.player(role).player
-    return run.config.model_of(role) if player == "llm" else f"codea1/{player}"

@@ -89,6 +89,12 @@ def read_run(path: Path, name: str) -> LoggedRun:
     return RunReader(path, name).read(growing=False)
 
 
+def player_name(run: LoggedRun, role: str) -> str:
+    """Return the model that plays a role, or the kind of another player."""
+    player = run.config.player(role).player
+    return run.config.model_of(role) if player == "llm" else f"codea1/{player}"
+
+
 def grouped(runs: Sequence[LoggedRun]) -> list[RunGroup]:
     """Put runs together that differ only by their seed, in the order in which they were given.
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.baselines.bench.standing import (
@@ -21,26 +19,15 @@ from codea1_env.baselines.bench.standing import (
     standing_cells,
     standing_rows,
 )
-from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
-from codea1_env.report.folders import Benchmark, EvaluationResult
+from codea1_env.report.folders import Benchmark
 from codea1_env.report.runs import RunGroup, differing_settings
 from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
 
 _LISTED = 30
 """Tests that are listed as forgotten."""
-_OPTIONS = (
-    "agent", "samples", "problems", "split", "max_problems", "packages", "num_samples", "batch_size", "seed", "model",
-    "request", "backend", "prompts", "temperature", "top_p", "max_completion_length",
-)  # fmt: skip
-"""Settings of evaluations that are options of their commands, too."""
-_NO_OPTIONS = frozenset([
-    "codea1_env", "evaluates", "evaluation", "evaluation_sha256", "problems_sha256", "samples_sha256", "agent_sha256",
-    *("dtype", "threads"), *(each.name for each in dataclasses.fields(SamplingConfig)),
-])  # fmt: skip
-"""Settings of any evaluation that are none."""
 
 
 class Cell(NamedTuple):
@@ -49,8 +36,8 @@ class Cell(NamedTuple):
     text: str
     order: float | None = None
     """What it is sorted by; None for its text."""
-    one_line: bool = False
-    """Whether it is kept in one line however long it is, as a command is."""
+    folded: bool = False
+    """Whether it is shown on a click only, as a command is."""
 
 
 class Sheet(NamedTuple):
@@ -80,8 +67,9 @@ def _count(number: int) -> Cell:
     return Cell(str(number), number)
 
 
-def _command(words: str) -> Cell:
-    return text_cell(words)._replace(one_line=True)
+def command_cell(words: str) -> Cell:
+    """Return a command as a cell."""
+    return text_cell(words)._replace(folded=True)
 
 
 def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
@@ -92,7 +80,10 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
             lines = ", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"
             of = (_count(run.config.seed), Cell(run.state, run.step), text_cell(lines))
             rows.append([text_cell(run.name), text_cell(group.name), *of])
-    return Sheet("Runs", "", ["run", "group", "seed", "steps", "damaged lines"], rows)
+    headings = ["run", "group", "seed", "steps", "damaged lines"]
+    if not any(damaged.values()):  # a column of "none" says nothing
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    return Sheet("Runs", "", headings, rows)
 
 
 def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
@@ -100,7 +91,8 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
     ends = [[start_and_end(run.metrics) for run in group.runs if run.metrics] for group in groups]
     rows = []
     for metric, label in SUMMARY.items():
-        cells = [_from_to([(a[metric], b[metric]) for a, b in each]) for each in ends]
+        most = math.inf if metric == "book/size" else 1.0
+        cells = [from_to([(a[metric], b[metric]) for a, b in each], most) for each in ends]
         if any(cell.text != "-" for cell in cells):
             shown = label.replace("  ", "↳ ", 1) if label[0] == " " else label
             rows.append([text_cell(shown), *cells])
@@ -179,7 +171,8 @@ def _row_of(log: EpisodeLog, test: ReplayedTest, *numbers: int) -> list[Cell]:
     return [*map(text_cell, (log.run.name, test.task_id, test.test)), *map(_count, numbers)]
 
 
-def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
+def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.0) -> Cell:
+    """Return the means of starts and ends, with the interval of the ends, which the measure's range bounds."""
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
     if not known:
         return Cell("-")
@@ -187,7 +180,8 @@ def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
     text = f"{_short(start)} → {_short(end)}"
     if len(known) > 1:
         found = mean_over_runs([b for _, b in known])
-        text += f" [{_short(found.low)}, {_short(found.high)}]"
+        low, high = max(min(0.0, found.value), found.low), min(max(most, found.value), found.high)
+        text += f" [{_short(low)}, {_short(high)}]"
     return Cell(text, end)
 
 
@@ -216,7 +210,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         )
         row.append(Cell(done, len(runs)))
         one = dataclasses.replace(config, algorithms=(entry,))
-        rows.append([*row, _command("-" if entry in CONTROLS else command(one))])
+        rows.append([*row, Cell("-") if entry in CONTROLS else command_cell(command(one))])
     rows.sort(key=lambda row: -(row[1].order if row[1].order is not None else -1.0))
     note = (
         f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-out golden tests that the coder passes. "
@@ -256,79 +250,3 @@ def standing_sheet(benchmark: Benchmark) -> Sheet:
         headings += [f"{skill}: rank", "area", "steps"]
     headings += ["exploitability", "of the average", "cyclic share"]
     return Sheet(f"Ranks: {benchmark.name}", note, headings, rows)
-
-
-def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
-    """Yield a table for each kind of evaluation: a row for each folder, a column for each figure."""
-    for kind in dict.fromkeys(map(_kind, evaluations)):
-        members = [each for each in evaluations if _kind(each) == kind]
-        figures = [_flat(each.report.get("figures", {})) for each in members]
-        names = list(dict.fromkeys(name for each in figures for name in each))
-        rows = [
-            [
-                text_cell(each.name),
-                text_cell(str(each.settings.get("agent", "samples of a file"))),
-                text_cell(str(each.settings.get("problems", "-"))),
-                *(figure_cell(found.get(name)) for name in names),
-                text_cell(_state(each)),
-                _command(_evaluation_command(kind, each.settings) if each.report else "-"),
-            ]
-            for each, found in zip(members, figures, strict=True)
-        ]
-        headings = ["folder", "agent", "problems", *names, "state", "command"]
-        note = "Brackets: 95% interval over problems."
-        yield Sheet(f"Evaluations: {clean(kind)}", note, headings, rows)
-
-
-def _kind(each: EvaluationResult) -> str:
-    return str(each.report.get("kind", "code")) if each.report else "not finished"
-
-
-def _state(each: EvaluationResult) -> str:
-    state = f"{each.verdicts} verdict{'' if each.verdicts == 1 else 's'}" + (
-        "" if each.report else " so far, not finished"
-    )
-    return state + (f", {each.damaged} damaged lines" if each.damaged else "")
-
-
-def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
-    """Figures by name, also of those that stand in groups, as those of base tests do."""
-    found: dict[str, Estimate] = {}
-    for name, value in figures.items():
-        match value:
-            case {"value": float(middle), "low": float(low), "high": float(high)}:
-                found[f"{before}{name}"] = Estimate(middle, low, high)
-            case dict():
-                found |= _flat(value, "" if name == "all" else f"{name}: ")
-    return found
-
-
-def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
-    """Return the command of an evaluation, from its settings."""
-    if kind in BUILT_IN:
-        own = find_evaluation(kind)
-        fixed, words = own.fixed, [kind]
-        options = [each.name for each in dataclasses.fields(own) if each.init]
-    else:  # no class of a user is loaded: what is left is its own
-        fixed, options = (), [name for name in settings if name not in {*_OPTIONS, *_NO_OPTIONS}]
-        words = ["run", str(settings["evaluation"])] if "evaluation" in settings else [kind]
-    words = ["codea1", "eval", *words]
-    for name in (*(each for each in _OPTIONS if each not in fixed), *options):
-        words += _option(name, settings.get(name))
-    return shlex.join(words)
-
-
-def _option(name: str, value: Any) -> list[str]:
-    if value is None or value is False or (name, value) == ("backend", "server"):
-        return []
-    values = [str(value)]
-    if value is True:
-        values = []
-    elif name == "packages":  # with their versions
-        values = list(value)
-    elif isinstance(value, dict):
-        pairs = ((key, "None" if it is None else it) for key, it in value.items())
-        values = [", ".join(f"{key} = {json.dumps(it)}" for key, it in pairs)]
-    elif isinstance(value, list):
-        values = list(map(str, value))
-    return [f"--{name.replace('_', '-')}", *values]

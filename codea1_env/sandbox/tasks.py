@@ -22,13 +22,12 @@ from .results import (
     JobResult,
     LevelUnavailableError,
     Outcome,
-    SandboxError,
     ScriptResult,
     TestResult,
     cause_of,
 )
 from .supervise import dismissed_on_error
-from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
+from .test_modules import ModuleJob, TestModuleResult, has_pytest, run_module
 from .watch import Watch
 from .workers import Attempt, Slots, TaskRunner
 
@@ -246,7 +245,10 @@ class Tasks:
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
         by_pytest = has_pytest()
         if coverage and not (by_pytest and importlib.util.find_spec("coverage")):
-            raise SandboxError(f"coverage.py and pytest are not installed. {NEEDS_EXTRA}")
+            raise ImportError(
+                "Expect the packages coverage and pytest to be installed, actually: they are not. "
+                "Run: pip install 'codea1-env[evaluation]'"
+            )
         job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
 
         kind = self._kind(hash_seed, code, test_file)._replace(

@@ -5,7 +5,7 @@ Needs the extra `service`; the modules of it are imported only when an applicati
 
 from .app import Runner, Service, make_app
 from .gate import Admission
-from .serving import Address, open_address, read_token, serve
+from .serving import Address, open_address, read_token, run_server, serve
 
 __all__ = [
     "Address",
@@ -15,5 +15,6 @@ __all__ = [
     "make_app",
     "open_address",
     "read_token",
+    "run_server",
     "serve",
 ]

@@ -8,6 +8,8 @@ import binascii
 import contextlib
 import hmac
 import json
+import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +24,8 @@ UNREAD = 1 << 20
 """Bytes of a refused request that are read and forgotten, so that the client gets to see why it was refused."""
 UNREAD_TIMEOUT = 2.0
 """Seconds in which they have to arrive."""
+PATIENCE = 8.0
+"""Seconds in the queue from which on the log tells of it."""
 OPEN = ("/health",)
 """Asked for without a token."""
 
@@ -78,6 +82,7 @@ class Admission:
         self.capacity = workers + queue
         self.admitted = 0
         self.held = 0
+        self._silent_until = 0.0
         # Two for each worker, as the sandbox itself has threads: the next job is prepared while one runs. What waits
         # before this can be given up without a trace; what the sandbox has taken runs to its end.
         self._places = asyncio.Semaphore(2 * workers)
@@ -105,7 +110,9 @@ class Admission:
 
     async def run(self, start: Callable[[], Future[T]]) -> T:
         """Start a job when it is its turn. Who is cancelled while it runs keeps its place until it is over."""
+        began = time.monotonic()
         await self._places.acquire()
+        self._tell(time.monotonic() - began)
         try:
             job = asyncio.wrap_future(start())
         except BaseException:
@@ -113,6 +120,17 @@ class Admission:
             raise
         job.add_done_callback(self._over)
         return await asyncio.shield(job)
+
+    def _tell(self, waited: float) -> None:
+        """Tell whoever runs the service, at most once a minute, that clients may not wait so long."""
+        now = time.monotonic()
+        if waited > PATIENCE and now > self._silent_until:
+            self._silent_until = now + 60
+            logging.getLogger(__name__).warning(
+                "A request has waited %.0f s for its turn. verl counts as wrong what takes 10 s more than twice its "
+                "time limit. Give the service more --workers, or programs less time.",
+                waited,
+            )
 
     def _over(self, job: asyncio.Future[Any]) -> None:
         self._places.release()

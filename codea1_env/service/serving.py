@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codea1_env.support.extras import require
 
@@ -141,7 +141,11 @@ def serve(app: App, address: Address) -> None:
         backlog=min(1024, _descriptors() // 8),
         server_header=False,
     )
-    server = uvicorn.Server(config)
+    run_server(uvicorn.Server(config), address)
+
+
+def run_server(server: Any, address: Address) -> None:
+    """Let a server of uvicorn serve an address until SIGTERM or Ctrl-C, and return."""
 
     def stop(number: int, frame: object) -> None:
         server.should_exit = True

@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import re
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
+
+_OF_LANGUAGE_MODELS = frozenset(
+    [
+        "accelerate",
+        "datasets",
+        "gguf",
+        "greenlet",
+        "httpx",
+        "peft",
+        "psutil",
+        "torch",
+        "transformers",
+        "trl",
+    ]
+)
 
 
 class MissingExtraError(ImportError):
@@ -28,9 +45,36 @@ def require(module: str, extra: str = "llm") -> ModuleType:
         raise missing(package, extra) from error
 
 
+def explained(error: ImportError) -> ImportError:
+    """Return what to say of a package of the extra `llm` that was imported without `require`; else the error itself."""
+    package = (error.name or "").partition(".")[0]
+    absent = isinstance(error, ModuleNotFoundError) and package in _OF_LANGUAGE_MODELS
+    return missing(package, "llm") if absent else error
+
+
 def missing(package: str, extra: str) -> MissingExtraError:
     """Return what to say of a package of an extra that is not installed."""
     return MissingExtraError(
         f"Expect the package {package} to be installed, actually: it is not. "
         f"Run: pip install 'codea1-env[{extra}]'"
     )
+
+
+def check_version(package: str, least: str, extra: str) -> None:
+    """Check that a package of an extra is installed in a version that is new enough.
+
+    Raises:
+        MissingExtraError: It is not. The message has both versions.
+    """
+    try:
+        actual = version(package)
+    except PackageNotFoundError:
+        raise missing(package, extra) from None
+    if _numbers(actual) < _numbers(least):
+        raise MissingExtraError(
+            f"Expect {package} {least} or newer, actually: {actual}. Run: pip install -U 'codea1-env[{extra}]'"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", text)[:3]]

@@ -18,7 +18,7 @@ from codea1_env.compare import Returned, read_reply
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
-from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.ruling import REFERENCE_SHARE, reference_fault
 from codea1_env.evaluation.suites.samples import SuiteSample, texts_of
 from codea1_env.evaluation.task import ProblemAnswers, ProblemFault, Stored
@@ -81,7 +81,6 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     kind_setting = "writes"  # as folders have it since before it was an evaluation
     judged_together = True
     figure = "mutation score"
-    in_percent = True
     verdict_type = ProblemSuite
     defaults = {"num_samples": 8}  # noqa: RUF012  never changed
     fixed = ("by",)
@@ -215,7 +214,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         return [
             f"{tests['kept']} of {tests['distinct']} different tests kill {tests['killed']} of {tests['mutants']} "
             f"mutants; all of them kill {tests['killed_before']}",
-            f"Mutation score, mean over problems, in percent: {percent(report['figures'].get('mutation_score'))}",
+            f"Mutation score, mean over problems: {written(report['figures'].get('mutation_score'))}",
             f"{PROBLEMS} has {report['scored']} of {report['problems']} problems",
         ]
 

@@ -72,16 +72,18 @@ def _sized(config: TrainConfig, steps: int, length: int, count: int, problems: i
     return replaced(config, changes)
 
 
+def answers_of_step(config: TrainConfig) -> dict[str, int]:
+    """Return how many answers each role writes in a step."""
+    programs = config.problems_per_step * config.num_generations
+    asked = config.max_rounds if config.tester_rounds == "every" else 1
+    return {"coder": programs * config.max_rounds, "tester": programs * config.num_suites * asked}
+
+
 def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
     """Return the tokens that language models write in a step, and those of answers that they learn from, at most."""
-    count, programs = config.problems_per_step, config.num_generations
-    asked = config.max_rounds if config.tester_rounds == "every" else 1
-    answers = {
-        "coder": count * programs * config.max_rounds,
-        "tester": count * programs * config.num_suites * asked,
-    }
+    count = config.problems_per_step
     written = learned = 0
-    for role, number in answers.items():
+    for role, number in answers_of_step(config).items():
         own = config.player(role)
         if own.player == "llm":
             written += number * own.sampling.max_completion_length

@@ -200,14 +200,47 @@ def last_checkpoint(path: Path) -> Path:
     return saved[-1]
 
 
-def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
-    """Load the players of a run from its last checkpoint.
+def checkpoint_of(run: Path, step: int | None = None) -> Path:
+    """Return the checkpoint of a step, or the last one.
+
+    Raises:
+        RunError: There is no such checkpoint, or it is damaged.
+    """
+    found = {step_of(checkpoint): checkpoint for checkpoint in checkpoints(run)}
+    if not found:
+        raise RunError(f"expect {run} to be the folder of a run, actually: it has no checkpoint")
+    wanted = max(found) if step is None else step
+    if wanted not in found:
+        steps = ", ".join(map(str, sorted(found)))
+        raise RunError(f"expect step to be one of {steps}, actually: {wanted}")
+    verify(found[wanted])
+    return found[wanted]
+
+
+def find_weights(run: Path, role: str, step: int | None) -> Path:
+    """Return the folder of a checkpoint that holds a player's weights.
+
+    Raises:
+        RunError: There is no such checkpoint, it is damaged, or the player is no language model.
+    """
+    saved = checkpoint_of(run, step)
+    for kind in ("adapter", "model"):
+        if (saved / role / kind).is_dir():
+            return saved / role / kind
+    raise RunError(
+        f"expect the {role} of {run} to be a language model that learned, actually: it is not. "
+        "Choose the other role, or another run"
+    )
+
+
+def load_run(path: Path, sandbox: Sandbox, stack: ExitStack, step: int | None = None) -> SavedRun:
+    """Load the players of a run from its last checkpoint, or from that of a step.
 
     Raises:
         RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
     """
     config = read_config(path)
-    saved = last_checkpoint(path)
+    saved = last_checkpoint(path) if step is None else checkpoint_of(path, step)
     problems = problems_of_run(config)
     splits = cache(lambda: hold_out(problems, sandbox, config.seed))
     models = LanguageModels(config, len(problems))

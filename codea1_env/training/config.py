@@ -8,7 +8,9 @@ from typing import Self
 import pydantic.dataclasses
 from pydantic import model_validator
 
-from codea1_env.rewards import find_reward
+from codea1_env.referee import RefereeConfig
+from codea1_env.rewards import RewardConfig, find_reward
+from codea1_env.sandbox import Limits
 from codea1_env.training.algorithms import check_algorithms
 from codea1_env.training.contradictions import contradictions
 from codea1_env.training.reward_model import find_reward_model
@@ -101,3 +103,10 @@ class TrainConfig(
     def has_language_model(self) -> bool:
         """Whether a language model plays."""
         return "llm" in (self.coder.player, self.tester.player)
+
+
+def rules_of(config: TrainConfig) -> RefereeConfig:
+    """Return how a run judges and pays."""
+    rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
+    limits = Limits(call_cpu_time=config.time_limit)
+    return RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents import ALGORITHMS
+from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
 from codea1_env.training.algorithms import OF_TRAINER, imitates
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CODERS = ("tabular", "llm", "reference", "mutant")
 TESTERS = ("tabular", "llm", "golden", "boundary", "copier")
 OF_RAY: dict[str, Any] = {
-    "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
+    "address": "local", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
 _CORRECTION = "vllm_importance_sampling_correction"
@@ -80,8 +80,7 @@ def _of_player(
 
 def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
     if name is not None and name not in ALGORITHMS and ":" not in name:
-        known = ", ".join(ALGORITHMS)
-        yield f"Expect {place} to be one of {known}, module:Class or FILE.py:Class, actually: {name!r}"
+        yield no_algorithm(place, name)
 
 
 def _of_language_models(config: TrainConfig) -> Iterator[str]:
@@ -103,7 +102,8 @@ def _of_language_models(config: TrainConfig) -> Iterator[str]:
 
 def _without_ray(config: TrainConfig) -> Iterator[str]:
     for name, default in OF_RAY.items():
-        if getattr(config, name) != default:
+        told_before = (name, getattr(config, name)) == ("address", "auto")  # in older config.toml
+        if getattr(config, name) != default and not told_before:
             yield (
                 f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
                 f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."

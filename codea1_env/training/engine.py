@@ -13,7 +13,7 @@ from typing import Any
 from codea1_env.agents.llm.computing import Dtype
 from codea1_env.agents.llm.memory import available_memory, least_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.agents.models import best_device, resolve
+from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
 from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
@@ -84,6 +84,7 @@ class LocalEngine:
         Raises:
             RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
         """
+        _check_folders(config)
         models = LanguageModels(config, len(problems))
         models.check_trainers()
         if not known and config.time_budget is not None:  # else the trainers have checked them
@@ -172,6 +173,16 @@ def _tell_plan(
 def _role(config: TrainConfig) -> str:
     """Whose model stands for both."""
     return "coder" if config.coder.player == "llm" else "tester"
+
+
+def _check_folders(config: TrainConfig) -> None:
+    """Refuse a model that is no folder before torch is imported, which takes long."""
+    for role in roles_of(config):
+        if config.player(role).player == "llm":
+            try:
+                local_folder(config.model_of(role))
+            except ModelError as error:
+                raise RunError(f"Cannot make the {role}: {error}") from error
 
 
 def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: int | None) -> None:

@@ -202,6 +202,7 @@ class LanguageModels:
                 ),
                 lora_rank=config.lora_rank,
                 server_url=config.server_url,
+                gpu_share=config.vllm_gpu_share,
             )
         except BackendError as error:
             raise RunError(str(error)) from error

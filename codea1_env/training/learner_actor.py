@@ -16,6 +16,7 @@ from codea1_env.agents.llm.completions import Completion, Message
 from codea1_env.agents.llm.training_state import save_weights
 from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
+from codea1_env.support import start
 from codea1_env.support.extras import require
 from codea1_env.training.batches import Role
 from codea1_env.training.config import TrainConfig
@@ -34,6 +35,7 @@ class LearnerActor:
     """
 
     def __init__(self, config: TrainConfig, role: Role, folder: str) -> None:
+        start.spin_briefly()
         with suppress(OSError):  # another machine may not have it, and not need it
             os.chdir(folder)
         self._config = config

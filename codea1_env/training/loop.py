@@ -97,7 +97,8 @@ def _result(path: Path, step: int, config: TrainConfig, console: Console) -> Tra
         console.print(
             f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",
             highlight=False,
+            markup=False,
             soft_wrap=True,
         )
-    console.print(f"Run folder: {path}", highlight=False, soft_wrap=True)
+    console.print(f"Run folder: {path}", highlight=False, markup=False, soft_wrap=True)
     return result

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
+from codea1_env.rendering.display import clock
 from codea1_env.rollout import Agent
 from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row
@@ -134,18 +135,6 @@ class Remaining:
         return f"{spent} so far"
 
 
-def clock(seconds: float) -> str:
-    """Show a time as people do.
-
-    Example:
-        >>> clock(59.6), clock(3601)
-        ('1:00', '1:00:01')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 class TrainingProgress:
     """Context manager around a run.
 
@@ -175,7 +164,8 @@ class TrainingProgress:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._console.print(text, highlight=False, soft_wrap=not self._console.is_terminal)
+        wrap = not self._console.is_terminal
+        self._console.print(text, highlight=False, markup=False, soft_wrap=wrap)
 
     def expect(
         self, *, steps: int, done: int, step: Mapping[str, float], measurements: int, each: float

@@ -18,8 +18,6 @@ from codea1_env.agents.llm.completions import BackendError, report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.referee import RefereeConfig
-from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
@@ -32,9 +30,10 @@ from codea1_env.training.checkpoints import (
     save_checkpoint,
     step_of,
 )
-from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.config import RunError, TrainConfig, rules_of
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
+from codea1_env.training.health import Health
 from codea1_env.training.lessons import (
     PredictedRewards,
     Taught,
@@ -192,9 +191,9 @@ class Run:
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
         self.sandbox = sandbox or self._stack.enter_context(self.engine.sandbox(config, limits))
-        rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
-        rules = RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
-        self.referee = self._stack.enter_context(self.engine.referee(self.sandbox, rules))
+        self.referee = self._stack.enter_context(
+            self.engine.referee(self.sandbox, rules_of(config))
+        )
         # Of a large set no more than these are looked at before the first step.
         looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
         if self._saved is None:
@@ -262,6 +261,9 @@ class Run:
         done = list(read_rows(path / run_folder.METRICS))
         self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
         self._throughput = summary.Throughput(done[-1])
+        self._health = Health()
+        for before in done:
+            self._health.news(before)  # told before the run was resumed
         self._thread = ThreadPoolExecutor(1, "ahead")
         # Not waited for: who ends the run ends what is played with, too.
         self._stack.callback(self._thread.shutdown, wait=False)
@@ -308,6 +310,8 @@ class Run:
             with timed(seconds, "evaluate"):
                 row |= self._measured()
         self.folder.append(run_folder.METRICS, [row])
+        for line in self._health.news(row) if self.config.has_language_model else ():
+            self.display.say(line)
         episodes = list(episode_rows(played, self.step, self.players.chats))
         self.folder.append(run_folder.EPISODES, episodes)
         self.past.keep(self.step, self.players)

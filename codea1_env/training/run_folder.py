@@ -34,7 +34,7 @@ OWN_FILES = "own_files.jsonl"
 _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, VERDICTS, TIMINGS)
 
 _MAY_CHANGE = {
-    "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
+    "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads", "vllm_gpu_share",
     "tracker", "engine", "address", "learner_processes", "learner_gpus", "max_staleness",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than

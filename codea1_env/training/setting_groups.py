@@ -218,8 +218,8 @@ class EngineSettings:
     """Folder of the run; None for a new one in runs/, named after the time."""
     engine: Literal["local", "ray"] = "local"
     """Where the run computes: in this process, or on the nodes of a Ray cluster. Has no influence on the results."""
-    address: str = "auto"
-    """Ray: "auto" for the cluster that this machine belongs to, HOST:PORT, or "local" for one on this machine alone."""
+    address: str = "local"
+    """Ray: "local" for a cluster of this run on this machine, "auto" for one that this machine belongs to, or HOST:PORT."""
     learner_processes: PositiveInt = 1
     """Ray: processes that each language model answers and learns with."""
     max_staleness: Annotated[int, Field(ge=0, le=1)] = 0
@@ -249,6 +249,8 @@ class LanguageModelSettings:
     OpenAI-compatible server at `server_url`."""
     server_url: str = "http://127.0.0.1:8000/v1"
     """Where the server answers."""
+    vllm_gpu_share: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    """vllm: share of a GPU's memory for all engines together; the learners want the rest."""
     generation_batch: PositiveInt = 64
     """transformers: answers that are generated at the same time."""
     prompts: Literal["few-shot", "detailed"] = "few-shot"

@@ -42,6 +42,7 @@ SUMMARY = {
     "held_out/kill_rate": "held-out mutants that the tester kills",
     "held_out/copier_kill_rate": "  that copying the examples kills",
     "held_out/new_kill_rate": "  of the others, that the tester kills",
+    "held_out/youden_j": "  Youden's J: drawn tests that break a mutant",
     "unseen/pass_rate": "golden tests of other problems that the coder passes",
     "unseen/kill_rate": "mutants of other problems that the tester kills",
     "unseen/copier_kill_rate": "  that copying the examples kills",
@@ -81,6 +82,11 @@ def summary_table(result: TrainResult) -> Table:
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
         table.add_row(label, figure(result.start[name]), figure(result.end[name]))
+    if result.end.get("held_out/new_kill_rate") is not None:
+        table.caption = (
+            "What a tester learned is what it kills of the others: copying kills none of these."
+        )
+        table.caption_justify = "left"
     return table
 
 

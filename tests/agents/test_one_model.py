@@ -108,9 +108,3 @@ def test_others_cannot_be_loaded(sandbox, tmp_path):
     other = TabularSelfPlayer(programs, [longer], sandbox, GRPO(), GRPO(), rng, 3)
     with pytest.raises(ValueError, match="with the same pools"):
         other.load(tmp_path)
-
-
-def test_a_suite_of_somebody_else_is_an_error(sandbox):
-    seen = observe(PROBLEM, turn=1)
-    with pytest.raises(ValueError, match="a suite of this player, actually: 'assert inc"):
-        player(sandbox).learn([Experience(seen, "assert inc(1) == 2", 1.0, "g")])

@@ -48,17 +48,6 @@ def test_gradients_are_derivatives(policy):
             assert gradients[:, index] == pytest.approx((ahead - behind) / 2e-6, abs=1e-8)
 
 
-def test_starts_uniform():
-    policy = SoftmaxPolicy({"t": 5})
-    assert policy.probabilities("t") == pytest.approx([0.2] * 5)
-    assert policy.entropy("t") == pytest.approx(math.log(5))
-
-
-def test_a_small_table_gives_all_its_items():
-    policy = SoftmaxPolicy({"t": 2}, draws=5)
-    assert sorted(policy.draw("t", np.random.default_rng(0))) == [0, 1]
-
-
 def test_extreme_logits_stay_finite():
     policy = SoftmaxPolicy({"t": 3}, draws=3)
     policy.logits["t"] = np.array([1000.0, 0.0, -1000.0])
@@ -82,10 +71,7 @@ class _Breaks:
     ("logits", "what"),
     [
         (np.array([0.0, np.nan, 0.0]), "NaN or infinite"),
-        (np.array([0.0, np.inf, 0.0]), "NaN or infinite"),
         (np.zeros(2), r"shape \(2,\)"),
-        (np.zeros((3, 1)), r"shape \(3, 1\)"),
-        ([0.0, 0.0, 0.0], "no array"),
         (None, "no array"),
     ],
 )

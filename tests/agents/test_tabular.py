@@ -51,18 +51,6 @@ def test_learns_which_tests_to_put_into_a_suite(algorithm):
     assert np.mean([good(suite) for suite in agent.act([SEEN] * 100)]) > 1.8
 
 
-def test_metrics_of_an_update():
-    agent = make_tester()
-    experience = [
-        Experience(SEEN, suite, r, "g")
-        for suite, r in zip(agent.act([SEEN] * 2), (0.0, 1.0), strict=True)
-    ]
-    metrics = agent.learn(experience)
-    assert set(metrics) == {"loss", "clip_ratio", "entropy"}
-    assert 0 < metrics["entropy"] < np.log(6)
-    assert set(agent.learn([])) == {"loss", "clip_ratio"}
-
-
 def test_answers_of_others_are_refused():
     with pytest.raises(ValueError, match="answers of this player, actually: 'assert f"):
         make_tester().learn([Experience(SEEN, "assert f() == 99", 1.0, "g")])
@@ -85,11 +73,6 @@ def test_a_coder_may_use_the_separator_in_a_program():
     answers = agent.act([SEEN] * 6)
     agent.learn([Experience(SEEN, answer, float("1" in answer), "g") for answer in answers])
     assert agent.policy.logits["p"][0] > agent.policy.logits["p"][1]
-
-
-def test_items_of_a_pool_must_differ():
-    with pytest.raises(ValueError, match="items of a pool to differ, actually not in: 'p'"):
-        TabularAgent([Pool(PROBLEM, ("a", "a"))], GRPO(), np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
@@ -170,12 +153,6 @@ def test_a_share_of_what_is_learned_against_a_program_goes_to_programs_not_seen_
     change = agent.policy.logits[agent.policy.table("p", SHOWN["1"]["code"])]
     assert agent.policy.logits[agent.policy.table("p", "def f(): return 3")] == pytest.approx(carried * change)  # fmt: skip
     assert agent.policy.logits["p"] == pytest.approx(carried * change)
-
-
-def test_a_tester_that_is_shown_nothing_has_one_table():
-    agent = make_tester()
-    learned(agent, observe(PROBLEM, turn=1), 1, 3)
-    assert list(agent.policy.logits) == ["p"]
 
 
 def test_a_coder_that_repairs_sees_what_failed():

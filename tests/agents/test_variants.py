@@ -14,7 +14,6 @@ from codea1_env.sandbox import Sandbox
     [
         "assert f(1) != 2",
         "assert g(1) == 2",
-        "assert f(x) == 2",
         "assert f(*[1]) == 2",
         "assert f(**{'a': 1}) == 2",
         "assert f(1) == g(2)",
@@ -46,28 +45,8 @@ def test_a_value_of_none_is_compared_with_none():
 
 @pytest.mark.parametrize(
     "value",
-    [
-        True,
-        0,
-        -7,
-        10**30,
-        0.0,
-        2.5,
-        1e300,
-        "",
-        "ab",
-        b"x",
-        [],
-        [1, [2]],
-        (),
-        (1,),
-        {},
-        {"a": 1},
-        {1, 2},
-        None,
-        2j,
-    ],
-)
+    [True, 0, -7, 10**30, 0.0, 2.5, 1e300, "", "ab", b"x", [], [1, [2]], (), (1,), {}, {"a": 1}, {1, 2}, None, 2j],
+)  # fmt: skip
 def test_other_values_differ_and_are_literals(value):
     other = other_value(value)
     assert other != value
@@ -81,15 +60,6 @@ def test_boundary_values_keep_the_type_and_differ():
         assert all(type(item) is type(value) for item in made)
         assert literal(value) not in map(literal, made)
         assert len({literal(item) for item in made}) == len(made)
-
-
-def test_values_without_boundaries():
-    assert boundary_values(None) == []
-    assert boundary_values(b"x") == []
-
-
-def test_arguments_are_not_doubled_for_ever():
-    assert all(len(item) <= 101 for item in boundary_values("x" * 100))
 
 
 def test_text_of_sets_does_not_depend_on_their_order():

@@ -83,13 +83,6 @@ def test_a_book_of_passing_tests_holds_what_broke_nothing(sandbox):
         assert set(book.tests(problem.task_id)) == right
 
 
-def test_half_a_book_replays_half_as_many_tests():
-    whole, half = make_book("mistakes"), make_book("half")
-    for book in (whole, half):
-        book.update("p", failed=["a", "a", "b", "c"])
-    assert (whole.tests("p", 2), half.tests("p", 2)) == (["a", "b"], ["a"])
-
-
 def test_a_separating_book_forgets_what_no_program_passes() -> None:
     book = make_book("separating")
     book.update("a", ["assert f(1) == 1", "assert f(1) == 1", "assert f(2) == 2"])

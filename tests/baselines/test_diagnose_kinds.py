@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import FixedAgent
-from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, ROWS
+from codea1_env.baselines.diagnose.experiments import EXPERIMENTS
 from codea1_env.baselines.diagnose.kinds import KindsConfig, fault_sets, measure_kinds
 from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.playing import play
@@ -104,8 +104,8 @@ def test_a_run_is_a_function_of_its_seed_and_at_overlap_1_all_are_in_kind(sandbo
     assert "killed/out" not in play(SMALL, sandbox)
 
 
-@pytest.mark.parametrize("row", sorted(set(ROWS) - {"code-a1", "golden-tests", "golden-fresh"}))
-def test_all_rows_can_meet_new_programs(row, sandbox):
+@pytest.mark.parametrize("row", ["iid-tests", "oracle-tester", "black-box", "past-opponents"])
+def test_rows_can_meet_new_programs(row, sandbox):
     config = EXPERIMENTS["kinds"].config("0/4", row, 1000)
     world = dataclasses.replace(config.world, problems=1, C=64)
     found = play(dataclasses.replace(config, world=world, steps=2), sandbox)

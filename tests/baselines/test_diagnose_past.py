@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from codea1_env.agents import GRPO, Experience, Pool, TabularAgent
 from codea1_env.baselines.diagnose.past import WithPast
@@ -60,9 +59,3 @@ def test_moments_are_few_and_reach_far_back():
     taught(one, "a", 40)
     assert len(one._moments) <= 4
     assert one.every == 16
-
-
-@pytest.mark.parametrize("settings", [{"share": 1.5}, {"every": 0}, {"most": 1}])
-def test_settings_out_of_range(settings):
-    with pytest.raises(ValueError, match="a share from 0 to 1"):
-        player(**settings)

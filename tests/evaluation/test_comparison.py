@@ -41,19 +41,6 @@ def test_differences_and_changed_problems(tmp_path):
     assert result.not_compared == ()
 
 
-def test_only_k_that_both_have(tmp_path):
-    a = folder(tmp_path / "a", {"p": 1}, samples=5)
-    b = folder(tmp_path / "b", {"p": 1}, samples=2)
-    assert [each.figure for each in compare(a, b).differences] == ["pass@1", "pass@2"]
-
-
-def test_base_tests_are_compared_where_both_have_them(tmp_path):
-    a = folder(tmp_path / "a", {"p": 1}, p={"base": 2})
-    b = folder(tmp_path / "b", {"p": 1}, p={"base": 4})
-    base = [each for each in compare(a, b).differences if each.figure == "pass@1 (base)"]
-    assert [each.difference.value for each in base] == [0.5]
-
-
 def test_problems_of_one_only_and_changed_problems_are_left_out(tmp_path):
     a = folder(tmp_path / "a", {"p": 1, "q": 1, "r": 1})
     b = folder(tmp_path / "b", {"q": 1, "r": 4, "s": 1}, r={"digest": "changed"})

@@ -136,7 +136,6 @@ def test_mutants_that_cannot_be_compiled_are_killed(sandbox) -> None:
         ("def f(:", "SyntaxError"),
         ("(" * 100_000, "nested"),
         ("-" * 100_000 + "1", "memory|Recursion"),
-        ("x = " + "+".join("1" * 5000), "Recursion"),
         ("x = 1\0", "null bytes"),
         ("x = 1\n" * 30_000, "timeout"),
     ],

@@ -18,7 +18,6 @@ from codea1_env.evaluation import (
     register_evaluation,
     registry,
 )
-from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
@@ -40,10 +39,6 @@ class Length(TestEvaluation[Any, Mapping[str, int]]):
 @pytest.fixture(autouse=True)
 def forget(monkeypatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
-
-
-def test_the_example_is_short():
-    assert len(EXAMPLE.read_text().splitlines()) <= 50
 
 
 @pytest.mark.slow
@@ -119,14 +114,6 @@ def test_a_name_is_given_once():
             register_evaluation(name, Length)  # type: ignore[arg-type]
 
 
-def test_an_evaluation_of_another_name_keeps_the_names_of_others():
-    class Mine(CodeEvaluation):
-        """As `eval code`."""
-
-    register_evaluation("mine", Mine)
-    assert (Mine.kind, CodeEvaluation.kind) == ("mine", "")
-
-
 class NoRole(Evaluation[Any, Any]):
     def judge(self, problem, sample):
         return {}
@@ -155,15 +142,7 @@ class NoDataclass(ProgramEvaluation[Any]):
         (NoJudge, r"to judge, actually it has no method for that. Define judge\(self, problem"),
         (OtherParameters, r"judge\(self, problem, sample\), actually: judge\(self, sample\)"),
         (NoDataclass, "actually limit would be none. Put @dataclass"),
-        (
-            Length(),
-            "a class that extends ProgramEvaluation or TestEvaluation, actually: .*the class itself",
-        ),
-        (len, "a class that extends ProgramEvaluation or TestEvaluation, actually: <built-in"),
-        (
-            dict,
-            "a class that extends ProgramEvaluation or TestEvaluation, actually: <class 'dict'>",
-        ),
+        (dict, "a class that extends ProgramEvaluation or TestEvaluation, actually: <class 'dict'"),
     ],
 )
 def test_what_is_no_evaluation_is_named(wrong, message):
@@ -175,7 +154,6 @@ def test_what_is_no_evaluation_is_named(wrong, message):
     ("arguments", "message"),
     [
         ([], "expect the evaluation behind run"),
-        (["--agent", "mutant"], "expect the evaluation behind run"),
         (
             ["nothing"],
             "Expect an evaluation to be code, tests, best-of-n, cross-play, held-out, suites or FILE.py:NAME, actually: 'nothing'",
@@ -257,8 +235,6 @@ def run_own(tmp_path, capsys, returned: str, more: str = "") -> tuple[int, str]:
             "3",
             "expect judge to return a mapping of names to values, actually, for sample 0 of starter/add_numbers: 3",
         ),
-        ("None", "a mapping of names to values"),
-        ("{'a': math.nan}", "expect judge to return finite numbers"),
         ("{'a': np.inf}", "expect judge to return finite numbers"),
         ("{'a': [1]}", "'a': [1]"),
         ("{1: 1}", "under names"),
@@ -277,11 +253,6 @@ def test_numbers_of_numpy_are_numbers(tmp_path, capsys):
     assert "a 9.000" in shown
     assert "d -" in shown
     assert "first figure so far 9.000" in shown
-
-
-def test_the_progress_shows_the_figure_that_is_asked_for(tmp_path, capsys):
-    code, shown = run_own(tmp_path, capsys, "{'a': 1, 'b': 20}", "figure = 'b'")
-    assert (code, "b so far 20.000" in shown) == (0, True), shown
 
 
 def test_a_figure_that_is_no_value_is_named(tmp_path, capsys):

@@ -41,8 +41,3 @@ def test_the_interval_covers_as_often_as_it_says():
         estimate = mean_over_problems([float(x) for x in rng.random(60) < 0.3])
         covered += estimate.low <= 0.3 <= estimate.high
     assert 0.89 <= covered / 200 <= 0.99
-
-
-def test_equal_values_give_equal_intervals():
-    values = [n % 5 / 4 for n in range(30)]
-    assert mean_over_problems(values) == mean_over_problems(values)

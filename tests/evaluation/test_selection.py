@@ -55,12 +55,6 @@ def test_ties_are_shared() -> None:
     assert most_tests(four) == 0
 
 
-def test_ties_of_square_roots_are_exact() -> None:
-    # sqrt(12) x 1 and sqrt(3) x 2 are equal, but not in floating point.
-    rows = ["100"] * 12 + ["011"] * 3
-    assert codet_released(matrix("1" * 12 + "000", rows)) == pytest.approx(12 / 15)
-
-
 @pytest.mark.parametrize("rows", [["", "", ""], ["00", "00", "00"], ["11", "11", "11"]])
 def test_tests_that_tell_nothing_are_a_random_choice(rows: list[str]) -> None:
     three = matrix("100", rows)

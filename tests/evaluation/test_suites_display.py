@@ -41,14 +41,14 @@ def shown(**changes: Any) -> list[str]:
 
 def test_every_figure_has_its_row_and_every_k_its_column():
     lines = shown()
-    assert "percent [95%] k = 1 k = 10" in lines
-    assert "pass@k 50.0 [25.0, 75.0] 60.0 [40.0, 80.0]" in lines
-    assert "mut@k@pass - 60.0 [40.0, 80.0]" in lines
+    assert "figure [95%] k = 1 k = 10" in lines
+    assert "pass@k 0.500 [0.250, 0.750] 0.600 [0.400, 0.800]" in lines
+    assert "mut@k@pass - 0.600 [0.400, 0.800]" in lines
 
 
 def test_figures_of_whole_suites_have_a_line_of_their_own():
     lines = shown(figures={**REPORT["figures"], "all pass@1": ONE, "coverage@pass": TWO})
-    figures = "all pass@1 50.0 [25.0, 75.0], coverage@pass 60.0 [40.0, 80.0]"
+    figures = "all pass@1 0.500 [0.250, 0.750], coverage@pass 0.600 [0.400, 0.800]"
     assert f"Whole suites, as TestGenEval: {figures}" in " ".join(lines)
     assert not any(line.startswith("coverage@") for line in lines)
 
@@ -66,6 +66,9 @@ def test_what_was_wrong_is_said():
     assert "1 suites repeat another of their problem; they count" in lines
     assert not any("right tests repeat" in line for line in lines)
     assert "On 9 wrong programs of 2 problems: no test ran on them" in lines
+    assert any(
+        line.startswith("In words: pass@k right tests; mut@k killed mutants") for line in lines
+    )
     assert "Excluded: ULT/1: why" in lines
     assert "Settings: seed 0" in lines
 
@@ -73,7 +76,10 @@ def test_what_was_wrong_is_said():
 def test_powers_of_tests():
     figures = {**REPORT["figures"], "p_u": ONE, "p_01": TWO}
     lines = shown(figures=figures)
-    wanted = "p_u 50.0 [25.0, 75.0], p_01 60.0 [40.0, 80.0]"
-    assert f"On 9 wrong programs of 2 problems: {wanted}" in lines
+    at = lines.index("On 9 wrong programs of 2 problems:")
+    assert lines[at + 1 : at + 3] == [
+        "a test is right (p_u): 0.500 [0.250, 0.750]",
+        "a wrong program slips through a right test (p_01): 0.600 [0.400, 0.800]",
+    ]
     none = {"programs": 0, "problems": 0, "problems_unchecked": 0}
     assert any("No problem has wrong programs" in line for line in shown(wrong_programs=none))

@@ -16,8 +16,11 @@ from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_cross_play
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.charts import heat_map
+from codea1_env.report.document import document
+from codea1_env.report.episodes import EpisodeSample
+from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.tables import evaluation_sheets, leaderboard_sheet
+from codea1_env.report.tables import leaderboard_sheet
 
 
 def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -> None:
@@ -78,46 +81,67 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     settings = {"agent": "mutant", "problems": "starter", "num_samples": 4, "seed": 0}
     for name, report in (("whole", {"figures": {"all": {"pass@1": figure}}}), ("half", None)):
-        with ResultFolder(tmp_path / name, settings, resume=False) as folder:
+        with ResultFolder(tmp_path / name, settings, resume=False, command="codea1 x") as folder:
             folder.append("verdicts.jsonl", [{"task_id": "a"}])
             if report:
                 folder.write("report.json", report)
     with (tmp_path / "half" / "verdicts.jsonl").open("a") as log:
         log.write('{"task')
     found = read_folders([tmp_path / "whole", tmp_path / "half"])
-    whole, half = evaluation_sheets(found.evaluations)
-    assert whole.headings[3] == "pass@1"
-    assert [cell.text for cell in whole.rows[0]][3:] == [
-        "0.500 [0.250, 0.750]", "1 verdict",
-        "codea1 eval code --agent mutant --problems starter --num-samples 4 --seed 0",
+    figures, whole, half = evaluation_sheets(found.evaluations)
+    assert figures.headings == ["figure", "whole"]
+    assert [[cell.text for cell in row] for row in figures.rows] == [
+        ["pass@1", "0.500 [0.250, 0.750]"]
+    ]
+    assert [cell.text for cell in whole.rows[0]][1:] == [
+        "mutant", "starter", "1 verdict",
+        "codea1 x",
     ]  # fmt: skip
+    assert whole.rows[0][-1].folded
     assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
+    (bars,) = evaluation_charts(found.evaluations)
+    ((row,),) = bars.spec["datasets"].values()
+    assert (row["figure"], row["low"], row["high"]) == ("pass@1", 0.25, 0.75)
+    page = document(found)
+    assert "<h1>Evaluation, code: mutant on starter, and 1 more</h1>" in page
+    assert '<strong>0.500</strong> <span class="dim">[0.250, 0.750]</span>' in page
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings", "command"),
-    [
-        ("held-out", {"codea1_env": "1", "evaluates": "held-out", "problems": "starter", "split": None, "agent": "boundary",
-                      "batch_size": 64, "role": "tester", "held_out_seed": 3, "difficulty": None},
-         "held-out --agent boundary --problems starter --batch-size 64 --role tester --held-out-seed 3"),
-        ("best-of-n", {"problems": "starter", "packages": {"numpy": "2"}, "agent": "golden", "programs": "runs/c", "white_box": True},
-         "best-of-n --agent golden --programs runs/c --white-box"),
-        ("code", {"agent": "http://a/v1", "model": "m", "backend": "server", "packages": {"scipy": "1", "six": "2"},
-                  "request": {"reasoning_effort": "low", "max_tokens": None}, "temperature": 0.7, "max_prompt_length": 9},
-         "code --agent http://a/v1 --packages scipy six --model m "
-         "--request 'reasoning_effort = \"low\", max_tokens = \"None\"' --temperature 0.7"),
-        ("RightLines", {"evaluates": "RightLines", "evaluation": "own.py:RightLines", "agent": "mutant", "dtype": "float32",
-                        "seed": 0, "sizes": [1, 2], "stop": ["a"]},
-         "run own.py:RightLines --agent mutant --seed 0 --sizes 1 2"),
-    ],
-)  # fmt: skip
-def test_the_command_of_an_evaluation_follows_from_its_settings(
-    tmp_path: Path, kind: str, settings: dict[str, object], command: str
-) -> None:
-    with ResultFolder(tmp_path / "a", settings, resume=False) as folder:
-        folder.write("report.json", {"kind": kind, "figures": {}})
-    (sheet,) = evaluation_sheets(read_folders([tmp_path / "a"]).evaluations)
-    assert sheet.rows[0][-1].text == f"codea1 eval {command}"
+def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
+    samples = [{"task_id": f"own/{i % 4}", "solution": f"def f(): return {i}"} for i in range(8)]
+    outcomes = ["pass", "fail", "pass", "pass", "pass", "timeout", "pass", "fail"]
+    with ResultFolder(tmp_path / "e", {"agent": "a"}, resume=False) as folder:
+        folder.append("samples.jsonl", samples)
+        verdicts = [
+            {"task_id": row["task_id"], "sample": i // 4, "outcome": outcome, "message": f"m{i}"}
+            for i, (row, outcome) in enumerate(zip(samples, outcomes, strict=True))
+        ]
+        folder.append("verdicts.jsonl", verdicts)
+        folder.append("samples.jsonl", [{"task_id": "own/4", "solution": 3}])
+        odd = {"task_id": "own/4", "sample": "x", "outcome": "fail", "tests": 0}
+        folder.append("verdicts.jsonl", [odd, {"task_id": "own/9", "odd": 1}, {"tests": "none"}])
+    with (tmp_path / "e" / "samples.jsonl").open("a") as log:
+        log.write("damaged\n")
+    (evaluation,) = read_folders([tmp_path / "e"]).evaluations
+    *_, failed = evaluation_sheets([evaluation])
+    assert failed.title == "Problems with wrong answers: 3 of 5"
+    assert [[cell.text for cell in row] for row in failed.rows] == [
+        ["own/1", "0.000", "2", "e"],
+        ["own/4", "0.000", "1", "e"],
+        ["own/3", "0.500", "2", "e"],
+    ]
+    page = EpisodeSample()
+    add_answers(page, evaluation, 0, 100_000)
+    texts = page.texts.all()
+    shown = [(texts[row["task"]], row["step"], row["outcome"]) for row in page.rows]
+    assert shown[:2] == [("own/1", 0, "fail"), ("own/4", 0, "fail")]
+    assert shown[2:4] == [("own/1", 1, "timeout"), ("own/3", 1, "fail")]
+    assert [row["winner"] for row in page.rows] == ["wrong"] * 4 + ["right"] * 5
+    assert texts[page.rows[2]["code"]] == "def f(): return 5"
+    assert texts[page.rows[2]["message"]] == "m5"
+    few = EpisodeSample()
+    add_answers(few, evaluation, 0, 400)
+    assert 0 < len(few.rows) < few.total == 9
 
 
 def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -125,8 +149,9 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     one = np.ones((1, 1, 2))
     write_cross_play(tmp_path, CrossPlay(("c",), ("s", "t"), ("p",), one, tests, one, one))
     read = read_cross_play(tmp_path / "crossplay.json")
-    assert read.pass_rates.tolist()[0][0] == 0.5
-    assert '"rate": null' in json.dumps(heat_map(read).spec)
+    assert read.right_tests.tolist() == [[2.0, 0.0]]
+    (rows,) = heat_map(read).spec["datasets"].values()
+    assert [row["tests"] for row in rows] == [2.0, 0.0]
 
 
 @pytest.mark.parametrize(

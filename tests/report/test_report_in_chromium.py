@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from run_logs import episode, write_run
 
+from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.document import document
 from codea1_env.report.folders import read_folders
 
@@ -124,11 +125,51 @@ def test_search_filters_pages_keys_and_sorting(browser: Any, address: str) -> No
     assert "step 9" in page.locator("#episode").inner_text()
     assert "Difference to the program of step 2" in page.locator("#episode").inner_text()
 
-    heading = page.locator("#overview th button", has_text="run").first
+    runs = page.locator("#overview table").last
+    heading = runs.locator("th button", has_text="run").first
     heading.focus()
     page.keyboard.press("Enter")
-    first = page.locator("#overview tbody tr td").first
+    first = runs.locator("tbody tr td").first
     assert first.inner_text() == "other"
     page.keyboard.press("Enter")
     assert first.inner_text().startswith("<img src=x")
+    page.close()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_wrong_answers_of_evaluations_are_read_as_episodes_are(
+    browser: Any, tmp_path: Path, width: int
+) -> None:
+    figure = {"value": 0.5, "low": 0.25, "high": 0.75}
+    names = [f"{name}@{k}" for name in ("pass", "mut", "Mul") for k in (1, 5)]
+    programs = {"a": ["own/right", "pass"], "b": [HOSTILE, "fail"]}
+    with ResultFolder(tmp_path / "code", {"agent": "me"}, resume=False) as folder:
+        for code, (task, outcome) in programs.items():
+            folder.append("samples.jsonl", [{"task_id": task, "solution": code + HOSTILE}])
+            verdict = {"task_id": task, "sample": 0, "outcome": outcome, "message": HOSTILE}
+            folder.append("verdicts.jsonl", [verdict])
+        folder.write("report.json", {"figures": {"all": dict.fromkeys(names, figure)}})
+    with ResultFolder(tmp_path / "tests", {"agent": BAD}, resume=False) as folder:
+        folder.append("samples.jsonl", [{"task_id": "own/two", "answer": HOSTILE}])
+        tests = [{"text": "assert 1", "fault": None}, {"text": HOSTILE, "fault": HOSTILE, "reason": HOSTILE}]  # fmt: skip
+        folder.append("verdicts.jsonl", [{"task_id": "own/two", "sample": 0, "tests": tests}])
+        folder.write("report.json", {"kind": "tests", "figures": dict.fromkeys(names, figure)})
+    path = tmp_path / "page.html"
+    path.write_text(document(read_folders([tmp_path / "code", tmp_path / "tests"])), "utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(path.as_uri())
+    assert page.title() == "Evaluation, code: me on -, and 1 more · Code-A1 report"
+    assert page.locator(".figures .card").count() == 3
+    figures = page.locator("#evaluations .scroll").first
+    assert figures.evaluate("each => each.scrollWidth - each.clientWidth") == 0
+    assert page.locator("#count").inner_text() == "1 to 3 of 3 answers"
+    first = page.locator("#episode")
+    assert "b</script>" in first.inner_text()
+    assert first.locator(".badge").first.inner_text() == "fail"
+    page.select_option("[name=winner]", "wrong")
+    page.locator("#list button").nth(1).click()
+    assert "1 of 2 tests right" in first.inner_text()
+    assert page.locator("nav").bounding_box()["y"] == 0, "the bar of sections stays"
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("window.hacked") is None
     page.close()

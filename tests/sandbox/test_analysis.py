@@ -22,13 +22,12 @@ from analysed import (
     nap,
     open_descriptors,
     parse,
-    print_much,
     raise_it,
     spin,
     unplain,
 )
 
-from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
+from codea1_env.sandbox import AnalysisError, InfraError
 from codea1_env.sandbox.analysis import Analyst
 from codea1_env.sandbox.inside.analysis.plan import plan_test
 
@@ -85,11 +84,6 @@ def test_what_takes_too_long_is_ended(analyst: Analyst) -> None:
     assert analyst.analyse(echo, "next") == "next"
 
 
-def test_large_texts(analyst: Analyst) -> None:
-    text = "é" * 5_000_000
-    assert analyst.analyse(echo, text) == text
-
-
 def test_it_sees_nothing_of_ours(analyst: Analyst, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "hf_abc")
     fresh = Analyst()
@@ -98,10 +92,6 @@ def test_it_sees_nothing_of_ours(analyst: Analyst, monkeypatch: pytest.MonkeyPat
         assert len(fresh.analyse(open_descriptors)) <= 6
     finally:
         fresh.close()
-
-
-def test_what_it_prints_disturbs_nobody(analyst: Analyst) -> None:
-    assert analyst.analyse(print_much) == 1
 
 
 def test_many_threads(analyst: Analyst) -> None:
@@ -119,12 +109,6 @@ def test_many_threads(analyst: Analyst) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-
-
-def test_a_sandbox_offers_it(sandbox: Sandbox) -> None:
-    assert sandbox.analyse(count_names, "a = b") == 2
-    with pytest.raises(AnalysisError, match="SyntaxError"):
-        sandbox.analyse(parse, "a =")
 
 
 def test_closing_ends_it_and_it_can_start_again() -> None:

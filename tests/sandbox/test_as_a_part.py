@@ -54,11 +54,6 @@ def test_a_task_that_is_given_up_does_no_harm(sandbox: Sandbox) -> None:
     assert sandbox.run_tests("def f(): return 1", ["assert f() == 1"])[0].outcome is Outcome.PASS
 
 
-def test_one_package_by_its_name() -> None:
-    with Sandbox(packages="numpy") as own:
-        assert own.packages == ("numpy",)
-
-
 def test_a_package_that_is_not_there_is_refused() -> None:
     for packages in ("nothing_here", ("numpy", "nothing_here")):
         with pytest.raises(ValueError, match="actually 'nothing_here' is not one"):
@@ -132,43 +127,10 @@ def test_progress_is_told(sandbox: Sandbox) -> None:
     assert all(result.passed for [result] in results)
 
 
-MISTAKES = {
-    "limits": (TypeError, lambda s: Sandbox(limits=5)),
-    "a job's limits": (TypeError, lambda s: Job("", limits=5)),
-    "an entry point": (TypeError, lambda s: Job("", entry_point=5)),
-    "limits of tests": (TypeError, lambda s: s.run_tests("", [], limits="x")),
-    "an entry point of tests": (TypeError, lambda s: s.run_tests("", [], entry_point=["f"])),
-    "jobs": (TypeError, lambda s: s.run_many([1])),
-    "a job": (TypeError, lambda s: s.submit("x")),
-    "code": (TypeError, lambda s: s.call(b"x", "f", [])),
-    "a name": (TypeError, lambda s: s.call("x", 5, [])),
-    "a seed": (ValueError, lambda s: s.call("x", "f", [], hash_seed=7)),
-    "an encoded seed": (ValueError, lambda s: s.submit_encoded("x", "f", [], hash_seed=7)),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_named_at_once(sandbox: Sandbox, name: str) -> None:
-    kind, make = MISTAKES[name]
-    with pytest.raises(kind, match="Expect "):
-        make(sandbox)
-
-
-def test_texts_of_numpy_are_texts(sandbox: Sandbox) -> None:
-    [result] = sandbox.run_tests(np.str_("def f(): return 1"), [np.str_("assert f() == 1")])
-    assert result.passed
-
-
-def test_the_line_of_a_failed_assertion(sandbox: Sandbox) -> None:
-    tests = ["# we assert things\n\nassert f() == 2", "\n\nassert f() == 2", "assert f() == 2"]
-    results = sandbox.run_tests("def f(): return 1", tests)
-    assert [result.line for result in results] == [3, 3, 1]
-
-
 def test_loading_at_the_limit_is_a_timeout(sandbox: Sandbox) -> None:
     limits = Limits(call_cpu_time=0.05, calls_per_test=1)
     code = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\ndef f(): return 1"
-    for _ in range(20):
+    for _ in range(6):
         [result] = sandbox.run_tests(code, ["x = f()\nassert x == 1"], limits=limits)
         assert result.outcome in (Outcome.TIMEOUT, Outcome.PASS), result
 

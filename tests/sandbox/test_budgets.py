@@ -150,7 +150,7 @@ def test_values_of_calls(sandbox: Sandbox, value: str, outcome: Outcome) -> None
 
 def test_all_values_of_one_run_share_a_budget(sandbox: Sandbox) -> None:
     limits = Limits(call_cpu_time=10.0, call_wall_time=50.0)
-    code = "def f(): return [[] for _ in range(900_000)]"
+    code = "def f(): return [None] * 900_000"
     results = sandbox.call(code, "f", [((), {})] * 6, limits=limits)
     outcomes = [result.outcome for result in results]
     assert outcomes == [Outcome.PASS] * 4 + [Outcome.OUTPUT_LIMIT] * 2

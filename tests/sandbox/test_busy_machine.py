@@ -148,6 +148,7 @@ def test_a_wait_for_a_processor_does_not_count_when_the_kernel_tells_of_it(monke
 def test_a_program_that_has_not_begun_is_not_late(monkeypatch):
     """Whatever keeps a child from beginning, it is not the program."""
     monkeypatch.setattr(watch, "_START_TIMEOUT", 0.5)
+    monkeypatch.setattr(Sandbox, "_works", lambda self, kind: False)  # nor has another one begun
     monkeypatch.setattr(supervise.Supervised, "send", lambda self, *job: None)
     with (
         Sandbox(limits=Limits(call_wall_time=0.1)) as sandbox,
@@ -192,7 +193,7 @@ def test_a_kernel_that_counts_more_time_than_was_used_has_ended_a_program_in_a_s
 ):
     """It counts by ticks. Who was killed at its limit has not been killed from outside."""
     for module in (outcomes, supervise):
-        monkeypatch.setattr(module, "cpu_backstop", lambda limits: 2)
+        monkeypatch.setattr(module, "cpu_backstop", lambda limits: 1)
     ended = worker.Worker.ended
 
     def less(self, answer):

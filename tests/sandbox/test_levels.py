@@ -57,11 +57,9 @@ def require(level: str) -> None:
 
 
 MISSING = {
-    ("landlock", "kernel"): ("the kernel does not offer Landlock", "CONFIG_SECURITY_LANDLOCK"),
     ("landlock", "namespaces"): ("the kernel does not offer Landlock", "CONFIG_SECURITY_LANDLOCK"),
     ("landlock", None): ("the kernel does not offer Landlock", 'Sandbox(level="process")'),
     ("namespaces", "namespaces"): ("unshare: Operation not permitted", "max_user_namespaces"),
-    ("proc", "kernel"): ("there is none", "mount -t proc"),
     ("proc", None): ("there is none", "mount -t proc"),
 }
 
@@ -99,8 +97,10 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("asked", [["--sandbox-level", "kernel"], []], ids=["asked", "default"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [("play", ["--sandbox-level", "kernel"]), *((command, []) for command in COMMANDS)],
+)
 def test_commands_end_with_exit_code_2(command: str, asked: list[str], tmp_path: Path) -> None:
     folder = ["--output-dir", str(tmp_path / "run")] if command == "train" else []
     arguments = [*COMMANDS[command], *asked, *folder]
@@ -136,11 +136,6 @@ def test_a_strong_level_does_not_warn() -> None:
             Sandbox(level=level).close()
 
 
-def test_unknown_levels_are_refused() -> None:
-    with pytest.raises(ValueError, match="Expect level to be one of none, process, kernel, namesp"):
-        Sandbox(level="docker")
-
-
 def test_the_strongest_level_is_one_that_works() -> None:
     require("kernel")
     level = strongest_level()
@@ -149,8 +144,7 @@ def test_the_strongest_level_is_one_that_works() -> None:
         assert sandbox.level == level
 
 
-@pytest.mark.parametrize("user", ["0", "1000"])
-@pytest.mark.parametrize("level", ["kernel", None])
+@pytest.mark.parametrize(("user", "level"), [("0", "kernel"), ("1000", None)])
 def test_it_works_in_a_user_namespace_with_one_user(user: str, level: str | None) -> None:
     """As bubblewrap and apptainer make it, with root's number or an ordinary one."""
     require("kernel")

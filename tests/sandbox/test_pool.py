@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -81,25 +79,13 @@ def nothing_is_left() -> Iterator[None]:
     assert wait_until(lambda: threading.active_count() <= before[2])
 
 
-def test_results_come_in_the_order_of_the_jobs() -> None:
-    jobs = [
-        Job(
-            f"import time\ndef f():\n    time.sleep({0.05 * (n % 3)})\n    return {n}",
-            [f"assert f() == {n}", f"assert f() == {n + 1}"],
-        )
-        for n in range(9)
-    ]
-    with Sandbox(workers=3) as sandbox:
-        results = sandbox.run_many(jobs)
-    assert [[test.outcome.value for test in job] for job in results] == [["pass", "fail"]] * 9
-
-
 def test_workers_work_at_the_same_time() -> None:
-    jobs = [Job(SLOW.replace("0.25", "2"), [VALUE])] * 4
+    jobs = [Job(SLOW.replace("0.25", "1"), [VALUE])] * 4
     with Sandbox(workers=4) as sandbox:
+        sandbox.run_many([Job(DOUBLE, [VALUE])] * 4)
         started = time.monotonic()
         sandbox.run_many(jobs)
-        assert time.monotonic() - started < 7.5  # one after the other: more than 8
+        assert time.monotonic() - started < 3.9  # one after the other: more than 4
 
 
 def test_many_threads_share_a_sandbox() -> None:
@@ -249,19 +235,6 @@ def test_an_interrupted_batch_does_not_run_to_its_end() -> None:
         timer.join()
         assert time.monotonic() - started < 15.0  # all of them: 25
         assert sandbox.run_tests(DOUBLE, [VALUE])[0].outcome is Outcome.PASS
-
-
-def test_it_stays_in_its_process() -> None:
-    with Sandbox() as sandbox:
-        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(TypeError, match="default_sandbox"):
-                attempt(sandbox)
-
-
-@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2", None])
-def test_the_number_of_workers_is_checked(workers: object) -> None:
-    with pytest.raises(ValueError, match="workers"):
-        Sandbox(workers=workers)  # type: ignore[arg-type]
 
 
 def test_the_default_sandbox_is_shared_and_made_anew_after_closing() -> None:

@@ -61,9 +61,7 @@ def by_script(sandbox: Sandbox, seconds: float) -> Outcome:
 
 
 Way = Callable[[Sandbox, float], Outcome]
-ways = pytest.mark.parametrize(
-    "way", [by_call, by_encoded_call, by_value, by_test_program, by_script]
-)
+WAYS: list[Way] = [by_call, by_encoded_call, by_value, by_test_program, by_script]
 
 
 class Runs:
@@ -120,15 +118,14 @@ def the_machine_is(monkeypatch: pytest.MonkeyPatch, slowness: float) -> None:
     monkeypatch.setattr(clocks, "slowness", lambda: slowness)
 
 
-@ways
 @pytest.mark.parametrize(
-    ("slowness", "seconds", "outcome", "alone"),
+    ("way", "slowness", "seconds", "outcome", "alone"),
     [
-        pytest.param(3.0, NEEDS, PASS, [False, True], id="it gets the time that it needs"),
-        pytest.param(2.0, ENDLESS, TIMEOUT, [False, True], id="without end: twice and no more"),
-        pytest.param(1.0, ENDLESS, TIMEOUT, [False], id="at its best pace: not repeated"),
-        pytest.param(clocks.ENOUGH, ENDLESS, TIMEOUT, [False], id="near its best pace"),
-        pytest.param(3.0, LITTLE, PASS, [False], id="within its time: not repeated"),
+        *((way, 3.0, NEEDS, PASS, [False, True]) for way in WAYS),  # it gets the time that it needs
+        *((way, 2.0, ENDLESS, TIMEOUT, [False, True]) for way in WAYS),  # twice and no more
+        *((way, 1.0, ENDLESS, TIMEOUT, [False]) for way in WAYS),  # at its best pace: not repeated
+        (by_value, clocks.ENOUGH, ENDLESS, TIMEOUT, [False]),  # near its best pace
+        (by_value, 3.0, LITTLE, PASS, [False]),  # within its time: not repeated
     ],
 )
 def test_what_is_run_again_on_a_slow_machine(

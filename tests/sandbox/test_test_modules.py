@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterator
 
@@ -334,12 +333,6 @@ def test_coverage_is_coverage_pys(sandbox: Sandbox) -> None:
     assert [each.outcome.value for each in again] == ["pass"] * 3 + ["exited", "pass"]
     assert again.coverage is not None
     assert again.coverage.after(5).statements == data.after(3).statements
-
-
-def test_the_mark_survives_being_sent(sandbox: Sandbox) -> None:
-    found = sandbox.submit_test_module(PROGRAM, "def test_x(): pass").result()
-    copy = pickle.loads(pickle.dumps(found))
-    assert (copy, copy.skipped, copy[0].judged) == (found, (), "inside")
 
 
 def test_a_program_can_forge_what_is_judged_inside(sandbox: Sandbox) -> None:

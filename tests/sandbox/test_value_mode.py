@@ -10,12 +10,11 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from plain_python import PlainPython
 
-from codea1_env.sandbox import Job, Outcome, Sandbox
+from codea1_env.sandbox import Outcome, Sandbox
 
 ECHO = "def echo(*args, **kwargs):\n    return kwargs or (args[0] if len(args) == 1 else args)"
 
@@ -54,12 +53,6 @@ def test_numpy_values_are_converted(sandbox: Sandbox) -> None:
     assert type(array.value[0][0]) is float
 
 
-def test_arguments_that_are_not_plain_data_are_the_callers_mistake(sandbox: Sandbox) -> None:
-    for value in (object(), lambda: 1, Sandbox, [1, {2: object()}]):
-        with pytest.raises(TypeError, match="plain data"):
-            sandbox.call(ECHO, "echo", [((value,), {})])
-
-
 @pytest.mark.parametrize(
     ("code", "outcome", "message"),
     [
@@ -95,13 +88,6 @@ def test_how_calls_end(sandbox: Sandbox, code: str, outcome: Outcome, message: s
     assert result.value is None
 
 
-def test_a_call_that_raises_does_not_disturb_the_others(sandbox: Sandbox) -> None:
-    code = "def f(x):\n    if x == 2: raise ValueError(x)\n    return x"
-    results = sandbox.call(code, "f", [((x,), {}) for x in (1, 2, 3)])
-    assert [result.outcome.value for result in results] == ["pass", "error", "pass"]
-    assert [result.value for result in results] == [1, None, 3]
-
-
 def test_hash_seeds_differ_and_are_fixed(sandbox: Sandbox) -> None:
     code = "def f(): return list({'alpha', 'beta', 'gamma', 'delta', 'epsilon'})"
     first, again, *others = (
@@ -113,17 +99,6 @@ def test_hash_seeds_differ_and_are_fixed(sandbox: Sandbox) -> None:
     for seed in (4, -1, True, "0"):
         with pytest.raises(ValueError, match="hash_seed to be an integer from 0 to 3"):
             sandbox.call(code, "f", [((), {})], hash_seed=seed)  # type: ignore[arg-type]
-
-
-def test_workers_of_other_seeds_do_not_add_up() -> None:
-    """One for each seed and kind of program may wait, but not for ever more of them."""
-    with Sandbox(workers=1) as sandbox:
-        for code in ("def f(): return 1", "def f(): return 1  # numpy"):
-            for seed in (1, 2, 3):
-                sandbox.call(code, "f", [((), {})], hash_seed=seed)
-                sandbox.submit(Job(code, ["x = f()"], hash_seed=seed)).result()
-        idle = sandbox._pool._idle
-        assert sum(len(slots) for kind, slots in idle.items() if kind.hash_seed) == 8
 
 
 CASES = {
@@ -190,44 +165,12 @@ def test_all_tests_of_a_job_get_their_own_result_in_order(sandbox: Sandbox) -> N
     assert together[-2:] == [Outcome.SYNTAX_ERROR, Outcome.ERROR]
 
 
-def test_messages_say_what_differs(sandbox: Sandbox) -> None:
-    code = "def f(x): return x * 2"
-    results = sandbox.run_tests(
-        code,
-        ["assert f(2) == 5", "assert not f(1)", "assert f('a' * 200) == 1", "assert f(1) in {}"],
-    )
-    messages = [result.message for result in results]
-    assert messages[0] == "returned 4, expected == 5"
-    assert messages[1] == "the assertion is false; returned 2"
-    assert len(messages[2]) < 200
-    assert messages[3] == "returned 2, expected in {}"
-
-
 def test_only_the_entry_point_is_called_when_one_is_named(sandbox: Sandbox) -> None:
     code = "def f(x): return x\ndef g(x): return x"
     tests = ["assert f(1) == 1", "assert g(1) == 1", "assert f(1) == g(1)"]
     results = sandbox.run_tests(code, tests, entry_point="f")
     assert [result.outcome for result in results] == [Outcome.PASS, Outcome.ERROR, Outcome.ERROR]
     assert results[1].message == "NameError: name 'g' is not defined"
-
-
-def test_what_loading_says(sandbox: Sandbox) -> None:
-    def load(code: str, tests: list[str], entry_point: str | None = None) -> tuple[Any, ...]:
-        result = sandbox.submit(Job(code, tests, entry_point)).result()
-        return result.load.outcome, [test.outcome for test in result.tests]
-
-    good = "def f(x): return x"
-    assert load(good, []) == (Outcome.PASS, [])
-    assert load(good, ["assert f(1) == 1"], "f") == (Outcome.PASS, [Outcome.PASS])
-    assert load(good, ["assert f(1) == 1", "assert ("], "g") == (
-        Outcome.ERROR,
-        [Outcome.ERROR, Outcome.SYNTAX_ERROR],
-    )
-    assert load("x = ", ["assert f(1) == 1", "for x in [1]: f(x)"]) == (
-        Outcome.SYNTAX_ERROR,
-        [Outcome.SYNTAX_ERROR] * 2,
-    )
-    assert load("raise ValueError", [], "f")[0] is Outcome.ERROR
 
 
 def test_a_function_named_like_a_builtin(sandbox: Sandbox) -> None:
@@ -238,17 +181,6 @@ def test_a_function_named_like_a_builtin(sandbox: Sandbox) -> None:
     # Without being told, it could be Python's own: the text runs, with the program's names.
     [result] = sandbox.run_tests(code, ["assert sum(3, 4) == 12"])
     assert (result.outcome, result.judged) == (Outcome.PASS, "inside")
-
-
-def test_jobs_are_checked() -> None:
-    with pytest.raises(TypeError, match="code"):
-        Job(b"x = 1", [])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="tests"):
-        Job("x = 1", "assert f(1) == 1")
-    with pytest.raises(TypeError, match="tests"):
-        Job("x = 1", [1])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="hash_seed"):
-        Job("x = 1", hash_seed=4)
 
 
 def test_replies_are_bounded_together(sandbox):
@@ -269,7 +201,7 @@ def test_the_hash_seed_of_our_own_process_decides_nothing() -> None:
         '    print([r.outcome.value for r in sandbox.run_tests(\'def f():\\n    return {"a", "b"}\', tests)])\n'
     )
     said = set()
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         there = os.environ | {"PYTHONHASHSEED": seed}
         done = subprocess.run(
             [sys.executable, "-c", program], env=there, capture_output=True, text=True, check=True

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -271,3 +272,25 @@ def test_our_own_failures_are_no_verdicts() -> None:
         assert (tests.status, tests.answer) == (503, {"detail": "no memory"})
 
     play(part)
+
+
+def _same(future: Future[int]) -> Future[int]:
+    return future
+
+
+def test_long_waits_are_told_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(gates, "PATIENCE", 0.05)
+
+    async def wait(admission: Admission) -> None:
+        held: list[Future[int]] = [Future() for _ in range(6)]
+        jobs = [asyncio.create_task(admission.run(partial(_same, each))) for each in held]
+        await asyncio.sleep(0.1)
+        for number, each in enumerate(held):
+            each.set_result(number)
+        assert await asyncio.gather(*jobs) == [0, 1, 2, 3, 4, 5]
+
+    asyncio.run(wait(Admission(1, 9)))
+    [told] = caplog.messages
+    assert "has waited" in told

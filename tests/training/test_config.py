@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import docstring_parser
-import numpy as np
 import pytest
 
 from codea1_env.training import train
@@ -17,22 +15,13 @@ from codea1_env.training.settings import MOVED
     [
         ({"max_steps": 0}, "max_steps to be greater than 0, actually: 0"),
         ({"num_generations": 1}, "num_generations to be greater than or equal to 2"),
-        ({"num_suites": 1}, "num_suites to be greater than or equal to 2"),
-        ({"seed": -1}, "seed to be greater than or equal to 0"),
         ({"alpha": 1.5}, "alpha to be less than or equal to 1"),
         ({"beta": float("inf")}, "beta to be a finite number, actually: inf"),
         (
             {"time_limit": float("inf")},
             "time_limit to be less than or equal to 86400, actually: inf",
         ),
-        ({"time_limit": 1e300}, "time_limit to be less than or equal to 86400, actually: 1e"),
-        (
-            {"num_iterations": 10**12},
-            "num_iterations to be less than or equal to 1024, actually: 1000000000000",
-        ),
-        ({"workers": 10**6}, "workers to be less than or equal to 1024"),
         ({"num_generations": 10**12}, "num_generations to be less than or equal to 65536"),
-        ({"pool_size": 10**12}, "pool_size to be less than or equal to 65536"),
         ({"decay": "never"}, "decay to be 'per-program' or 'per-step', actually: 'never'"),
         (
             {"tester": TesterConfig(learning_rate=0.0)},
@@ -45,6 +34,7 @@ from codea1_env.training.settings import MOVED
             {"algorithm": "ddpg"},
             "algorithm to be one of grpo, dapo, .*, module:Class or FILE.py:Class, actually: 'ddpg'",
         ),
+        ({"algorithm": "dr-grpo"}, r"actually: 'dr-grpo'. Did you mean dr_grpo\?"),
     ],
 )
 def test_wrong_values_say_what_was_expected(change, message):
@@ -60,19 +50,12 @@ def test_every_field_is_documented(settings):
     assert documented == {field.name for field in dataclasses.fields(settings)}
 
 
-def test_the_output_folder_may_be_text():
-    assert TrainConfig(output_dir="runs/one").output_dir == Path("runs/one")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"max_steps": "3"}, "max_steps to be a valid integer, actually: '3'"),
         ({"max_steps": 3.5}, "max_steps to be a valid integer, actually: 3.5"),
-        ({"seed": None}, "seed to be a valid integer, actually: None"),
-        ({"split": 5}, "split to be a valid string, actually: 5"),
         ({"use_book": 1}, "use_book to be a valid boolean, actually: 1"),
-        ({"alpha": True}, "alpha to be a valid number, actually: True"),
         ({"problems": len}, "problems to be a valid string, actually"),
         ({"coder": PlayerConfig(freeze=1)}, r"coder\.freeze to be a valid boolean, actually: 1"),
         ({"tester": PlayerConfig()}, "tester to be a TesterConfig .*, actually: PlayerConfig"),
@@ -90,10 +73,6 @@ def test_wrong_types_say_what_was_expected(change, message):
     assert "\n" not in str(error.value)
 
 
-def test_numbers_of_numpy_are_numbers():
-    assert TrainConfig(seed=np.int64(3), alpha=np.float64(0.25)).seed == 3
-
-
 @pytest.mark.parametrize("name", MOVED)
 def test_an_old_name_says_the_new_one(name):
     message = f"^{name} is now {MOVED[name]}: "
@@ -109,14 +88,6 @@ def test_a_folder_is_no_player(tmp_path):
     (tmp_path / "config.toml").touch()
     with pytest.raises(ValueError, match=r"folder of a run: --resume .* bench cross-play"):
         TrainConfig(tester=TesterConfig(str(tmp_path)))
-
-
-def test_a_player_of_its_own_model_and_algorithm():
-    config = TrainConfig(
-        model="a", coder=PlayerConfig(model="b"), tester=TesterConfig(algorithm="rloo")
-    )
-    assert [config.model_of(role) for role in ("coder", "tester", "model")] == ["b", "a", "b"]
-    assert [config.algorithm_of(role) for role in ("coder", "tester")] == ["grpo", "rloo"]
 
 
 def test_suites_larger_than_every_pool_are_refused_before_a_step(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
-KILLS = 10
+KILLS = 4
 PROGRAM = """
 import io, sys
 from pathlib import Path
@@ -23,7 +23,7 @@ from codea1_env.training import TrainConfig, train
 folder = Path(sys.argv[1])
 config = TrainConfig(
     output_dir=folder, max_problems=4, problems_per_step=2, num_generations=4, num_suites=2,
-    max_steps=50, eval_steps=9, eval_samples=1, save_steps=3, seed=5, workers=1,
+    max_steps=24, eval_steps=9, eval_samples=1, save_steps=3, seed=5, workers=1,
 )
 resume = (folder / "config.toml").exists()
 train(config, resume=resume, console=Console(file=io.StringIO()))
@@ -52,14 +52,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_ten_kills_leave_no_trace(tmp_path):
+def test_kills_leave_no_trace(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     finish(whole)
     moments = random.Random(0)
-    for _ in range(KILLS):
+    for kill in range(KILLS):
         before = steps_done(killed)
         process = start(killed)
-        if moments.random() < 0.2:
+        if kill == 2:
             time.sleep(moments.uniform(0.0, 1.5))  # while it starts
         else:  # after some steps, at any moment of the next one or of a checkpoint
             target = before + moments.randrange(1, 5)
@@ -72,4 +72,4 @@ def test_ten_kills_leave_no_trace(tmp_path):
         assert process.wait(timeout=60) == -signal.SIGKILL, "it was too quick: raise max_steps"
     finish(killed)
     assert contents(killed) == contents(whole)
-    assert {METRICS, EPISODES, "checkpoints/step_50/book.sqlite"} <= contents(whole).keys()
+    assert {METRICS, EPISODES, "checkpoints/step_24/book.sqlite"} <= contents(whole).keys()

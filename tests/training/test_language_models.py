@@ -146,11 +146,13 @@ def test_a_resumed_run_has_the_same_bytes(
 
 def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model: str) -> None:
     from peft import AutoPeftModelForCausalLM
+    from transformers import AutoTokenizer
 
     for role in ("coder", "tester"):
         folder = tmp_path / role
         assert codea1(["export", str(finished), "--role", role, "--output-dir", str(folder)]) == 0
         AutoPeftModelForCausalLM.from_pretrained(folder)  # it names its base
+        assert AutoTokenizer.from_pretrained(folder).chat_template
         config = json.loads((folder / "adapter_config.json").read_text())
         assert config["base_model_name_or_path"] == model
         card = (folder / "README.md").read_text("utf-8")

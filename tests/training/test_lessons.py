@@ -6,11 +6,10 @@ import dataclasses
 import io
 from contextlib import ExitStack
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from codea1_env.agents import GRPO, RLOO, FixedAgent, MutantCoder, TabularAgent
+from codea1_env.agents import GRPO, FixedAgent, MutantCoder, TabularAgent
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -65,7 +64,6 @@ class Reports(TabularAgent):
     ("metrics", "message"),
     [
         ({"loss": float("nan")}, r"Reports.learn to return finite numbers .* 'loss': nan"),
-        ({"loss": float("inf")}, "'loss': inf"),
         ({"loss": "low"}, "'loss': 'low'"),
         ({3: 0.5}, "3: 0.5"),
         (None, "Reports.learn to return metrics, a mapping .*NoneType"),
@@ -75,11 +73,6 @@ def test_metrics_that_no_log_can_hold(metrics, message, sandbox, tmp_path, monke
     monkeypatch.setattr(Reports, "metrics", metrics)
     with pytest.raises(PlayerError, match=message):
         run(sandbox, tmp_path / "run", coder=Reports)
-
-
-def test_numbers_of_numpy_are_numbers(sandbox, tmp_path, monkeypatch):
-    monkeypatch.setattr(Reports, "metrics", {"loss": np.float32(0.5), "count": 3})
-    assert run(sandbox, tmp_path / "run", tester=Reports).finished
 
 
 def test_what_cannot_be_combined(sandbox, tmp_path):
@@ -216,13 +209,6 @@ def test_an_algorithm_without_metrics_is_told_what_was_expected(self_play, sandb
         run(sandbox, tmp_path / "run", **changes)
 
 
-@pytest.mark.parametrize("name", ["Returns", "Fails"])
-def test_a_failed_first_step_leaves_no_folder(name, sandbox, tmp_path):
-    with pytest.raises(PlayerError):
-        run(sandbox, tmp_path / "run", algorithm=f"{__file__}:{name}")
-    assert not (tmp_path / "run").exists()
-
-
 class FailsToBegin(GRPO):
     def __init__(self, learning_rate):
         raise OSError("no such table")
@@ -271,10 +257,3 @@ def test_a_later_failure_leaves_what_was_done(sandbox, tmp_path):
         run(sandbox, tmp_path / "run", **changes)
     rows = read_rows(tmp_path / "run" / METRICS)
     assert [row["step"] for row in rows] == [0, 1, 2]
-
-
-def test_each_player_may_have_an_algorithm(sandbox, tmp_path):
-    run(sandbox, tmp_path / "run", algorithm="rloo", **{"tester.algorithm": "grpo"})
-    with ExitStack() as stack:
-        players = load_run(tmp_path / "run", sandbox, stack).players
-        assert [type(each.algorithm) for each in (players.coder, players.tester)] == [RLOO, GRPO]

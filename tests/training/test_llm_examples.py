@@ -40,10 +40,19 @@ def test_an_example_trains(
     assert (result.step, result.finished) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("side", "environment"), [("coder", False), ("tester", False), ("coder", True)]
+)
 def test_the_reward_function(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    side: str,
+    environment: bool,
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    load("trl_reward_function").main(model, max_steps=1)
-    assert "'rewards/reward/mean'" in capsys.readouterr().out
-    assert len((ROOT / "examples" / "trl_reward_function.py").read_text().splitlines()) < 80
+    load("trl_reward_function").main(model, 1, side, environment)
+    name = "episode_rewards" if environment else f"{side}_reward"
+    assert f"'rewards/{name}/mean'" in capsys.readouterr().out
+    assert len((ROOT / "examples" / "trl_reward_function.py").read_text().splitlines()) < 90

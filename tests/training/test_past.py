@@ -11,7 +11,7 @@ from test_train import SMALL, Interrupting, contents, run
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
-from codea1_env.training.past import NOBODY, PastOpponents, PastSide
+from codea1_env.training.past import NOBODY, PastOpponents
 from codea1_env.training.run_folder import METRICS
 from codea1_env.training.settings import replaced
 
@@ -92,10 +92,6 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path
 def test_settings_that_make_no_past_are_refused(changes, message) -> None:
     with pytest.raises(ValueError, match=message):
         replaced(SMALL, {**PAST, **changes})
-
-
-def test_metrics_say_whose_past_it_was() -> None:
-    assert PastSide("coder", 4).metrics() == {"past/coder_of": 4, "past/tester_of": None}
 
 
 @pytest.mark.parametrize("tester_rounds", ["every", "first"])

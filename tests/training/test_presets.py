@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from problem_rows import LAYOUTS, write_lines
 
 from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.problems import ProblemsError, load_problems
-from codea1_env.training.measuring import unseen_problems
 
 PAPER = [name for name in PRESETS if name.startswith("qwen")]
 
@@ -49,10 +47,3 @@ def test_the_release_does_not_say_how_hard_its_problems_are(tmp_path: Path) -> N
     with pytest.raises(ProblemsError, match=r"one of none .*--difficulty None"):
         load_problems(source, difficulty="hard")
     assert len(load_problems(source)) == 1
-
-
-def test_unseen_problems_are_as_hard(tmp_path: Path) -> None:
-    source = rows(tmp_path / "kodcode.jsonl")
-    config = replace(base_settings(SourcesAndFolder(preset=PAPER[0])), problems=source)
-    trained = load_problems(source, None, "hard")[:2]
-    assert [problem.task_id for problem in unseen_problems(config, trained)] == ["KodCode/Q4"]

@@ -14,7 +14,6 @@ import pytest
 
 from codea1_env.support.logs import read_rows
 from codea1_env.training.run_folder import METRICS
-from codea1_env.training.trackers import TensorboardTracker, TrackedRun
 
 NAMES = ("trackio", "tensorboard", "wandb")
 INSTALLED = [name for name in NAMES if (s := importlib.util.find_spec(name)) and s.origin]
@@ -181,11 +180,3 @@ def test_where_trackio_cannot_write_it_is_named_once(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("The tracker trackio failed") == 1
     assert "FileExistsError" in done.stdout or "File exists" in done.stdout
-
-
-@needs("tensorboard")
-def test_where_tensorboard_cannot_write_it_is_named_once(tmp_path: Path) -> None:
-    run = TrackedRun("id", tmp_path, {}, -1)
-    (tmp_path / "tensorboard").touch()
-    with pytest.raises(FileExistsError):
-        TensorboardTracker(run)

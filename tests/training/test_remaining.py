@@ -70,23 +70,3 @@ def test_a_phase_that_takes_long_is_never_done_before_it_ends(clock: Clock) -> N
     clock.now += 60
     assert clock.run.seconds() == pytest.approx(0.5)
     assert clock.run.done() < 1
-
-
-def test_phases_that_never_came_are_not_waited_for(clock: Clock) -> None:
-    clock.run.expect(2, {"coder": 10.0, "learn_coder": 99.0}, 0, 0.0)
-    clock.phase("coder", 10)
-    clock.run.end_step()
-    assert clock.run.seconds() == pytest.approx(10)
-
-
-def test_a_phase_in_several_parts(clock: Clock) -> None:
-    clock.run.expect(2, {}, 0, 0.0)
-    for _ in range(3):
-        clock.phase("tester", 2)
-    clock.run.end_step()
-    assert clock.run.seconds() == pytest.approx(6)
-
-
-def test_hours(clock: Clock) -> None:
-    clock.run.expect(1, {"coder": 3725.0}, 0, 0.0)
-    assert clock.run.text() == "0:00 so far, about 1:02:05 left"

@@ -27,10 +27,6 @@ def test_a_resumed_run_counts_from_where_it_was() -> None:
     assert found == {"speed/model/update": 50.0}
 
 
-def test_players_of_tables_have_no_tokens() -> None:
-    assert Throughput({"step": 0}).of_step({}, {"step": 1}, {"coder": 1.0}) == {}
-
-
 def test_memory() -> None:
     """It is that of this process, and never falls."""
     program = (

@@ -15,18 +15,9 @@ from codea1_env.training import PlayerError, TrainConfig, train
 from codea1_env.training.reward_model import NgramRidge, PaidProgram
 
 SMALL = {
-    "max_problems": 2,
-    "problems_per_step": 2,
-    "num_generations": 4,
-    "num_suites": 2,
-    "num_tests": 2,
-    "max_steps": 4,
-    "save_steps": 1,
-    "eval_steps": 1,
-    "eval_samples": 1,
-    "workers": 1,
-    "reward_model_after": 2,
-}
+    "max_problems": 2, "problems_per_step": 2, "num_generations": 4, "num_suites": 2, "num_tests": 2, "max_steps": 4,
+    "save_steps": 1, "eval_steps": 1, "eval_samples": 1, "workers": 1, "reward_model_after": 2,
+}  # fmt: skip
 HOME = sys.modules[__name__].__file__
 
 
@@ -115,12 +106,6 @@ def test_an_answer_without_a_program_earns_nothing(
     config = TrainConfig(**{**SMALL, **changes}, output_dir=tmp_path / "run")
     train(config, coder=Says(), sandbox=sandbox)
     assert {row[1] for row in rewards(tmp_path / "run")} == {reward}
-
-
-def test_ngrams_do_not_see_syntax() -> None:
-    good, bad = "def f(n): return n + 1", "def f(n): return n - 1"
-    model = NgramRidge([PaidProgram("p", good, 1.0), PaidProgram("p", bad, 0.0)] * 9)
-    assert model.score("p", good.replace(":", "")) > 0.8
 
 
 def test_scores_follow_what_was_seen() -> None:

@@ -16,7 +16,6 @@ from pydantic import with_config
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.cli.errors import InputError, user_input
 from codea1_env.training import TrainConfig
 from codea1_env.training.config import PlayerConfig, TesterConfig
 from codea1_env.training.contradictions import CODERS, TESTERS
@@ -24,12 +23,10 @@ from codea1_env.training.settings import (
     STRICT,
     SettingsError,
     apply_table,
-    flat,
     inline_table,
     moved_names,
     read_inline_table,
     read_toml,
-    replaced,
     to_toml,
 )
 
@@ -80,15 +77,12 @@ def test_value_reaches_its_field(table: dict[str, Any], expected: Settings) -> N
         ({"inner": {"rat": 1}}, "file: unknown key 'inner.rat'. Did you mean 'inner.rate'?"),
         ({"steps": "5"}, "file: Expect steps to be a valid integer, actually: '5'"),
         ({"steps": 1.5}, "file: Expect steps to be a valid integer, actually: 1.5"),
-        ({"steps": True}, "file: Expect steps to be a valid integer, actually: True"),
         ({"fast": 1}, "file: Expect fast to be a valid boolean, actually: 1"),
         ({"rate": "high"}, "file: Expect rate to be a valid number, actually: 'high'"),
         (
             {"folder": 3},
             "file: Expect folder to be a valid string, actually: 3",
         ),
-        ({"limit": [1]}, "file: Expect limit to be a valid integer, actually: [1]"),
-        ({"sizes": 1}, "file: Expect sizes to be a valid array, actually: 1"),
         ({"inner": 1}, "file: Expect inner to be an object, actually: 1"),
         (
             {"inner": {"kind": "three"}},
@@ -200,28 +194,9 @@ def test_blocks_survive_over_any_others(coder: PlayerConfig, tester: TesterConfi
     assert apply_table(others, tomllib.loads(to_toml(config)), "text") == config
 
 
-@given(CONFIGURATIONS)
-def test_settings_one_by_one_are_the_whole(changes: dict[str, Any]) -> None:
-    try:
-        config = TrainConfig(**changes)
-    except ValueError:
-        reject()
-    assert replaced(TrainConfig(), flat(config)) == config
-
-
 @given(TABLES)
 def test_a_table_on_the_command_line_is_read_back(table: dict[str, Any]) -> None:
     assert read_inline_table(inline_table(table)) == table
-
-
-def test_missing_file_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"cannot read .*none\.toml: No such file"):
-        read_toml(tmp_path / "none.toml")
-
-
-def test_folder_is_not_a_file(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="Is a directory"):
-        read_toml(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"seed = = 1", b"\xff\xfe", b"a = 1\na = 2"])
@@ -230,10 +205,3 @@ def test_what_is_not_toml_is_explained(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(SettingsError, match=r"expect .*bad\.toml to be a TOML file"):
         read_toml(path)
-
-
-def test_only_errors_about_input_become_messages() -> None:
-    with pytest.raises(InputError, match=r"^no such thing$"), user_input():
-        raise KeyError("no such thing")
-    with pytest.raises(AssertionError), user_input():
-        raise AssertionError

@@ -40,11 +40,6 @@ def seconds(step: dict[str, float], config: TrainConfig) -> float:
     return sum(phases_of(config, SMALL, step).values()) * config.max_steps + measuring
 
 
-def test_the_smallest_step_is_the_last_size() -> None:
-    assert (SMALL.problems_per_step, SMALL.max_steps) == (2, 8)
-    assert SMALL.tester.sampling.max_completion_length == 64
-
-
 @pytest.mark.parametrize("factor", [0.05, 0.2, 0.5, 1.0, 1.5])
 def test_it_fits_and_uses_the_time(factor: float) -> None:
     step = slower(factor)
@@ -79,11 +74,6 @@ def test_a_machine_that_is_too_slow_is_told_what_would_fit() -> None:
     text = str(error.value)
     more = int(text.split("--time-budget ")[1].split(")")[0])
     assert fitted(slower(20.0), time_budget=more).max_steps >= 8
-
-
-def test_a_minute_is_too_little() -> None:
-    with pytest.raises(RunError, match="1 minutes"):
-        fitted(XEON, time_budget=1)
 
 
 def test_a_run_that_would_be_late_plans_fewer_steps() -> None:

@@ -192,24 +192,10 @@ def test_a_run_that_comes_to_nothing_leaves_nothing(
     assert not (tmp_path / "run").exists()
 
 
-def test_two_runs_have_two_names(tmp_path: Path, notebooks: list[Notebook]) -> None:
-    for name in "ab":
-        (tmp_path / name / "run").mkdir(parents=True)
-        Tracking(("wandb",), tmp_path / name / "run", {}, print)
-    assert notebooks[0].run.name != notebooks[1].run.name
-
-
 def test_a_damaged_file_begins_anew(tmp_path: Path, notebooks: list[Notebook]) -> None:
     (tmp_path / TRACKING).write_text('{"id": "a"')
     Tracking(("wandb",), tmp_path, {}, print)
     assert notebooks[0].last == -1
-
-
-def test_without_trackers_there_is_no_file(tmp_path: Path) -> None:
-    with Tracking((), tmp_path, {}, print) as shown:
-        assert not shown.active
-        shown.catch_up([{"step": 0}], [])
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_not_installed_is_refused_at_the_start(
@@ -249,21 +235,3 @@ def test_what_is_no_tracker(wrong: Any) -> None:
         ValueError, match=r"Expect tracker(\.\d)? to be (a valid tuple|'trackio', )"
     ):
         TrainConfig(tracker=wrong)
-
-
-def test_on_the_command_line_and_in_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert codea1(["train", "--tracker", "trackio", "tensorboard", "--dry-run"]) == 0
-    written = capsys.readouterr().out
-    assert '"trackio",\n    "tensorboard",' in written
-    (tmp_path / "run.toml").write_text('tracker = ["wandb"]\n')
-    assert codea1(["train", "--config", str(tmp_path / "run.toml"), "--dry-run"]) == 0
-    assert '"wandb",' in capsys.readouterr().out
-
-
-def test_loop_refuses_as_a_run_error(tmp_path: Path, sandbox: Sandbox) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(RunError, match=r"codea1-env\[tensorboard\]"):
-            run(tmp_path / "run", sandbox, tracker=("tensorboard",))

@@ -82,43 +82,10 @@ def test_metrics(finished):
     rows = list(read_rows(finished[0] / METRICS))
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4, 5]
     assert [row["step"] for row in rows if "held_out/pass_rate" in row] == [0, 2, 4, 5]
-    wanted = {
-        "reward/coder/mean",
-        "reward/tester/mean",
-        "tester/validity",
-        "tester/adversarial",
-        "tester/invalid",
-        "book/size",
-        "book/added",
-        "book/removed",
-        "book/pass_rate",
-        "book/share_of_breaks",
-        "book/caught_alone",
-        "frac_reward_zero_std",
-        "sandbox/timeouts",
-        "sandbox/errors",
-        "coder/loss",
-        "tester/entropy",
-    }
     for row in rows[1:]:
-        assert wanted <= row.keys()
         assert 0 <= row["reward/coder/mean"] <= 1
     assert not any("seconds" in name for row in rows for name in row)
     assert rows[-1]["book/size"] == sum(row["book/added"] - row["book/removed"] for row in rows[1:])
-
-
-def test_timings_are_apart(finished):
-    rows = list(read_rows(finished[0] / TIMINGS))
-    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
-    assert all(row["seconds/judge"] > 0 and row["sandbox/seconds"] > 0 for row in rows)
-
-
-def test_episodes(finished):
-    rows = list(read_rows(finished[0] / EPISODES))
-    assert [row["step"] for row in rows] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    for row in rows:
-        assert len(row["suites"]) == 3
-        assert {"task_id", "code", "executes", "reward", "history"} <= row.keys()
 
 
 def test_one_worker_or_two_give_the_same_bytes(finished, tmp_path):
@@ -135,15 +102,8 @@ def test_another_seed_gives_another_run(finished, sandbox, tmp_path):
 def test_both_players_learn(sandbox, tmp_path):
     medium = Path(codea1_env.__file__).parent / "problem_sets" / "starter" / "medium.jsonl"
     changes = {"problems_per_step": 8, "num_generations": 8, "num_suites": 8, "eval_samples": 6}
-    result, _ = run(
-        tmp_path / "run",
-        sandbox,
-        problems=str(medium),
-        max_problems=8,
-        max_steps=12,
-        eval_steps=12,
-        **changes,
-    )
+    changes |= {"problems": str(medium), "max_problems": 8, "max_steps": 12, "eval_steps": 12}
+    result, _ = run(tmp_path / "run", sandbox, **changes)
     for name in ("held_out/pass_rate", "held_out/kill_rate"):
         assert result.end[name] > result.start[name] + 0.2, name
     assert result.end["reward/tester/mean"] > result.start["reward/tester/mean"]
@@ -195,13 +155,6 @@ def test_a_finished_run_is_not_resumed(finished, sandbox, tmp_path):
     assert len(list(read_rows(finished[0] / METRICS))) == 6, "nothing was lost"
 
 
-def test_a_finished_run_can_be_made_longer(sandbox, tmp_path):
-    run(tmp_path / "run", sandbox, max_steps=2)
-    result, _ = run(tmp_path / "run", sandbox, max_steps=4, resume=True)
-    assert (result.step, result.finished) == (4, True)
-    assert [row["step"] for row in read_rows(tmp_path / "run" / METRICS)] == [0, 1, 2, 3, 4]
-
-
 def test_a_run_without_a_checkpoint_starts_again(finished, sandbox, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -242,17 +195,14 @@ def test_frozen_players_do_not_learn(sandbox, tmp_path):
     [
         {"tester.player": "golden"},
         {"coder.player": "mutant"},
-        {"coder.player": "reference", "tester.player": "boundary"},
-        {"algorithm": "rloo"},
-        {"use_book": False},
-        {"black_box": True},
-        {"suite_selection": "all"},
+        {"coder.player": "reference", "tester.player": "boundary", "black_box": True},
+        {"algorithm": "rloo", "use_book": False},
+        {"suite_selection": "all", "beta": 0.1, "num_iterations": 3, "loss_type": "dr_grpo"},
         {"wrong_oracle": "drop", "strict_paper": True, "decay": "per-step"},
-        {"beta": 0.1, "num_iterations": 3, "loss_type": "dr_grpo"},
     ],
 )
 def test_settings_of_the_loop(changes, sandbox, tmp_path):
     result, _ = run(tmp_path / "run", sandbox, max_steps=2, **changes)
     assert result.finished
-    if changes == {"use_book": False}:
+    if "use_book" in changes:
         assert result.end["book/size"] == 0

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from codea1_env import Referee, Sandbox, TrainConfig, load_problems
 from codea1_env.agents import CopierTester, GoldenTester, ReferenceCoder
 from codea1_env.agents.llm.agent import LanguagePlayer
@@ -73,11 +71,8 @@ def test_who_knows_everything_gets_everything(sandbox: Sandbox) -> None:
     assert [each["task_id"] for each in rows] == [problem.task_id for problem in problems]
     assert {each["pass_rate"] for each in rows} == {1.0}
     assert {each["kill_rate"] for each in rows} - {None} == {1.0}, "None: it has no mutants"
-    assert (row["unseen/pass_rate"], row["unseen/kill_rate"], row["unseen/new_kill_rate"]) == (
-        1.0,
-        1.0,
-        1.0,
-    )
+    for name in ("pass_rate", "kill_rate", "new_kill_rate"):
+        assert row[f"unseen/{name}"] == 1.0
     assert row["unseen/copier_kill_rate"] < 1.0
 
 
@@ -97,9 +92,3 @@ def test_all_golden_tests_measure_on_what_is_not_trained_on(sandbox: Sandbox) ->
     unseen = Unseen(only, Referee(sandbox), config())
     row, _ = unseen.measure(players(StandIn(ReferenceCoder(only)), StandIn(CopierTester(None))))
     assert row["unseen/pass_rate"] == 1.0
-
-
-@pytest.mark.parametrize("number", [-1, 1.5, None])
-def test_bad_numbers(number: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="eval_problems"):
-        config(eval_problems=number)

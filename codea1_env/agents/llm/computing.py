@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from codea1_env.agents.llm.packed import can_pack, pack, product
 from codea1_env.support.extras import require
 
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -151,14 +152,24 @@ def _copies() -> Any:
 
 
 @contextmanager
-def frozen_weights_in(model: Any, dtype: Dtype | None) -> Iterator[None]:
-    """Have the weights that are not trained in another format inside. Copies are kept, and shared like the weights."""
+def frozen_weights_in(
+    model: Any, dtype: Dtype | None, packed: Collection[Any] = ()
+) -> Iterator[None]:
+    """Have the weights that are not trained in another format inside. Copies are kept, and shared like the weights.
+
+    Args:
+        model: Whose weights.
+        dtype: The format; None to leave all as they are.
+        packed: Weights that nobody reads: those of linear layers that have been laid out in this format.
+    """
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)
     own: list[tuple[Any, Any]] = []
     copies = _copies()
     for weight in model.parameters():
         if wanted is None or weight.requires_grad or weight.dtype in (wanted, torch.int8):
+            continue
+        if weight in packed:
             continue
         copy = copies.get(weight)
         if copy is None or copy.dtype != wanted:
@@ -206,6 +217,13 @@ def _measure(
             name: [[each.to(getattr(torch, name)) for each in some] for some in (states, matrices)]
             for name in formats
         }
+        multiply = torch.matmul
+        if kind == "writing" and can_pack():
+            multiply = product
+            given = {
+                name: [some, [pack(each.t()) for each in all_]]
+                for name, (some, all_) in given.items()
+            }
         times: dict[_Way, list[float]] = {way: [] for way in ways}
         # By turns, so that other work of the machine meets all alike.
         for _ in range(_ROUNDS):
@@ -213,7 +231,7 @@ def _measure(
                 best = min((min(each) for each in times.values() if each), default=0.0)
                 if not times[way] or min(times[way]) < _HOPELESS * best:
                     with thread_number(way[1]), torch.no_grad():
-                        times[way].append(_seconds(*given[way[0]]))
+                        times[way].append(_seconds(multiply, *given[way[0]]))
         found = seconds[kind] = {way: statistics.median(each) for way, each in times.items()}
         # What is emulated takes seconds for a single product of many rows.
         quick = {way[0] for way in ways if found[way] < 4 * min(found.values())}
@@ -234,14 +252,16 @@ def _matrices(torch: Any, folder: Path) -> list[Any]:
     return [torch.randn(shape, generator=generator) for _ in range(layers) for shape in shapes]
 
 
-def _seconds(states: Sequence[Any], factors: Sequence[Any]) -> float:
+def _seconds(
+    multiply: Callable[[Any, Any], Any], states: Sequence[Any], factors: Sequence[Any]
+) -> float:
     """Mean time of the products of a layer, over a moment."""
     done, started = 0, time.perf_counter()
     layers = [factors[i : i + 3] for i in range(0, len(factors), 3)]
     while done == 0 or time.perf_counter() - started < _SECONDS:
         for place, found in enumerate(states):
             for factor in layers[(done + place) % len(layers)]:
-                found = found @ factor
+                found = multiply(found, factor)
         done += len(states)
     return (time.perf_counter() - started) / done
 

@@ -32,8 +32,6 @@ EngineKind = Literal["vllm", "server"]
 Engine = Literal["transformers", "vllm"]
 """What can generate in this process."""
 
-GPU_SHARE = 0.4
-"""Of the GPU's memory for all engines together; the learners want the rest."""
 _GPU_SHARE_ALONE = 0.9  # for an engine that shares it with nobody
 _Place = tuple[Path, str | None]
 """Folder of an engine's model, and the player that has the engine to itself."""
@@ -62,6 +60,7 @@ class Engines:
         context_length: Tokens that prompt and answer together may have.
         lora_rank: Of the adapters; 0 if all weights are trained.
         server_url: Where a server answers.
+        gpu_share: Of the GPU's memory for all engines of vLLM together; the learners want the rest.
 
     Raises:
         BackendError: There can be no such engines here.
@@ -75,6 +74,7 @@ class Engines:
         context_length: int,
         lora_rank: int,
         server_url: str,
+        gpu_share: float = 0.4,
     ) -> None:
         check_engine(kind)
         if kind == "server" and len(set(models.values())) > 1:
@@ -87,6 +87,7 @@ class Engines:
         self._context_length = context_length
         self._lora_rank = lora_rank
         self._server_url = server_url
+        self._gpu_share = gpu_share
         self._places: dict[str, _Place] = {
             role: (folder, None if lora_rank else role) for role, folder in models.items()
         }
@@ -116,7 +117,9 @@ class Engines:
             )
         players = Counter(self._places.values())
         rank = room_for(self._lora_rank) if self._lora_rank else None
-        return _vllm(folder, self._context_length, rank, players[place], GPU_SHARE / len(players))
+        return _vllm(
+            folder, self._context_length, rank, players[place], self._gpu_share / len(players)
+        )
 
 
 def check_engine(kind: Any) -> None:
@@ -176,6 +179,7 @@ def load_player(
     if backend == "transformers":
         chosen = computing or choose_computing(weights.model, best_device())
         model = load_model(weights.model, dtype=chosen.generation_dtype, device=best_device())
+        model.requires_grad_(False)  # nobody trains it: its weights are laid out once
         tokenizer = load_tokenizer(weights.model)
         engine = TransformersBackend(model, tokenizer, threads=chosen.generation_threads)
     else:

@@ -60,7 +60,7 @@ def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: in
 
     So many players learn with the model: all weights, or adapters, which take little.
     """
-    weights = weights_memory(folder, dtype)
+    weights = 2 * weights_memory(folder, dtype)  # as they are, and laid out for generation
     if not lora:  # in float32: weights, gradients and two moments of Adam
         weights = max(1, trained) * weights_memory(folder, "float32") * (4 if trained else 1)
     config = _configuration(folder) if weights else None

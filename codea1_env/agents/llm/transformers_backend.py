@@ -18,6 +18,7 @@ from codea1_env.agents.llm.completions import (
 )
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
 from codea1_env.agents.llm.fast_on_cpu import fast_decoding
+from codea1_env.agents.llm.packed import packed_weights
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
@@ -91,7 +92,8 @@ class TransformersBackend:
             self._generating(adapter),
             fast_decoding(self.model),
             thread_number(self.threads),
-            frozen_weights_in(self.model, dtype),
+            packed_weights(self.model, dtype) as packed,
+            frozen_weights_in(self.model, dtype, packed),
             cast,
         ):
             for start in range(0, len(order), self.batch_size):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,9 +19,16 @@ import tyro
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
-from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
-from codea1_env.evaluation.suites.figures import TESTGENEVAL, estimate, names, values_of
+from codea1_env.evaluation.suites.figures import (
+    TESTGENEVAL,
+    WORDS,
+    estimate,
+    in_words,
+    names,
+    values_of,
+)
 from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
 from codea1_env.evaluation.task import Question
@@ -30,6 +38,7 @@ from codea1_env.reading.fences import answer_in, python_in
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.extras import missing
 
 DEFAULT_K = (1, 2, 5)
 _REASONS = 3
@@ -55,7 +64,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     kind = "tests"
     figure = "pass@{num_tests}"
-    in_percent = True
     check_type = ProblemCheck
     verdict_type = SuiteScore
     help = {  # noqa: RUF012  never changed
@@ -96,6 +104,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Read the wrong programs."""
         check_ks(self.k, self.num_tests)
+        for package in ("coverage", "pytest"):  # known before anything is written
+            if find_spec(package) is None:
+                raise missing(package, "evaluation")
         super().load(problems)
         if self.wrong_programs is None:
             return {}
@@ -210,12 +221,12 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         figures = report["figures"]
         ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
         rows = [
-            [name, *(percent(figures.get(_at(name, k))) for k in ks)]
+            [name, *(written(figures.get(_at(name, k))) for k in ks)]
             for name in dict.fromkeys(
                 _at(name, "k") for name in figures if "@" in name and name not in TESTGENEVAL
             )
         ]
-        return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
+        return [["figure [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what was wrong with tests, and what they do on wrong programs."""
@@ -231,6 +242,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
             lines.append(f"{counts.total()} answers have no test, most often: {why}")
         lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
+        shown = {name.partition("@")[0] for name in report["figures"] if "@" in name}
+        said = [f"{name}@k {words}" for name, words in WORDS.items() if name in shown]
+        lines.append(f"In words: {'; '.join(said)}. @pass: only of answers with a right test")
         if whole := _shown(report, TESTGENEVAL):
             lines.append(f"Whole suites, as TestGenEval: {whole}")
         return lines + _powers(report)
@@ -238,7 +252,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
 def _shown(report: Mapping[str, Any], names: Iterable[str]) -> str:
     figures = report["figures"]
-    return ", ".join(f"{name} {percent(figures[name])}" for name in names if name in figures)
+    return ", ".join(f"{name} {written(figures[name])}" for name in names if name in figures)
 
 
 def _counted(names: Iterable[str | None]) -> dict[str, int]:
@@ -278,8 +292,13 @@ def _powers(report: Mapping[str, Any]) -> list[str]:
     pool = report["wrong_programs"]
     if not pool["problems"]:
         return ["No problem has wrong programs, so that p_01 and p_00 are not known"]
-    found = _shown(report, ("p_u", "p_01", "p_00", "mu")) or "no test ran on them"
-    lines = [f"On {pool['programs']} wrong programs of {pool['problems']} problems: {found}"]
+    figures = report["figures"]
+    found = [name for name in ("p_u", "p_01", "p_00", "mu") if name in figures]
+    lines = [
+        f"On {pool['programs']} wrong programs of {pool['problems']} problems:"
+        + ("" if found else " no test ran on them"),
+        *(f"  {in_words(name)}: {written(figures[name])}" for name in found),
+    ]
     if pool["problems_unchecked"]:
         lines.append(
             f"{pool['problems_unchecked']} of these problems have no golden tests that say which mutants are "

@@ -27,8 +27,33 @@ TESTGENEVAL = {
     "mutation score": "mut",
 }
 """Figures of whole suites as TestGenEval names them -> the same for the first k tests; the first one is of its own."""
+WORDS = {
+    "pass": "right tests",
+    "mut": "killed mutants",
+    "Mul": "right tests x mutants killed by answers with one",
+    "lcov": "lines reached",
+    "bcov": "branches reached",
+    "any-pass": "answers with a right test",
+    "all-pass": "answers with right tests only",
+    "p_u": "a test is right",
+    "p_01": "a wrong program slips through a right test",
+    "p_00": "a wrong program passes a wrong test",
+    "mu": "Youden's J of one drawn test; above 0 one can learn from tests",
+}
+"""What figures say; "@pass" at their ends: of answers with a right test only."""
 _SEED = 0
 """Of the bootstrap: equal values always give equal intervals."""
+
+
+def in_words(name: str) -> str:
+    """Return the name of a figure beside what it says.
+
+    Example:
+        >>> in_words("mut@5@pass"), in_words("coverage")
+        ('killed mutants (mut@5@pass)', 'coverage')
+    """
+    words = WORDS.get(name.partition("@")[0])
+    return f"{words} ({name})" if words else name
 
 
 def names(ks: Sequence[int]) -> list[str]:

@@ -17,12 +17,13 @@
   }
   const card = (title, ...children) => make("div", "card", make("h3", "", title), ...children);
   const shown = (number) => (number === null || number === undefined ? "-" : number.toFixed(3));
-  const tone = { coder: "good", tester: "bad", nobody: "warn" };
+  const tone = { coder: "good", tester: "bad", nobody: "warn", right: "good", wrong: "bad" };
+  const unit = (episode) => (runs[episode.run].kind ? "sample" : "step");  // of an evaluation, or of a run
 
   function textsOf(episode) {
-    const rows = [...episode.history, ...episode.suites.flatMap((suite) => suite.tests)].map((number) => tests[number]);
+    const rows = [...episode.history, ...(episode.tests || []), ...episode.suites.flatMap((suite) => suite.tests)].map((number) => tests[number]);
     const answers = [episode.answer, ...episode.suites.map((suite) => suite.answer)];
-    return [episode.task, episode.problem, episode.code, ...answers, ...rows.flatMap((row) => [row[0], row[3]])];
+    return [episode.task, episode.problem, episode.code, episode.message, ...answers, ...rows.flatMap((row) => [row[0], row[3]])];
   }
 
   function matches(episode, wanted, hits) {
@@ -48,7 +49,7 @@
     const page = found.slice(first, first + PAGE);
     list.replaceChildren(...page.map((episode) => {
       const badge = make("span", `badge ${tone[episode.winner]}`, episode.winner);
-      const about = `step ${episode.step} · ${episode.outcome}` + (runs.length > 1 ? ` · ${runs[episode.run].name}` : "");
+      const about = `${unit(episode)} ${episode.step} · ${episode.outcome}` + (runs.length > 1 ? ` · ${runs[episode.run].name}` : "");
       const button = make("button", "", texts[episode.task], " ", badge, make("small", "", about));
       button.type = "button";
       button.addEventListener("click", () => show(episode, button));
@@ -56,7 +57,7 @@
     }));
     list.scrollTop = 0;
     const range = page.length ? `${first + 1} to ${first + page.length} of ` : "";
-    document.getElementById("count").textContent = `${range}${found.length} episodes`;
+    document.getElementById("count").textContent = `${range}${found.length} ${runs.every((run) => run.kind) ? "answers" : "episodes"}`;
     document.getElementById("before").disabled = first === 0;
     document.getElementById("after").disabled = first + PAGE >= found.length;
   }
@@ -125,6 +126,7 @@
     if (row) row.setAttribute("aria-current", "true");
     const place = document.getElementById("episode");
     if (!episode) return place.replaceChildren(make("p", "card dim", "No episode fits. Change the filters."));
+    if (runs[episode.run].kind) return showAnswer(episode, place);
     const badge = make("span", `badge ${tone[episode.winner]}`, `${episode.outcome} · ${episode.winner} wins`);
     const about = `Run ${runs[episode.run].name}, step ${episode.step}, program ${episode.program ?? "-"} of its group. `;
     const program = [make("pre", "", texts[episode.code])];
@@ -141,6 +143,16 @@
         ...(suite.answer === undefined ? [] : [folded("The whole answer", suite.answer)]),
       )),
     );
+  }
+
+  // An answer of an evaluation: a program with its verdict, or a suite of tests.
+  function showAnswer(answer, place) {
+    const badge = make("span", `badge ${tone[answer.winner]}`, answer.outcome);
+    const about = `${runs[answer.run].name}, sample ${answer.step}. `;
+    const cards = [card(texts[answer.task], make("p", "dim", about, badge), ...(answer.message === undefined ? [] : [make("p", "", texts[answer.message])]))];
+    if (answer.code !== undefined) cards.push(card("Program", make("pre", "", texts[answer.code])));
+    if (answer.tests) cards.push(card("Tests", table(answer.tests), folded("The whole answer", answer.answer)));
+    place.replaceChildren(...cards);
   }
 
   function options(name, values) {

@@ -42,19 +42,12 @@ NARROW = SamplingConfig(top_p=0.9)
             r"tester\.trainer\.learning_rate to be a finite number greater than 0, .* tester\.freeze = true",
         ),
         (
-            {"coder.learning_rate": float("nan")},
-            r"coder\.learning_rate to be a finite number",
-        ),
-        (
             {"coder.learning_rate": float("inf")},
             r"coder\.learning_rate to be a finite number",
         ),
-        ({"coder.trainer": {"learning_rate": "fast"}}, r"greater than 0, actually: 'fast'$"),
         ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
         ({"tester.trainer": {"beta": -3.0}}, r"tester\.trainer\.beta to be from 0 to inf"),
         ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be from 1"),
-        ({"num_generations": 1}, "num_generations to be greater than or equal to 2"),
-        ({"num_suites": 1}, "num_suites to be greater than or equal to 2"),
     ],
 )
 def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> None:
@@ -101,21 +94,12 @@ def test_lengths_are_looked_at_before_a_model_is_loaded(
         LanguageModels(replaced(MODELS, {"model": model, **changes}), 4).find()
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_starts(preset: str) -> None:
-    base_settings(SourcesAndFolder(preset=preset))
-
-
 class BadField:
     trainer = {"nope": 1}  # noqa: RUF012
 
 
 class BadValue:
     trainer = {"epsilon": "abc"}  # noqa: RUF012
-
-
-class NumberedField:
-    trainer = {3: 4}  # noqa: RUF012
 
 
 class ManyRounds:
@@ -138,10 +122,7 @@ class NoTable:
         ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
         ({"coder.trainer": {"num_generations": 1}}, "coder: Expect num_generations not to be set"),
         ({"coder.trainer": {"optim": "nope"}}, "optim to be one of adamw_torch, .* 'nope'"),
-        ({"coder.trainer": {"lr_scheduler_type": "nope"}}, "lr_scheduler_type to be one of linear"),
         ({"coder.trainer": {"max_grad_norm": "abc"}}, "max_grad_norm to be a number, .*'abc'"),
-        ({"coder.trainer": {"bf16": 1}}, "bf16 to be True or False or None, actually: 1"),
-        ({"coder.trainer": {"num_iterations": True}}, "num_iterations to be an integer"),
         (
             {"coder.trainer": {"per_device_train_batch_size": 0}},
             "to be an integer of at least 1, .*: 0",
@@ -152,27 +133,17 @@ class NoTable:
             "loss_type to be one of grpo, .*, actually: 'dapoo'",
         ),
         (
-            {"tester.trainer": {"scale_rewards": "no"}},
-            "to be one of group, batch, none, actually: 'no'",
-        ),
-        (
             {
                 "tester.objective": "golden-tests",
                 "tester.trainer": {"importance_sampling_level": "x"},
             },
             "tester: Expect importance_sampling_level to be one of token, sequence, actually: 'x'",
         ),
-        (
-            {"tester.objective": "golden-tests", "tester.trainer": {"max_grad_norm": "abc"}},
-            "tester: Expect max_grad_norm to be a number",
-        ),
         ({"coder.algorithm": f"{__file__}:BadField"}, r"BadField\.trainer: Expect the fields of"),
         ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: Expect epsilon to be a num"),
-        ({"algorithm": f"{__file__}:NumberedField"}, "trainer of .*NumberedField to be a mapping"),
         ({"algorithm": f"{__file__}:ManyRounds"}, "extra_rounds of .* 0 or more, actually: 'many'"),
         ({"algorithm": f"{__file__}:Decided"}, r"Decided\.trainer: Expect num_generations not to"),
         ({"coder.trainer": {"weight_decay": float("nan")}}, "weight_decay to be a finite number"),
-        ({"coder.trainer": {"adam_epsilon": 0.0}}, "adam_epsilon to be above 0, actually: 0.0"),
         ({"coder.trainer": {"adam_beta2": 1.0}}, "adam_beta2 to be at least 0 and below 1"),
         (
             {"coder.trainer": {"top_entropy_quantile": 5}},
@@ -192,11 +163,6 @@ def test_trainers_of_every_preset_are_made(preset: str) -> None:
     config = base_settings(SourcesAndFolder(preset=preset))
     backend = replaced(config, {"backend": "transformers"})  # vLLM may not be installed
     LanguageModels(backend, 2**20).check_trainers()
-
-
-def test_values_that_a_trainer_takes_are_taken() -> None:
-    table = {"scale_rewards": False, "learning_rate": 1e-5, "max_grad_norm": 1, "loss_type": "bnpo"}
-    LanguageModels(replaced(MODELS, {"coder.trainer": table}), 4).check_trainers()
 
 
 @pytest.mark.parametrize("field", ["repetition_penalty", "min_p", "vllm_mode", "top_p"])

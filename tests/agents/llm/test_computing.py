@@ -17,6 +17,7 @@ from codea1_env.agents.llm.computing import (
     frozen_weights_in,
     thread_number,
 )
+from codea1_env.support.start import spin_briefly
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -119,3 +120,15 @@ def test_frozen_weights_change_their_format_and_come_back() -> None:
         assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
     with frozen_weights_in(model, None):
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("said", ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY", None])
+def test_threads_wait_briefly_unless_the_user_has_said_how(
+    monkeypatch: pytest.MonkeyPatch, said: str | None
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "7")  # which is undone at the end, whatever happens
+        if name != said:
+            monkeypatch.delenv(name)
+    spin_briefly()
+    assert os.environ.get("GOMP_SPINCOUNT") == {"GOMP_SPINCOUNT": "7", None: "1000"}.get(said)

@@ -14,7 +14,7 @@ from test_openai_backend import Server, server
 from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.completions import BackendError, Completion, Message, SamplingConfig
-from codea1_env.agents.llm.engines import Engines, room_for
+from codea1_env.agents.llm.engines import Engines
 from codea1_env.agents.llm.training_state import save_weights
 
 __all__ = ["server"]  # a fixture
@@ -190,7 +190,3 @@ def test_vllm_in_several_processes_is_refused(
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(BackendError, match="Expect one process with backend='vllm', actually: 2"):
         make("vllm", models)
-
-
-def test_room_for_adapters_of_any_rank() -> None:
-    assert [room_for(rank) for rank in (1, 8, 9, 33, 512)] == [8, 8, 16, 64, 512]

@@ -19,7 +19,7 @@ def model_folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("what", [["code"], ["tests"], ["tests", "--protocol", "rounds"]])
+@pytest.mark.parametrize("what", [["code"], ["tests", "--protocol", "rounds"]])
 def test_a_model_goes_on_after_a_kill(
     what: list[str], model_folder: Path, tmp_path: Path, capsys, monkeypatch
 ) -> None:

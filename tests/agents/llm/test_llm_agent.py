@@ -91,33 +91,16 @@ def test_state_of_another_kind_is_refused(backend: TransformersBackend, tmp_path
         LLMAgent(backend, SAMPLING).load(tmp_path)
 
 
-def test_answers_must_leave_room_for_prompts(backend: TransformersBackend) -> None:
-    with pytest.raises(ValueError, match="Expect max_completion_length to leave room"):
-        LLMAgent(backend, SamplingConfig(max_completion_length=4096))
-
-
 @pytest.mark.slow
 def test_default_model_solves_easy_problems_and_writes_valid_tests(sandbox: Sandbox) -> None:
     folder = resolve("smollm2-135m")
     backend = TransformersBackend(load_model(folder), load_tokenizer(folder))
     sampling = SamplingConfig(temperature=0.7, max_completion_length=64, stop=("\n```\n",))
     coder, tester = LLMAgent(backend, sampling, 0), LLMAgent(backend, sampling, 1)
-    problems = [p for p in load_problems("starter") if p.entry_point in ("is_even", "double_items")]
-    played = rollout(problems, coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(4, 1))
-    for problem in problems:
-        jobs = [
-            Job(episode.program.code, problem.tests, entry_point=problem.entry_point)
-            for episode in played.episodes
-            if episode.problem is problem
-        ]
-        passed = [all(r.passed for r in results) for results in sandbox.run_many(jobs)]
-        assert any(passed), problem.entry_point
+    (problem,) = (p for p in load_problems("starter") if p.entry_point == "is_even")
+    played = rollout([problem], coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(4, 1))
+    jobs = [Job(each.program.code, problem.tests, "is_even") for each in played.episodes]
+    assert any(all(r.passed for r in results) for results in sandbox.run_many(jobs))
     valid = [suite.rewards.validity for e in played.episodes for suite in e.verdict.suites]
     assert sum(valid) / len(valid) > 0.05
     assert coder.usage.truncated < coder.usage.answers / 2
-
-
-def test_no_observations_no_answers(backend: TransformersBackend) -> None:
-    agent = LLMAgent(backend, SAMPLING)
-    assert agent.act([]) == []
-    assert agent.usage.metrics()["truncated"] == 0

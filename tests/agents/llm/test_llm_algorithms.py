@@ -213,11 +213,6 @@ def test_settings_that_contradict_the_algorithm(changes: dict[str, Any], message
         replaced(MODEL, changes)
 
 
-def test_an_algorithm_need_not_suit_who_does_not_learn_by_it() -> None:
-    replaced(MODEL, {"algorithm": "gspo", "tester.player": "golden"})
-    replaced(MODEL, {"algorithm": "gspo", "tester.algorithm": "rloo"})
-
-
 def test_an_algorithm_of_ones_own_is_made_from_what_is_its_own(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(

@@ -64,9 +64,5 @@ def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None
     assert memory._containers(tmp_path / "root", tmp_path / "groups") == [4000]
 
 
-def test_no_control_groups(tmp_path: Path) -> None:
-    assert memory._containers(tmp_path, tmp_path / "nothing") == []
-
-
 def test_weights_in_another_format(folder: Path) -> None:
     assert weights_memory(folder, "bfloat16") * 2 == weights_memory(folder, "float32")

@@ -16,7 +16,6 @@ from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.models import ModelError, load_model, load_tokenizer, resolve
 from codea1_env.agents.smollm2 import cache_folder, cached
-from codea1_env.support.extras import MissingExtraError, require
 
 
 @pytest.fixture
@@ -154,12 +153,6 @@ def test_cache_that_cannot_be_written(no_network: Path, options: str, reason: st
     assert done.stderr == ""
 
 
-def test_cache_folder_that_is_none(no_network: Path) -> None:
-    (no_network / "cache").write_text("a file")
-    with pytest.raises(ModelError, match=r"writable.* actually: Not a directory"):
-        resolve("smollm2-135m")
-
-
 def test_model_of_the_hub_without_network_says_how_to_get_it(no_network: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot download 'some/model' .*\(1\).*\(2\)") as caught:
         resolve("some/model")
@@ -174,13 +167,6 @@ def test_model_in_the_cache_of_the_hub_needs_no_network(no_network: Path) -> Non
     assert resolve("some/model") == snapshot
 
 
-def test_cache_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "codea1_env" / "models"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_folder() == Path.home() / ".cache" / "codea1_env" / "models"
-
-
 def test_folder_without_weights(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "model")
     (folder / "model.safetensors").unlink()
@@ -193,9 +179,7 @@ def test_folder_without_weights(tmp_path: Path) -> None:
     [
         ({"num_hidden_layers": 3}, r"all weights .* are missing, such as model\.layers\.2"),
         ({"hidden_size": 64}, "to hold a causal language model, actually"),
-        ({"vocab_size": 1000}, "to hold a causal language model, actually"),
         ({"num_attention_heads": 0}, "to hold a causal language model, actually"),
-        ({"hidden_size": "big"}, "to hold a causal language model, actually"),
         ({"model_type": "no such"}, "to hold a causal language model, actually"),
         ([], "to hold a causal language model, actually"),
     ],
@@ -246,13 +230,6 @@ def test_tokenizer_without_an_end_of_turn(tmp_path: Path) -> None:
         load_tokenizer(tmp_path)
 
 
-def test_tokenizer_without_padding_pads_with_the_end(tmp_path: Path) -> None:
-    tokenizer = tiny_tokenizer()
-    tokenizer.pad_token = None
-    tokenizer.save_pretrained(tmp_path)
-    assert load_tokenizer(tmp_path).pad_token == "<|end|>"
-
-
 def test_no_tokenizer(tmp_path: Path) -> None:
     tiny_model().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="to hold a tokenizer, actually"):
@@ -267,11 +244,6 @@ def test_model_larger_than_memory(tmp_path: Path) -> None:
         ModelError, match=r"fits into memory, actually: .* needs \d+\.\d GB as bfloat16"
     ):
         load_model(folder)
-
-
-def test_missing_package_names_the_extra() -> None:
-    with pytest.raises(MissingExtraError, match=r"pip install 'codea1-env\[vllm\]'"):
-        require("no_such_package.part", "vllm")
 
 
 # The default model itself, from PyPI.

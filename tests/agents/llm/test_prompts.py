@@ -47,13 +47,6 @@ def test_task_is_taken_apart() -> None:
     )
 
 
-def test_other_problems_are_shown_as_they_are() -> None:
-    task = Task.of(observe(OTHER))
-    assert task.signature == "area"
-    assert OTHER.prompt.strip() in task.description
-    assert task.asserts == ""
-
-
 PROSE = Problem(
     "prose",
     "Return n.\n\n```python\nclass Solution:\n    def f(self, n: int):\n```\n",
@@ -68,11 +61,6 @@ def test_a_problem_in_prose_is_asked_as_it_is(name: str) -> None:
     assert message["content"].startswith("Return n.\n\n```python\nclass Solution:")
     assert message["content"].endswith("```python block.")
     assert is_prose(observe(PROSE))
-
-
-@pytest.mark.parametrize("problem", [PROBLEM, OTHER, *load_problems("starter")])
-def test_code_is_no_prose(problem: Problem) -> None:
-    assert not is_prose(observe(problem))
 
 
 def test_every_starter_problem_is_taken_apart() -> None:
@@ -128,12 +116,6 @@ def test_braces_in_programs_are_no_placeholders() -> None:
         assert code in text(wording(observation(1, code=code)))
 
 
-@pytest.mark.parametrize("name", WORDINGS)
-def test_number_of_tests_is_asked_for(name: str) -> None:
-    chat = WORDINGS[name](7)(observation(1, code="x"))
-    assert "Write 7 " in text(chat) or "write 7 " in text(chat)
-
-
 def test_worked_example_shows_as_many_tests_as_are_asked_for(sandbox: Sandbox) -> None:
     for number in (1, 4, 8):
         chat = FewShot(number)(observation(1, code="x"))
@@ -152,14 +134,6 @@ def test_worked_example_is_right(sandbox: Sandbox) -> None:
 
 def length(chat: list[Message]) -> int:
     return len(text(chat))
-
-
-def test_prompt_that_fits_is_whole() -> None:
-    seen = observation(1, code="x = 1\n" * 50)
-    fitted = fit(seen, FewShot(), length, 5000)
-    assert fitted.messages == FewShot()(seen)
-    assert fitted.tokens == length(fitted.messages)
-    assert fitted.cut == {}
 
 
 def test_program_is_shortened_first_and_as_little_as_needed() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import tiny_model
 
-from codea1_env.agents.llm.fast_on_cpu import _packs, common_beginning, shared_prompts
+from codea1_env.agents.llm.fast_on_cpu import _packs, shared_prompts
 
 GROUPS = [[5, 9, 12, 40, 8, 8, 7, 30] * 3, [5, 9, 12, 99, 3] * 5]
 
@@ -123,16 +123,3 @@ def test_calls_of_the_whole_model(use_cache: bool) -> None:
         with shared_prompts(model):
             packed = model(input_ids=ids, attention_mask=mask, use_cache=use_cache).logits
     torch.testing.assert_close(plain[mask.bool()], packed[mask.bool()], atol=1e-4, rtol=1e-3)
-
-
-def test_the_model_is_as_before_afterwards() -> None:
-    model = tiny_model()
-    with shared_prompts(model):
-        assert "forward" in vars(model.model)
-    assert "forward" not in vars(model.model)
-
-
-def test_common_beginning() -> None:
-    assert common_beginning([1, 2, 3], [1, 2, 4, 5]) == 2
-    assert common_beginning([1, 2], [1, 2, 3]) == 2
-    assert common_beginning([], [1]) == 0

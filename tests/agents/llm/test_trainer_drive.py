@@ -210,13 +210,6 @@ def test_the_schedule_spans_all_updates(tmp_path: Path) -> None:
     assert rates == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=1e-6)
 
 
-def test_more_updates_than_planned(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path, updates=1)
-    drive.update(make_rows(REWARDS))
-    with pytest.raises(UpdateError, match=r"coder was made for \(1 are done\)"):
-        drive.update(make_rows(REWARDS))
-
-
 def test_another_number_of_answers(tmp_path: Path) -> None:
     drive = make_drive(tmp_path)
     with pytest.raises(ValueError, match=r"Expect 8 answers in an update, .* actually: 7"):
@@ -322,25 +315,6 @@ def test_what_is_set_for_the_optimizer_goes_before_a_checkpoint(tmp_path: Path) 
     assert (
         now["lr"] == before.trainer.optimizer.param_groups[0]["lr"] == pytest.approx(RATE * 2 / 3)
     )
-
-
-def test_the_step_is_that_of_the_game(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path, trainer_cls=NaNLater)
-    drive.updates = 7  # as after resuming
-    drive.update(make_rows(REWARDS))
-    with pytest.raises(UpdateError, match="in step 9 of the coder: nan"):
-        drive.update(make_rows(REWARDS))
-
-
-class Interrupted(GRPOTrainer):  # type: ignore[misc]
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        raise KeyboardInterrupt
-
-
-def test_an_interrupt_in_the_trainer_goes_through(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path, trainer_cls=Interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        drive.update(make_rows(REWARDS))
 
 
 def test_global_generators_are_left_alone(tmp_path: Path) -> None:

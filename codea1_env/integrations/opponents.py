@@ -1,0 +1,116 @@
+"""Opponents by name: scripted ones, models behind a server, and players of training runs, also of earlier steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import numpy as np
+
+from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.engines import SAMPLING, is_model, load_player
+from codea1_env.agents.llm.openai_backend import OpenAIBackend
+from codea1_env.agents.llm.prompts import FewShot
+from codea1_env.agents.opponents import SCRIPTED, Opponent, Role, make_opponent
+from codea1_env.problems import Problem
+from codea1_env.rollout import Agent, ask
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
+from codea1_env.training.checkpoints import checkpoints, find_weights, load_run, step_of
+from codea1_env.training.config import RunError
+
+
+def find_opponent(
+    player: Opponent,
+    role: Role,
+    problems: Sequence[Problem],
+    sandbox: Sandbox,
+    *,
+    seed: int = 0,
+    num_tests: int = 8,
+) -> Agent:
+    """Make the player that a name stands for.
+
+    Args:
+        player: What `codea1_env.agents.opponents.make_opponent` takes; the address of an OpenAI-compatible server, with
+            the model's name behind "#" if it has several; a language model's name or folder; the folder of a training
+            run (its latest checkpoint), ``RUN/checkpoints/step_N`` (that one), or ``RUN/checkpoints``: all of them,
+            one drawn for each answer.
+        role: What it plays.
+        problems: The problems of the game.
+        sandbox: Where it runs what it must.
+        seed: Seed of its random choices.
+        num_tests: Tests of an answer of a tester.
+
+    Raises:
+        ValueError: There is no such player, or it cannot be loaded.
+        BackendError: The server does not answer.
+    """
+    if not isinstance(player, str) or player in SCRIPTED[role]:
+        return make_opponent(player, role, problems, sandbox, seed, num_tests)
+    if player.startswith(("http://", "https://")):
+        address, _, model = player.partition("#")
+        backend = OpenAIBackend(
+            address, model or None, context_length=2 * SAMPLING.max_prompt_length
+        )
+        return LLMAgent(backend, SAMPLING, seed, write=FewShot(num_tests))
+    path = Path(player).expanduser()
+    if (path / "config.toml").is_file():
+        return _of_run(path, None, role, problems, sandbox, seed)
+    if path.name == "checkpoints" and path.is_dir():
+        steps = [step_of(each) for each in checkpoints(path.parent)]
+        players = [_of_run(path.parent, step, role, problems, sandbox, seed) for step in steps]
+        if not players:
+            raise RunError(f"Expect {path} to hold checkpoints, actually: none")
+        return PastPlayers(players, role, seed)
+    if path.parent.name == "checkpoints" and path.name[5:].isdecimal():
+        return _of_run(path.parents[1], step_of(path), role, problems, sandbox, seed)
+    if ":" not in player and not player.endswith(".py") and is_model(player):
+        return load_player(player, seed)
+    return make_opponent(player, role, problems, sandbox, seed, num_tests)
+
+
+class PastPlayers:
+    """Players of several steps of a run. Each answer is of one of them, drawn at random."""
+
+    def __init__(self, players: Sequence[Agent], role: Role, seed: int) -> None:
+        self.players, self.role = list(players), role
+        self.rng = np.random.default_rng(seed)
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation."""
+        drawn = self.rng.integers(len(self.players), size=len(observations)).tolist()
+        answers = [""] * len(observations)
+        for number in sorted(set(drawn)):
+            places = [place for place, each in enumerate(drawn) if each == number]
+            given = ask(self.players[number], self.role, [observations[place] for place in places])
+            for place, text in zip(places, given, strict=True):
+                answers[place] = text
+        return answers
+
+
+def _of_run(
+    run: Path,
+    step: int | None,
+    role: Role,
+    problems: Sequence[Problem],
+    sandbox: Sandbox,
+    seed: int,
+) -> Agent:
+    """Return a player of a run, after a step or its last."""
+    weights = None
+    with suppress(RunError):
+        weights = find_weights(run, role, step)
+    if weights is not None:
+        return load_player(str(weights), seed)
+    with ExitStack() as stack:
+        saved = load_run(run, sandbox, stack, step)
+    known = {problem.prompt for problem in saved.problems}
+    strange = [problem.task_id for problem in problems if problem.prompt not in known]
+    if strange:
+        raise RunError(
+            f"Expect problems that {run} was trained on, actually {strange[0]} is not one: a tabular player knows no "
+            f"others. Play those of {saved.config.problems!r}, split {saved.config.split!r}"
+        )
+    return saved.players.coder if role == "coder" else saved.players.tester

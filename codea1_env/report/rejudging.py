@@ -1,0 +1,115 @@
+"""The episodes of a finished run judged again, as after a change of rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from codea1_env.judging.verdicts import AttackAnswers
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.report.episode_log import is_episode
+from codea1_env.sandbox import Sandbox
+from codea1_env.support.logs import every_line
+from codea1_env.training.config import RunError
+from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import EPISODES, read_config
+
+_AT_ONCE = 64
+"""Episodes that are judged together."""
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """An episode, with what it was paid and what it is paid now."""
+
+    step: int
+    task_id: str
+    program: int | None
+    round: int
+    coder: tuple[float | None, float | None]
+    """The coder's reward in the log, and now."""
+    tester: tuple[tuple[float | None, float | None], ...]
+    """The same for each suite."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anybody is paid otherwise."""
+        return any(before != now for before, now in (self.coder, *self.tester))
+
+    def row(self) -> Mapping[str, Any]:
+        """As a line of JSON."""
+        return {**dataclasses.asdict(self), "changed": self.changed}
+
+
+def changed_rules(
+    rules: RefereeConfig, rewards: Mapping[str, Any], others: Mapping[str, Any]
+) -> RefereeConfig:
+    """Return rules with the given fields of `RewardConfig` and of `RefereeConfig` in place of theirs; None keeps one."""
+    paid = {name: value for name, value in rewards.items() if value is not None}
+    ruled = {name: value for name, value in others.items() if value is not None}
+    return replace(rules, rewards=replace(rules.rewards, **paid), **ruled)
+
+
+def rejudge(
+    run: Path,
+    rules: RefereeConfig,
+    sandbox: Sandbox,
+    told: Callable[[int], None] = lambda _: None,
+) -> Iterator[Rejudged]:
+    """Judge the logged episodes of a run again, one program of each problem and step.
+
+    Answers are read anew. The tests that were replayed from the Mistake Book are those of the log.
+
+    Args:
+        run: The folder of the run.
+        rules: How to judge.
+        sandbox: Where programs run.
+        told: Is told after each batch how many episodes it had.
+
+    Raises:
+        RunError: It is no run, or its players judged each other.
+    """
+    config = read_config(run)
+    if config.oracle == "coder":
+        raise RunError(
+            "Expect a run with oracle='reference', actually: oracle='coder', whose values are not logged"
+        )
+    problems = {problem.task_id: problem for problem in problems_of_run(config)}
+    referee = Referee(sandbox, rules)
+    whole = (row for row, _ in every_line(run / EPISODES) if row is not None and is_episode(row))
+    while rows := list(itertools.islice(whole, _AT_ONCE)):
+        yield from _judged([row for row in rows if row["task_id"] in problems], problems, referee)
+        told(len(rows))
+
+
+def _judged(
+    rows: list[dict[str, Any]], problems: Mapping[str, Problem], referee: Referee
+) -> Iterator[Rejudged]:
+    of = [problems[row["task_id"]] for row in rows]
+    programs = referee.read_programs(of, [row.get("answer", row["code"]) for row in rows])
+    parts = [
+        AttackAnswers(
+            problem,
+            [program],
+            [suite.get("answer", "") for suite in row["suites"]],
+            [test["test"] for test in row["history"]],
+        )
+        for row, problem, program in zip(rows, of, programs, strict=True)
+    ]
+    for row, (_, verdict) in zip(rows, referee.judge_parts(parts), strict=True):
+        yield Rejudged(
+            row["step"],
+            row["task_id"],
+            row.get("program"),
+            row.get("round", 0),
+            (row.get("reward"), verdict.code_reward),
+            tuple(
+                (suite.get("reward"), now.rewards.test)
+                for suite, now in zip(row["suites"], verdict.suites, strict=True)
+            ),
+        )

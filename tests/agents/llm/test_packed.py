@@ -1,0 +1,140 @@
+"""Generation with weights that are laid out once: the same distribution, and never weights of before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from test_transformers_backend import CHATS, peft_model
+from tiny import tiny_model, tiny_tokenizer
+
+from codea1_env.agents.llm import packed
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.packed import packed_weights
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+pytestmark = pytest.mark.skipif(not packed.can_pack(), reason="this torch cannot lay weights out")
+IDS = torch.tensor([[5, 9, 3, 7], [1, 2, 3, 4]])
+
+
+@pytest.fixture(autouse=True)
+def _small_weights_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_LEAST", 1)
+
+
+def logits(model: Any, dtype: str | None = None) -> Any:
+    with torch.no_grad(), packed_weights(model, dtype):
+        return model(input_ids=IDS).logits.float()
+
+
+def plain(model: Any) -> Any:
+    with torch.no_grad():
+        return model(input_ids=IDS).logits
+
+
+@pytest.mark.parametrize("adapter", ["coder", "tester", None])
+def test_the_active_adapter_counts(adapter: str | None) -> None:
+    model = peft_model().eval()
+    model.set_adapter(adapter or "coder")
+    if adapter is None:
+        with model.disable_adapter():
+            assert torch.allclose(logits(model), plain(model), atol=1e-5)
+    else:
+        assert torch.allclose(logits(model), plain(model), atol=1e-5)
+        assert (logits(model, "bfloat16") - plain(model)).abs().mean() < 0.05
+    assert not [part for part in model.modules() if "forward" in vars(part)]
+
+
+@pytest.mark.parametrize(
+    "options", [{"use_dora": True}, {"use_rslora": True}, {"lora_bias": True}], ids=str
+)
+def test_other_kinds_of_adapters(options: dict[str, Any]) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM", **options)
+    model = get_peft_model(tiny_model(), config).eval()
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.3)
+    assert torch.allclose(logits(model), plain(model), atol=1e-5)
+
+
+def add(weight: Any) -> None:
+    with torch.no_grad():
+        weight.add_(0.5)
+
+
+def add_to_data(weight: Any) -> None:
+    weight.data.add_(0.5)  # leaves no trace in the weight
+
+
+def replace(weight: Any) -> None:
+    weight.data = weight.data + 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "trained"), [(add, False), (add, True), (add_to_data, True), (replace, False)]
+)
+def test_a_weight_that_changes_counts_at_once(change: Callable[[Any], None], trained: bool) -> None:
+    model = tiny_model().eval().requires_grad_(trained)
+    before = logits(model)
+    change(model.model.layers[0].mlp.up_proj.weight)
+    after = logits(model)
+    assert torch.allclose(after, plain(model), atol=1e-5)
+    assert not torch.allclose(before, after, atol=1e-3)
+
+
+def test_layouts_of_frozen_weights_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = peft_model().eval()
+    logits(model)
+    monkeypatch.setattr(packed, "pack", lambda weight: pytest.fail("made again"))
+    logits(model)
+
+
+@pytest.mark.parametrize("compute", [None, "bfloat16"])
+def test_likeliest_answers_are_those_of_transformers(compute: Any) -> None:
+    tokenizer, sampling = tiny_tokenizer(), SamplingConfig(temperature=0, max_completion_length=8)
+    model = peft_model().requires_grad_(False)
+    backend = TransformersBackend(model, tokenizer, compute_dtype=compute)
+    for chat, answer in zip(CHATS, backend.generate(CHATS, sampling, 0, "coder"), strict=True):
+        ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")
+        ids = ids if isinstance(ids, torch.Tensor) else ids["input_ids"]
+        model.set_adapter("coder")
+        scores = model(input_ids=torch.cat([ids, torch.tensor([answer.completion_ids])], 1)).logits
+        drawn = scores[0, ids.shape[1] - 1 : -1]
+        best = drawn.max(-1).values
+        chosen = drawn.gather(-1, torch.tensor(answer.completion_ids)[:, None])[:, 0]
+        slack = 1e-4 if compute is None else 0.2
+        assert (best - chosen).max() <= slack
+
+
+@pytest.mark.parametrize(
+    "kind", ["LlamaConfig", "Qwen2Config", "GemmaConfig", "Gemma2Config", "PhiConfig", "Phi3Config"]
+)
+def test_models_of_other_kinds(kind: str) -> None:
+    import transformers
+
+    tokenizer = tiny_tokenizer()
+    torch.manual_seed(3)
+    config = getattr(transformers, kind)(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=256,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
+    backend = TransformersBackend(model, tokenizer)
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    for answer in backend.generate(CHATS, sampling, 0):
+        ids = torch.tensor([[*answer.prompt_ids, *answer.completion_ids]])
+        scores = model(input_ids=ids).logits[0, len(answer.prompt_ids) - 1 : -1]
+        chosen = scores.gather(-1, torch.tensor(answer.completion_ids)[:, None])[:, 0]
+        assert (scores.max(-1).values - chosen).max() <= 1e-4

@@ -1,0 +1,81 @@
+"""Episodes of a finished run: paid again, and as data sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codea1_env.cli.app import run as command
+from codea1_env.training import TrainConfig, train
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    train(TrainConfig(output_dir=folder, max_steps=3, problems_per_step=4, num_generations=4, max_problems=4, eval_steps=3))  # fmt: skip
+    return folder
+
+
+def summary(capsys: pytest.CaptureFixture[str], run: Path, *options: str) -> dict:
+    assert command(["rejudge", str(run), "--json", *options]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_same_rules_pay_the_same(finished: Path, capsys) -> None:
+    found = summary(capsys, finished)
+    assert (found["episodes"], found["changed"]) == (12, 0)
+    before, now = found["reward/tester/mean"]
+    assert before == now
+
+
+def test_other_rules_are_told_episode_by_episode(finished: Path, tmp_path: Path, capsys) -> None:
+    file = tmp_path / "rewards.jsonl"
+    found = summary(capsys, finished, "--alpha", "1", "--output", str(file))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sum(row["changed"] for row in rows) == found["changed"] > 0
+    logged = [json.loads(line) for line in (finished / "episodes.jsonl").read_text().splitlines()]
+    for row, episode in zip(rows, logged, strict=True):
+        # A suite is paid for its validity alone, where the program runs.
+        wanted = [suite["validity"] * episode["executes"] for suite in episode["suites"]]
+        assert [now for _, now in row["tester"]] == pytest.approx(wanted)
+        assert row["coder"][0] == row["coder"][1]
+
+
+@pytest.mark.parametrize("file", ["jsonl", "parquet"])
+def test_data_sets_load_and_say_what_they_are(finished: Path, tmp_path: Path, file: str) -> None:
+    datasets = pytest.importorskip("datasets")
+    for kind in ("sft", "preference"):
+        folder = tmp_path / kind
+        options = ["--format", kind, "--file", file, "--output-dir", str(folder)]
+        assert command(["export", str(finished), *options]) == 0
+        rows = list(datasets.load_dataset(str(folder), split="train", cache_dir=str(tmp_path / "cache")))  # fmt: skip
+        assert rows
+        card = (folder / "README.md").read_text()
+        for player in ("coder", "tester"):
+            number = sum(row["player"] == player for row in rows)
+            assert f"| rows of the {player} | {number} |" in card
+        if kind == "sft":
+            assert {row["messages"][-1]["role"] for row in rows} == {"assistant"}
+        else:
+            assert all(row["reward_chosen"] > row["reward_rejected"] for row in rows)
+            assert all(row["chosen"] != row["rejected"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rejudge", "nothing"], "nothing"),
+        (["rejudge", "RUN", "--alpha", "2"], "alpha"),
+        (["rejudge", "RUN", "--rewards", "nobody"], "nobody"),
+        (["export", "RUN", "--output-dir", "x", "--file", "parquet"], "--file"),
+        (["export", "RUN", "--output-dir", "RUN", "--format", "sft"], "it exists"),
+    ],
+)
+def test_bad_input_is_one_line(finished: Path, arguments, message, capsys) -> None:
+    given = [str(finished) if each == "RUN" else each for each in arguments]
+    assert command(given) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
