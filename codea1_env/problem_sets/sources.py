@@ -109,7 +109,7 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         return _file_rows(path)
     if _HUB_ID.fullmatch(source) and Path(source).suffix not in (".json", ".csv"):
         return _hub_rows(source, HubSource(source), split)
-    names = [*STARTER, "cells", *HUB_SOURCES]
+    names = ["starter", "cells", *HUB_SOURCES]
     near = difflib.get_close_matches(source.lower(), names, n=3, cutoff=0.4)
     raise ProblemsError(
         "",
