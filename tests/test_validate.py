@@ -24,8 +24,8 @@ GOOD: dict[str, Any] = {
 }
 
 
-def row(task_id: str = "demo/other", **changes: object) -> dict[str, Any]:
-    return {**GOOD, "task_id": task_id, "prompt": f"def double(x): # {task_id}", **changes}
+def row(name: str = "demo/other", **changes: object) -> dict[str, Any]:
+    return {**GOOD, "task_id": name, "prompt": f"def double(x): # {name}", **changes}
 
 
 def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
@@ -35,71 +35,77 @@ def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
     return list(validate_problems(file, sandbox).findings)
 
 
-@pytest.mark.parametrize(
-    ("changes", "kind", "message"),
-    [
-        ({"reference": "def double(x) return x"}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-        ({"reference": "(" * 10_000}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-        ({"entry_point": "triple", "tests": ["assert triple(2) == 4"]},
-         FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
-        ({"entry_point": "Solution.double", "tests": ["assert Solution().double(2) == 4"]},
-         FindingKind.MISSING_ENTRY_POINT, "to define 'Solution.double', actually it does not"),
-        ({"reference": "double = None.no"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
-        ({"reference": "import os\nos._exit(0)"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
-        ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, FindingKind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
-        ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, FindingKind.REFERENCE_FAILS, "to pass test 3"),
-        ({"cases": [{"args": [1], "expected": 3}], "tests": []}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: fail"),
-        ({"reference": "def double(x): return 2 // x", "cases": [{"args": [0]}], "tests": []},
-         FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
-        ({"checker": "def check(args, output, expected): return 1 / 0"}, FindingKind.CHECKER_FAILS, "ZeroDivisionError"),
-        ({"checker": "def check(args, output, expected): return 1"}, FindingKind.CHECKER_FAILS, "returned int, not True or False"),
-        ({"checker": "def check(args, output, expected):\n    while True: pass"}, FindingKind.CHECKER_FAILS, "timeout"),
-        ({"checker": "def check(args, output): return True"}, FindingKind.CHECKER_FAILS, "gave no answer"),
-        ({"checker": "def check(args, output, expected): return False"}, FindingKind.REFERENCE_FAILS, "checker says"),
-        ({"reference": "def double(x): return ['a', *{'a', 'b', 'c', 'd'}][1:]", "checker": "def check(a, b, c): return True"},
-         FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
-        ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
-         FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
-        ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
-          "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
-        ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
-        ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
-        ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
-         FindingKind.NOT_PLAYABLE, "its programs read standard input"),
-        ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
-        ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
-        ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
-        ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object"),
-        ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
-        ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
-    ],
-)  # fmt: skip
+FINDINGS = [
+    ({"reference": "def double(x) return x"}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+    ({"reference": "(" * 10_000}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+    ({"entry_point": "triple", "tests": ["assert triple(2) == 4"]},
+     FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
+    ({"entry_point": "Solution.double", "tests": ["assert Solution().double(2) == 4"]},
+     FindingKind.MISSING_ENTRY_POINT, "to define 'Solution.double', actually it does not"),
+    ({"reference": "double = None.no"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
+    ({"reference": "import os\nos._exit(0)"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
+    ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, FindingKind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
+    ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, FindingKind.REFERENCE_FAILS, "to pass test 3"),
+    ({"cases": [{"args": [1], "expected": 3}], "tests": []}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: fail"),
+    ({"reference": "def double(x): return 2 // x", "cases": [{"args": [0]}], "tests": []},
+     FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
+    ({"checker": "def check(args, output, expected): return 1 / 0"}, FindingKind.CHECKER_FAILS, "ZeroDivisionError"),
+    ({"checker": "def check(args, output, expected): return 1"}, FindingKind.CHECKER_FAILS, "returned int, not True or False"),
+    ({"checker": "def check(args, output, expected):\n    while True: pass"}, FindingKind.CHECKER_FAILS, "timeout"),
+    ({"checker": "def check(args, output): return True"}, FindingKind.CHECKER_FAILS, "gave no answer"),
+    ({"checker": "def check(args, output, expected): return False"}, FindingKind.REFERENCE_FAILS, "checker says"),
+    ({"reference": "def double(x): return ['a', *{'a', 'b', 'c', 'd'}][1:]", "checker": "def check(a, b, c): return True"},
+     FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
+    ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
+     FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
+    ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
+      "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
+    ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
+    ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
+    ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
+     FindingKind.NOT_PLAYABLE, "its programs read standard input"),
+    ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
+    ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
+    ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
+    ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object"),
+    ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
+    ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def findings(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> dict[int, list[ProblemFinding]]:
+    """What is found in each line of one file: a good row, and then the bad ones."""
+    bad = [row(f"demo/{n}", **changes) for n, (changes, *_) in enumerate(FINDINGS, 2)]  # fmt: skip
+    path = tmp_path_factory.mktemp("findings")
+    found: dict[int, list[ProblemFinding]] = {}
+    for each in check(path, GOOD, *bad, sandbox=sandbox):
+        found.setdefault(int(each.where.rpartition(f"{path}/set.jsonl, line ")[2]), []).append(each)
+    return found
+
+
+@pytest.mark.parametrize("line", range(2, len(FINDINGS) + 2))
 def test_finding_has_kind_file_and_line(
-    changes: dict[str, Any],
-    kind: FindingKind | None,
-    message: str,
-    tmp_path: Path,
-    sandbox: Sandbox,
+    line: int, findings: dict[int, list[ProblemFinding]]
 ) -> None:
-    bad = row(**changes)
-    findings = check(tmp_path, GOOD, bad, row("demo/third"), sandbox=sandbox)
+    changes, kind, message = FINDINGS[line - 2]
     if kind is None:  # which of the two comes first depends on the seed: fails or differs
-        assert {finding.kind for finding in findings} <= {
-            FindingKind.REFERENCE_FAILS,
-            FindingKind.NON_DETERMINISTIC,
-        }
-        assert findings
+        kinds = {finding.kind for finding in findings[line]}
+        assert kinds <= {FindingKind.REFERENCE_FAILS, FindingKind.NON_DETERMINISTIC}
         return
     found = [
-        each for each in findings if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind
+        each
+        for each in findings[line]
+        if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind
     ]
     assert {finding.kind for finding in found} == {kind}
-    findings = found
-    assert findings[0].where == f"{tmp_path}/set.jsonl, line 2"
-    assert findings[0].task_id == ("" if kind is FindingKind.BROKEN_ROW else bad["task_id"])
-    assert message in findings[0].message
+    expected = str(changes.get("task_id", f"demo/{line}"))
+    assert found[0].task_id == ("" if kind is FindingKind.BROKEN_ROW else expected)
+    assert message in found[0].message
     level = "warning" if kind.is_warning else "error"
-    assert str(findings[0]).startswith(f"{tmp_path}/set.jsonl, line 2: {level} [{kind.value}]")
+    assert f"set.jsonl, line {line}: {level} [{kind.value}]" in str(found[0])
 
 
 @pytest.mark.parametrize(
@@ -126,13 +132,6 @@ def test_what_is_no_data_is_named(
     (inside,) = (each for each in findings if each.kind is FindingKind.JUDGED_INSIDE)
     assert message in inside.message
     assert inside.where == f"{tmp_path}/set.jsonl, line 1"
-
-
-def test_an_old_test_program_that_is_no_data(tmp_path: Path, sandbox: Sandbox) -> None:
-    program = "def check(f):\n    assert f(1) in (1, 2)\n\ncheck(double)"
-    findings = check(tmp_path, row(test_program=program), sandbox=sandbox)
-    assert [each.kind for each in findings] == [FindingKind.OLD_LAYOUT, FindingKind.JUDGED_INSIDE]
-    assert "cannot be data and is a test module" in findings[0].message
 
 
 def test_arguments_that_are_no_plain_data(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -181,14 +180,6 @@ def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
     assert (report.problems, report.tests) == (40, 80)
     assert (seen[0], seen[-1]) == ((0, 40), (40, 40))
     assert seen == sorted(seen)
-
-
-def test_warnings_do_not_make_a_set_useless(tmp_path: Path, sandbox: Sandbox) -> None:
-    file = tmp_path / "set.jsonl"
-    file.write_text(json.dumps(row(tests=[])))
-    report = validate_problems(file, sandbox)
-    assert report.ok
-    assert [finding.kind for finding in report.warnings] == [FindingKind.NO_TESTS]
 
 
 def test_set_that_training_does_not_take_says_why(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -65,7 +65,7 @@ def plain(results: list[list[Any]]) -> list[list[tuple[Any, ...]]]:
 
 
 def test_verdicts_are_those_of_a_local_sandbox(remote: RemoteSandbox) -> None:
-    work = jobs(300)
+    work = jobs(100)
     with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
         expected = plain(local.run_many(work))
     assert plain(remote.run_many(work)) == expected
@@ -118,17 +118,8 @@ def test_a_forked_copy_is_refused(remote: RemoteSandbox) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
-def test_wrong_use_is_said_at_once(remote: RemoteSandbox) -> None:
-    with pytest.raises(TypeError, match="Expect a Job"):
-        remote.submit("def f(): pass")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="plain data"):
-        remote.submit_calls("def f(a): pass", "f", [((object(),), {})])
-    with pytest.raises(TypeError, match="stdin"):
-        remote.run_script("", b"")  # type: ignore[arg-type]
-
-
 def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSandbox) -> None:
-    work = jobs(400)
+    work = jobs(120)
     expected = plain(remote.run_many(work))
     futures = [remote.submit(job) for job in work]
     futures[20].result()
@@ -147,7 +138,7 @@ def test_an_actor_that_hangs_is_given_up(
 ) -> None:
     monkeypatch.setattr("codea1_env.cluster.dispatcher._SILENCE", 4.0)
     os.kill(ray_processes(cluster, "SandboxActor")[0], signal.SIGSTOP)
-    work = jobs(200)
+    work = jobs(60)
     with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
         assert plain(remote.run_many(work)) == plain(local.run_many(work))
 
@@ -160,7 +151,7 @@ def until_there_are(count: int) -> None:
 
 
 def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
-    problems = load_problems("starter")[:6]
+    problems = load_problems("starter")[:2]
     programs = [
         Program(code)
         for problem in problems

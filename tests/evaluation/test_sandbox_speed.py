@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sandbox_speed import endurance, processes, verdicts
+from sandbox_speed import endurance, verdicts
 from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, BareFork, judge_in_new_process
 from sandbox_speed.command import measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
@@ -75,12 +75,6 @@ def test_bare_fork_survives_its_children() -> None:
         assert bare.check("", "").passed
 
 
-def test_bare_fork_has_imported_what_programs_import() -> None:
-    with BareFork(["import numpy as np\nimport wave\nfrom nowhere import x"]) as bare:
-        test = "import sys\nassert {'numpy', 'wave'} <= set(sys.modules)"
-        assert bare.check("", test).passed
-
-
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
@@ -95,11 +89,6 @@ def test_fresh_python_judges(program: str, expected: str) -> None:
     reference = "def f(x): return x"
     for python in (PYTHON, SLIM_PYTHON):
         assert judge_in_new_process(python, reference, program, tests) == expected
-
-
-def test_fresh_python_says_what_went_wrong() -> None:
-    with pytest.raises(RuntimeError, match="status 7"):
-        judge_in_new_process(PYTHON, "def f(): pass", "import sys; sys.exit(7)", [])
 
 
 def test_subjects_have_five_calls_and_a_test_program(sandbox: Sandbox) -> None:
@@ -126,7 +115,7 @@ def test_questions_have_the_right_shape(sandbox: Sandbox) -> None:
 
 
 def test_every_section_gives_figures() -> None:
-    config = SpeedConfig(limit=2, repeats=1, questions=2, batch=1, block=8, jobs=12, workers=1)
+    config = SpeedConfig(limit=2, repeats=1, questions=1, batch=1, block=4, jobs=6, workers=1)
     report = measure(config)
     sections = [figure.section for figure in report.figures]
     assert list(dict.fromkeys(sections)) == list(config.sections)
@@ -187,26 +176,6 @@ def test_snapshot_sees_descriptors_and_zombies() -> None:
     assert after.processes - before.processes == 1
 
 
-def test_processes_of_a_sandbox_are_found() -> None:
-    with Sandbox() as sandbox:
-        sandbox.run_tests("def f(): return 1", ["assert f() == 1"])
-        seen = endurance.snapshot()
-    assert seen.workers
-    assert 1 < max(seen.workers) < 500
-    assert all(each.pid != os.getpid() for each in processes.descendants(os.getpid()))
-
-
-def test_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["bench", "sandbox", "--sections", "verdicts", "--limit", "2", "--workers", "1"]
-    assert run(arguments) == 0
-    out = capsys.readouterr().out
-    assert "references that pass, of 2" in out
-    assert "Command: codea1 bench sandbox --sections verdicts --limit 2" in out
-    assert run([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [figure["met"] for figure in found["figures"]] == [True, True, True]
-
-
 def test_missed_aims_are_named_and_give_exit_code_1(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -236,9 +205,3 @@ def test_wrong_arguments_give_exit_code_2(
 ) -> None:
     assert run(["bench", *arguments]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_cores_are_given_back() -> None:
-    usable = os.sched_getaffinity(0)
-    measure(SpeedConfig(sections=("verdicts",), limit=1, cores=1, workers=1))
-    assert os.sched_getaffinity(0) == usable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from codea1_env import Sandbox, load_problems
+from codea1_env import Sandbox
 from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
@@ -29,7 +28,6 @@ from codea1_env.training import (
     train,
 )
 from codea1_env.training import run as steps
-from codea1_env.training.measuring import unseen_problems
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
 
@@ -58,8 +56,8 @@ SMALL = TrainConfig(
     lora_rank=2,
     dtype="float32",
     threads=1,
-    max_steps=4,
-    eval_steps=4,
+    max_steps=3,
+    eval_steps=3,
     eval_samples=1,
     save_steps=2,
 )
@@ -100,7 +98,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, model: 
 
 def test_metrics_timings_and_samples(finished: Path) -> None:
     rows = list(read_rows(finished / METRICS))
-    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
     for row in rows[1:]:
         assert row["coder/tokens/completion"] <= 4 * 8
         assert row["tester/tokens/completion"] <= 8 * 8
@@ -158,13 +156,13 @@ def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model:
         card = (folder / "README.md").read_text("utf-8")
         assert f"# {role.capitalize()} of a Code-A1 run" in card
         assert "library_name: peft" in card
-        assert "| | step 0 | step 4 | problems |" in card
+        assert "| | step 0 | step 3 | problems |" in card
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--step", "7"], "expect --step to be one of 2, 4, actually: 7"),
+        (["--step", "7"], "expect --step to be one of 2, 3, actually: 7"),
         (["--output-dir", "."], "to be a new folder, actually: it exists"),
     ],
 )
@@ -181,16 +179,8 @@ def test_export_of_what_is_not_there(
 
 
 def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
-    run(
-        tmp_path / "run",
-        sandbox,
-        model,
-        **{"tester.freeze": True},
-        lora_rank=0,
-        max_steps=1,
-        eval_steps=2,
-        overlap=2,
-    )
+    short = {"tester.freeze": True, "lora_rank": 0, "max_steps": 1, "eval_steps": 2, "overlap": 2}
+    run(tmp_path / "run", sandbox, model, **short)
     row = list(read_rows(tmp_path / "run" / METRICS))[-1]
     assert "coder/loss" in row
     assert "tester/loss" not in row
@@ -232,16 +222,6 @@ def test_bad_settings(
     assert not (tmp_path / "run").exists()  # which can be used again
 
 
-def test_weights_that_are_cut_off_are_named_while_speed_is_measured(
-    tmp_path: Path, sandbox: Sandbox, model: str
-) -> None:
-    shutil.copytree(model, tmp_path / "cut")
-    weights = tmp_path / "cut" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(RunError, match=r"^Cannot make the \w+: Expect .*cut to hold a causal lang"):
-        run(tmp_path / "run", sandbox, str(tmp_path / "cut"))
-
-
 def test_what_the_machine_decided_is_kept(
     tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,22 +241,15 @@ def test_what_the_machine_decided_is_kept(
     assert rows[-1]["held_out/pass_rate"] is not None
 
 
-@pytest.mark.parametrize("formats", [("float32", "bfloat16"), ("bfloat16", "float32")])
 def test_updates_and_answers_in_different_formats(
-    tmp_path: Path, sandbox: Sandbox, model: str, formats: tuple[str, str]
+    tmp_path: Path, sandbox: Sandbox, model: str
 ) -> None:
     """As the machine may decide: answers are then drawn with other probabilities than are learned from."""
-    dtype, generation_dtype = formats
     folder = tmp_path / "run"
-    run(folder, sandbox, model, dtype=dtype, generation_dtype=generation_dtype)
+    run(folder, sandbox, model, dtype="bfloat16", generation_dtype="float32", max_steps=1)
     rows = list(read_rows(folder / METRICS))
     names = {name for row in rows for name in row}
     assert any("sampling" in name for name in names), sorted(names)
-
-
-def test_a_learning_rate_for_tables_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"tester\.learning_rate to be far below 0.1 .* 16.0"):
-        TrainConfig(tester=TesterConfig("llm"))
 
 
 def test_an_engine_that_fails_leaves_a_checkpoint(
@@ -324,11 +297,11 @@ def test_self_play_of_one_model(
     whole = tmp_path / "whole"
     assert "learn_model" in run(whole, sandbox, model, **SELF_PLAY)
     rows = list(read_rows(whole / METRICS))
-    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
     # 2 problems with 2 programs each, and 2 suites for each program: all are answers of the one model.
     assert all(8 < row["model/tokens/completion"] <= 4 * 8 + 8 * 12 for row in rows[1:])
     assert all("model/grad_norm" in row and "tester/loss" not in row for row in rows[1:])
-    for step in (2, 4):
+    for step in (2, 3):
         saved = whole / "checkpoints" / f"step_{step}"
         weights = "adapter/adapter_model.safetensors"
         both = [(saved / role / weights).read_bytes() for role in ("coder", "tester")]
@@ -339,14 +312,9 @@ def test_self_play_of_one_model(
 
 
 def test_one_model_has_one_temperature(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
+    cooler = {"tester.sampling": SamplingConfig(temperature=0.5)}
     with pytest.raises(RunError, match=r"one temperature for both roles .* 1.0 and 0.5"):
-        run(
-            tmp_path / "run",
-            sandbox,
-            model,
-            self_play=True,
-            **{"tester.sampling": SamplingConfig(temperature=0.5)},
-        )
+        run(tmp_path / "run", sandbox, model, self_play=True, **cooler)
 
 
 ROOM = SamplingConfig(max_prompt_length=1000, max_completion_length=60)
@@ -426,25 +394,6 @@ def test_an_algorithm_that_cannot_be_had(
     assert not (tmp_path / "run").exists()
 
 
-def test_fewer_problems_to_measure_on_than_asked_for(
-    tmp_path: Path, sandbox: Sandbox, model: str
-) -> None:
-    changes: dict[str, Any] = {
-        "max_problems": 1,
-        "difficulty": "hard",
-        "max_steps": 1,
-        "eval_problems": 5000,
-    }
-    said = run(tmp_path / "run", sandbox, model, **changes)
-    there = len(
-        unseen_problems(replaced(SMALL, changes), load_problems("starter", "train", "hard")[:1])
-    )
-    assert f"{there} problems to measure on that are not trained on, not 5000" in " ".join(
-        said.split()
-    )
-    assert "eval_problems = 5000" in (tmp_path / "run" / "config.toml").read_text()
-
-
 def test_the_benchmark_of_a_language_model(
     tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -452,21 +401,8 @@ def test_the_benchmark_of_a_language_model(
     settings = replaced(SMALL, {"model": model, "eval_problems": 0, "max_problems": 1})
     Path("mine.toml").write_text(to_toml(settings))
     names = ["--algorithms", "rloo", "--seeds", "1", "--max-steps", "1"]
-    assert (
-        codea1(
-            [
-                "bench",
-                "algorithms",
-                "--preset",
-                "mine.toml",
-                *names,
-                "--output-dir",
-                "out",
-                "--json",
-            ]
-        )
-        == 0
-    )
+    names += ["--preset", "mine.toml", "--output-dir", "out", "--json"]
+    assert codea1(["bench", "algorithms", *names]) == 0
     text = json.loads(capsys.readouterr().out)["leaderboard"]
     assert (
         f"--algorithms rloo --preset {tmp_path / 'mine.toml'} --problems starter --seeds 1" in text
@@ -493,7 +429,7 @@ def test_earlier_weights_play_against_those_of_now(
 def test_programs_are_repaired_in_a_second_round(
     tmp_path: Path, sandbox: Sandbox, model: str
 ) -> None:
-    run(tmp_path / "run", sandbox, model, max_rounds=2)
+    run(tmp_path / "run", sandbox, model, max_rounds=2, max_steps=1)
     rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
     assert all("reward/coder/round_2" in row and "coder/loss" in row for row in rows)
 

@@ -63,8 +63,7 @@ def test_two_processes_learn_what_one_learns(
         assert together[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-4), name
 
 
-@pytest.mark.parametrize("baseline", ["code-a1", "sft"])
-def test_a_run_of_two_processes(tmp_path: Path, baseline: str) -> None:
+def test_a_run_of_two_processes(tmp_path: Path) -> None:
     model = save_tiny(tmp_path / "model")
     (tmp_path / "run.toml").write_text(
         f"""
@@ -75,7 +74,7 @@ def test_a_run_of_two_processes(tmp_path: Path, baseline: str) -> None:
         num_suites = 2
         num_tests = 1
         lora_rank = 2
-        max_steps = 2
+        max_steps = 1
         eval_steps = 3
         eval_samples = 1
         save_steps = 1
@@ -90,32 +89,14 @@ def test_a_run_of_two_processes(tmp_path: Path, baseline: str) -> None:
         learning_rate = 1e-3
         [tester.sampling]
         max_prompt_length = 1000
-        max_completion_length = {60 if baseline == "sft" else 8}
+        max_completion_length = 8
         """
     )
     train = [*TWO, "-m", "codea1_env.cli", "train"]
     folder = tmp_path / "run"
-    settings = ["--baseline", baseline, "--config", str(tmp_path / "run.toml")]
-    python(*train, *settings, "--output-dir", str(folder))
+    python(*train, "--config", str(tmp_path / "run.toml"), "--output-dir", str(folder))
     rows = list(read_rows(folder / METRICS))
-    assert [row["step"] for row in rows] == [0, 1, 2]
-    for row in rows[1:]:
-        assert ("coder/loss" in row) == (baseline == "code-a1")
-        assert row["tester/loss"] > 0 or baseline == "code-a1"
-    if baseline == "sft":
-        return  # going on is the same for both
-    python(*train, "--resume", "--output-dir", str(folder), "--max-steps", "3")
-    assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
-
-
-def test_vllm_in_two_processes_is_refused_at_once(tmp_path: Path) -> None:
-    model, folder = save_tiny(tmp_path / "model"), tmp_path / "run"
-    settings = ["--preset", "smollm2-gpu", "--model", model, "--output-dir", str(folder)]
-    done = started(*TWO, "-m", "codea1_env.cli", "train", *settings)
-    assert done.returncode != 0
-    said = [line for line in done.stderr.splitlines() if line.startswith("codea1: ")]
-    assert said
-    for line in said:  # of each process that got as far before the launcher ended it
-        assert "Expect one process with backend='vllm', actually: 2. Set backend to" in line
-    assert "codea1_env/agents" not in done.stderr  # the only traceback is the launcher's
-    assert not folder.exists()
+    assert [row["step"] for row in rows] == [0, 1]
+    assert {"coder/loss", "tester/loss"} <= rows[1].keys()
+    python(*train, "--resume", "--output-dir", str(folder), "--max-steps", "2")
+    assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2]
