@@ -82,16 +82,8 @@ def test_the_numbers_are_those_of_training(tmp_path, tester):
 def test_a_run_is_measured_and_goes_on(tmp_path, capsys):
     trained = ["train", "--preset", "shortest", "--max-problems", "2", "--eval-steps", "9"]
     assert run([*trained, "--output-dir", str(tmp_path / "run")]) == 0
-    played = [
-        "--agent",
-        str(tmp_path / "run"),
-        "--split",
-        "train",
-        "--max-problems",
-        "2",
-        "-n",
-        "2",
-    ]
+    played = ["--agent", str(tmp_path / "run"), "--split", "train"]
+    played += ["--max-problems", "2", "-n", "2"]
     for role in ("coder", "tester"):
         folder = tmp_path / role
         command = ["eval", "held-out", "--role", role, *played, "--output-dir", str(folder)]
