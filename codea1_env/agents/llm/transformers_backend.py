@@ -94,6 +94,7 @@ class TransformersBackend:
             thread_number(self.threads),
             packed_weights(self.model, dtype) as packed,
             frozen_weights_in(self.model, dtype, packed),
+            torch.inference_mode(),  # a tenth of the time of small models
             cast,
         ):
             for start in range(0, len(order), self.batch_size):

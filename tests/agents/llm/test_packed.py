@@ -138,3 +138,23 @@ def test_models_of_other_kinds(kind: str) -> None:
         scores = model(input_ids=ids).logits[0, len(answer.prompt_ids) - 1 : -1]
         chosen = scores.gather(-1, torch.tensor(answer.completion_ids)[:, None])[:, 0]
         assert (scores.max(-1).values - chosen).max() <= 1e-4
+
+
+@pytest.mark.parametrize("compute", [None, "bfloat16"])
+def test_a_model_that_has_generated_still_learns(compute: Any) -> None:
+    model = peft_model()
+    model.set_adapter("coder")
+    backend = TransformersBackend(model, tiny_tokenizer(), compute_dtype=compute)
+    found = []
+    for _ in range(2):
+        answers = backend.generate(CHATS, SamplingConfig(max_completion_length=8), 0, "coder")
+        found.append([answer.completion_ids for answer in answers])
+        model.train()
+        model(input_ids=IDS, labels=IDS).loss.backward()
+        learned = [weight for weight in model.parameters() if weight.grad is not None]
+        assert learned
+        with torch.no_grad():
+            for weight in learned:
+                weight -= 100 * weight.grad
+                weight.grad = None
+    assert found[0] != found[1]
