@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, get_args
+from zlib import crc32
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.agents.opponents import Opponent
 from codea1_env.agents.scripted import ScriptedAgent
-from codea1_env.game import Game, act_together, did_you_mean
+from codea1_env.game import Episode, Game, act_together, did_you_mean
 from codea1_env.integrations.opponents import find_opponent
 from codea1_env.judging.feedback import explain
 from codea1_env.problems import Problem
@@ -35,6 +36,11 @@ from codea1_env.spaces import CODER, TESTER, Observation
 Side = Literal["coder", "tester"]
 OPPONENTS: Mapping[Side, str] = {"coder": "golden", "tester": "mutant"}
 """Who plays the other side unless said otherwise."""
+PARTS = ("executes", "passed", "valid", "validity", "adversarial")
+"""Other measures than the reward."""
+_GIVEN_UP = 3
+"""After so many failures in a row the opponent is not asked again."""
+_Asking = Callable[[Sequence[Observation]], Sequence[str | Exception]]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -66,7 +72,7 @@ class SideScore:
     reward: float | None
     """None: nothing could score it. Leave it out of its group; it is no 0."""
     parts: Mapping[str, float]
-    """Other measures by name: executes, passed, valid, validity, adversarial."""
+    """`PARTS` by name; none where nothing could score it."""
     info: Mapping[str, Any] = field(repr=False)
     """What became of the program and of each test, as in the environment's infos."""
 
@@ -74,7 +80,8 @@ class SideScore:
 class Together(Generic[T, R]):
     """A function of batches that many threads call with one item each.
 
-    While one batch is worked on, the calls that come in make up the next.
+    While one batch is worked on, the calls that come in make up the next. A result that is an exception is raised in
+    its own call alone.
 
     Example:
         >>> double = Together(lambda numbers: [2 * n for n in numbers])
@@ -82,7 +89,7 @@ class Together(Generic[T, R]):
         8
     """
 
-    def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:
+    def __init__(self, work: Callable[[Sequence[T]], Sequence[R | Exception]]) -> None:
         self._work = work
         self._working, self._changing = threading.Lock(), threading.Lock()
         self._waiting: list[tuple[T, Future[R]]] = []
@@ -103,7 +110,10 @@ class Together(Generic[T, R]):
                         waiting.set_exception(error)
                     raise
                 for (_, waiting), result in zip(batch, results, strict=True):
-                    waiting.set_result(result)
+                    if isinstance(result, Exception):
+                        waiting.set_exception(result)
+                    else:
+                        waiting.set_result(result)
         return future.result()
 
 
@@ -157,9 +167,11 @@ class OneSide:
         self.messages = WORDINGS[wording](num_tests=tests)
         """Turns an observation into a chat."""
         self._seeded = isinstance(opponent, str)
+        source = settings.get("problems", "starter")
+        self.names = [each if isinstance(each, str) else None for each in (opponent, source)]
+        """Of the opponent and of the problems' source; None for what has none."""
         self._asking = threading.Lock()
-        self.judge_one = Together(self.judge)
-        """`judge` for one answer, from any thread; those of all threads are judged together."""
+        self._judge_one = Together(self._judge_apart)
         self._step_one = Together(self._step_pairs)
         self._begin_one = Together(self._begin_all)
 
@@ -175,7 +187,7 @@ class OneSide:
         Raises:
             ValueError: There is no such problem.
         """
-        problems = [self._problem(name) for name in (task_ids or self.problems)]
+        problems = [self.problem(name) for name in (task_ids or self.problems)]
         seen = [situation(problem, 0) for problem in problems]
         programs: Sequence[Program | None] = [None] * len(seen)
         if self.side == "tester":
@@ -189,26 +201,54 @@ class OneSide:
     def judge(self, answers: Sequence[SideAnswer]) -> list[SideScore]:
         """Judge answers, all together, each as the only round of an episode with an empty Mistake Book.
 
+        An answer at which the opponent fails is not scored, unless it fails at all of them.
+
         Raises:
             ValueError: There is no such problem.
             InfraError: The sandbox failed, so that there is no verdict.
+            Exception: What the opponent raises at every answer.
         """
+        for each in answers:
+            self.problem(each.task_id)
+        found = self._judge_apart(answers)
+        failed = [each for each in found if isinstance(each, Exception)]
+        if failed and len(failed) == len(found):
+            raise failed[0]
+        return [
+            SideScore(None, {}, {"error": str(each)}) if isinstance(each, Exception) else each
+            for each in found
+        ]
+
+    def judge_one(self, answer: SideAnswer) -> SideScore:
+        """`judge` for one answer, from any thread; those of all threads are judged together, and fail alone."""
+        self.problem(answer.task_id)
+        return self._judge_one(answer)
+
+    def _judge_apart(self, answers: Sequence[SideAnswer]) -> list[SideScore | Exception]:
         order = sorted(range(len(answers)), key=lambda i: answers[i].task_id)
-        sorted_answers = [answers[i] for i in order]
-        problems = [self._problem(each.task_id) for each in sorted_answers]
-        texts, referee = [each.text for each in sorted_answers], self._first.referee
+        asked = [answers[i] for i in order]
+        problems = [self.problem(each.task_id) for each in asked]
+        referee = self._first.referee
+        attacks: list[str | Exception] = [each.text for each in asked]
         if self.side == "coder":
-            programs = referee.read_programs(problems, texts)
-            attacks = self._ask(
-                [situation(problem, 0, each) for problem, each in zip(problems, programs, strict=True)]
-            )  # fmt: skip
+            programs = referee.read_programs(problems, [each.text for each in asked])
+            seen = [situation(of, 0, each) for of, each in zip(problems, programs, strict=True)]
+            attacks = self._ask_steadily(seen)
         else:
-            programs, attacks = [Program(each.code) for each in sorted_answers], texts
-        judged = referee.judge_answers(problems, programs, attacks, {})
-        scores: list[SideScore | None] = [None] * len(order)
-        for i, program, ([suite], verdict) in zip(order, programs, judged, strict=True):
-            scores[i] = self._score(explain(program, verdict, suite.dropped))
-        return [score for score in scores if score is not None]
+            programs = [Program(each.code) for each in asked]
+        places = [i for i, each in enumerate(attacks) if isinstance(each, str)]
+        judged = referee.judge_answers(
+            [problems[i] for i in places],
+            [programs[i] for i in places],
+            [str(attacks[i]) for i in places],
+            {},
+        )
+        found: dict[int, SideScore | Exception] = {
+            order[i]: each for i, each in enumerate(attacks) if isinstance(each, Exception)
+        }
+        for i, ([suite], verdict) in zip(places, judged, strict=True):
+            found[order[i]] = self._score(explain(programs[i], verdict, suite.dropped))
+        return [found[i] for i in range(len(answers))]
 
     def read_program(self, problem: Problem, answer: str) -> Program:
         """Find the program in an answer."""
@@ -226,7 +266,8 @@ class OneSide:
         }
         return SideScore(self.paid(info), parts, info)
 
-    def _problem(self, task_id: str) -> Problem:
+    def problem(self, task_id: str) -> Problem:
+        """Return a problem. Raises a ValueError if there is none of this name."""
         if task_id not in self.problems:
             raise ValueError(
                 f"Expect a task_id of one of the {len(self.problems)} problems, actually: {task_id!r}"
@@ -239,6 +280,41 @@ class OneSide:
             return []
         with self._asking:
             return ask(self.opponent, self.role, seen)
+
+    def _ask_steadily(self, seen: Sequence[Observation]) -> list[str | Exception]:
+        """Ask so that a scripted opponent has the same tests for equal programs, whatever it was asked before."""
+        opponent = self.opponent
+        if not isinstance(opponent, ScriptedAgent):
+            return self._ask_apart(seen)
+        answers: list[str | Exception] = []
+        with self._asking:
+            going_on = opponent.rng
+            try:
+                for each in seen:
+                    opponent.rng = np.random.default_rng(crc32(each["task_id"].encode()))
+                    answers += ask(opponent, self.role, [each])
+            finally:
+                opponent.rng = going_on
+        return answers
+
+    def _ask_apart(self, seen: Sequence[Observation]) -> list[str | Exception]:
+        """Ask together; if that fails, one by one, so that each has its own answer or failure."""
+        try:
+            return list(self._ask(seen))
+        except Exception as error:
+            if len(seen) == 1:
+                return [error]
+        answers: list[str | Exception] = []
+        for each in seen:
+            last = answers[-_GIVEN_UP:]
+            if len(last) == _GIVEN_UP and all(isinstance(one, Exception) for one in last):
+                answers.append(last[-1])  # the opponent is not there at all
+                continue
+            try:
+                answers += self._ask([each])
+            except Exception as error:
+                answers.append(error)
+        return answers
 
     # Whole episodes
 
@@ -254,7 +330,7 @@ class OneSide:
     def begin(
         self, games: Sequence[Game], seeds: Sequence[int | None], options: Mapping[str, Any] | None
     ) -> None:
-        """Start episodes, up to the first turn of the outside player.
+        """Start episodes, up to the first turn of the outside player. None is left if the opponent fails.
 
         A seed starts the choices of a scripted opponent anew, too.
         """
@@ -263,17 +339,26 @@ class OneSide:
         given = next((seed for seed in seeds if seed is not None), None)
         if given is not None and self._seeded and isinstance(self.opponent, ScriptedAgent):
             self.opponent.rng = np.random.default_rng(given)
-        self._answer(games)
+        self._answered(games, [None] * len(games), self._ask)
 
     def step(self, games: Sequence[Game], actions: Sequence[str]) -> list[float]:
-        """Play a turn of every game and the opponent's turns after it; return the rewards."""
+        """Play a turn of every game and the opponent's turns after it; return the rewards.
+
+        If the opponent of a coder fails, no game has changed and the step can be repeated. If that of a tester fails, which
+        writes the next program, the episodes are over: begin them again.
+        """
+        return self._stepped(games, actions, self._ask)[0]
+
+    def _stepped(
+        self, games: Sequence[Game], actions: Sequence[str], asking: _Asking
+    ) -> tuple[list[float], list[Exception | None]]:
+        before = [game.episode if self.side == "coder" else None for game in games]
         act_together(games, actions)
-        if self.side == "coder":
-            self._answer(games)
         rewards = [game.rewards[self.agent] for game in games]
-        if self.side == "tester":
-            self._answer(games)
-        return rewards
+        errors = self._answered(games, before, asking)
+        if self.side == "coder":
+            rewards = [game.rewards[self.agent] for game in games]
+        return rewards, errors
 
     def begin_one(
         self, game: Game, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -303,15 +388,32 @@ class OneSide:
         reward: float | None = info["rewards"]["code" if self.side == "coder" else "test"]
         return reward
 
-    def _step_pairs(self, pairs: Sequence[tuple[Game, str]]) -> list[float]:
-        return self.step([game for game, _ in pairs], [action for _, action in pairs])
+    def _step_pairs(self, pairs: Sequence[tuple[Game, str]]) -> list[Exception | None]:
+        games = [game for game, _ in pairs]
+        return self._stepped(games, [action for _, action in pairs], self._ask_apart)[1]
 
-    def _begin_all(self, games: Sequence[Game]) -> list[None]:
-        self._answer(games)
-        return [None] * len(games)
+    def _begin_all(self, games: Sequence[Game]) -> list[Exception | None]:
+        return self._answered(games, [None] * len(games), self._ask_apart)
 
-    def _answer(self, games: Sequence[Game]) -> None:
-        """Let the opponent play the games that wait for it."""
-        waiting = [game for game in games if game.actor not in (None, self.agent)]
-        if waiting:
-            act_together(waiting, self._ask([game.observation() for game in waiting]))
+    def _answered(
+        self, games: Sequence[Game], before: Sequence[Episode | None], asking: _Asking
+    ) -> list[Exception | None]:
+        """Let the opponent play the games that wait for it; a game in which that fails is set to what it was before."""
+        waiting = [i for i, game in enumerate(games) if game.actor not in (None, self.agent)]
+        errors: list[Exception | None] = [None] * len(games)
+        try:
+            answers = asking([games[i].observation() for i in waiting]) if waiting else []
+            given = []
+            for i, answer in zip(waiting, answers, strict=True):
+                if isinstance(answer, Exception):
+                    errors[i], games[i].episode = answer, before[i]
+                else:
+                    given.append((games[i], answer))
+            act_together(
+                [game for game, _ in given], [text for _, text in given]
+            ) if given else None
+        except BaseException:
+            for i in waiting:
+                games[i].episode = before[i]
+            raise
+        return errors

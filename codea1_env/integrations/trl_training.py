@@ -10,9 +10,13 @@ here can be pickled; a copy in another process has a sandbox and an opponent of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from codea1_env.integrations.side import OneSide, SideAnswer
+from gymnasium.error import ResetNeeded
+
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.integrations.side import PARTS, OneSide, SideAnswer
 
 OVER = "The episode is over."
 
@@ -52,6 +56,10 @@ class AnswerRewards:
     """
 
     def __init__(self, side: OneSide, part: str = "reward") -> None:
+        if part not in ("reward", *PARTS):
+            raise ValueError(
+                f"Expect part to be one of reward, {', '.join(PARTS)}, actually: {part!r}"
+            )
         self.side, self.part = side, part
         self.__name__ = f"{side.side}_{part}"
 
@@ -63,6 +71,10 @@ class AnswerRewards:
         **_: Any,
     ) -> list[float | None]:
         """Return a reward for each completion: a text, or the messages of one."""
+        if code is None and self.side.side == "tester":
+            raise ValueError(
+                "Expect the column code, the program that a tester attacks, actually: none"
+            )
         codes = [""] * len(task_id) if code is None else code
         scores = self.side.judge(
             [
@@ -72,7 +84,7 @@ class AnswerRewards:
         )
         if self.part == "reward":
             return [score.reward for score in scores]
-        return [score.parts[self.part] for score in scores]
+        return [score.parts.get(self.part) for score in scores]
 
 
 class GameEnvironment:
@@ -130,11 +142,12 @@ def episode_rewards(
 ) -> list[float | None]:
     """Pay the episodes of environments, the sum of their rounds: the reward function beside `GameFactory`.
 
-    Who never called the tool is taken to have handed in the text of its answer.
+    Who never called the tool is taken to have handed in the text of its answer. Where the opponent fails nothing is paid.
     """
     for environment, completion in zip(environments, completions, strict=True):
         if not environment._rewards:
-            environment.submit(text_of(completion))
+            with suppress(BackendError, ResetNeeded):
+                environment.submit(text_of(completion))
     paid = [[each for each in env._rewards if each is not None] for env in environments]
     return [sum(rewards) if rewards else None for rewards in paid]
 
@@ -143,5 +156,5 @@ def text_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
     """Return the text of a completion as trainers give it: a text, or messages, of which the last assistant's counts."""
     if isinstance(completion, str):
         return completion
-    texts = [each["content"] for each in completion if each.get("role") == "assistant"]
+    texts = [each.get("content") for each in completion if each.get("role") == "assistant"]
     return str(texts[-1] or "") if texts else ""

@@ -124,7 +124,12 @@ class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
         if last.has_error:
             return
         answer = SideAnswer(task.data.task_id, last.last_reply, last.task.data.code)
-        score = await asyncio.to_thread(self.game.judge_one, answer)
+        try:
+            score = await asyncio.to_thread(self.game.judge_one, answer)
+        except Exception:
+            for trace in episode.traces:
+                trace.agent.trainable = False
+            raise
         for trace in episode.traces:
             paid = score.info["rewards"]["code" if trace.agent.name == "coder" else "test"]
             trace.record_reward("reward", paid or 0.0)

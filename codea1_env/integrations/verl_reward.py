@@ -15,9 +15,7 @@ import os
 from functools import lru_cache
 from typing import Any
 
-from codea1_env.integrations.side import OneSide, SideAnswer
-from codea1_env.reading.fences import answer_in, python_in
-from codea1_env.responses import whole_program
+from codea1_env.integrations.side import PARTS, OneSide, SideAnswer
 from codea1_env.support.extras import require
 
 DATA_SOURCE = "codea1"
@@ -30,15 +28,25 @@ def _game(side: Any, opponent: str, problems: str) -> OneSide:
 
 
 def verl_rows(
-    side: OneSide, opponent: str = "golden", problems: str = "starter"
+    side: OneSide, opponent: str | None = None, problems: str | None = None
 ) -> list[dict[str, Any]]:
     """Return rows of verl's format: prompt, data_source, ability, reward_model and extra_info.
 
     Args:
         side: Whose questions these are.
-        opponent: Who is to attack a coder's programs when they are paid: a name as `find_opponent` takes it.
-        problems: The source of the problems, which the workers load again.
+        opponent: Who is to attack a coder's programs when they are paid: a name as `find_opponent` takes it; None for the
+            side's own.
+        problems: The source of the problems, which the workers load again; None for the side's own.
+
+    Raises:
+        ValueError: The side was made from objects that have no name.
     """
+    opponent, problems = opponent or side.names[0], problems or side.names[1]
+    if opponent is None or problems is None:
+        raise ValueError(
+            "Expect a side that was made with the names of an opponent and of a source, or these names here: verl's "
+            "workers make it again. Actually: objects"
+        )
     rows = []
     for question in side.questions():
         problem = side.problems[question.task_id]
@@ -47,7 +55,7 @@ def verl_rows(
             "task_id": question.task_id,
             "code": question.code,
             "tests": list(problem.tests),
-            "opponent": opponent if side.side == "coder" else "mutant",
+            "opponent": opponent,
             "problems": problems,
         }
         rows.append(
@@ -95,16 +103,18 @@ def compute_score(
         return {
             "score": found.reward or 0.0,
             "scorable": float(found.reward is not None),
+            **dict.fromkeys(PARTS, 0.0),
             **found.parts,
         }
     if truth["side"] != "coder":
         raise ValueError(
             "Expect a coder's answer with url, actually a tester's: tests need the oracle. Leave url out"
         )
-    problem = game.problems[truth["task_id"]]
-    blocks = [block.code for block in python_in(answer_in(solution_str))]
-    code = whole_program(problem, blocks[-1] if blocks else solution_str)
-    body = {"code": code, "entry_point": problem.entry_point, "tests": truth["tests"]}
+    problem = game.problem(truth["task_id"])
+    program = game.read_program(problem, solution_str)
+    if program.problem:
+        return {"score": 0.0, "scorable": 1.0, "passed": 0.0}
+    body = {"code": program.code, "entry_point": problem.entry_point, "tests": truth["tests"]}
     outcomes = _outcomes(url, body)
     passed = outcomes.count("pass") / max(1, len(outcomes))
     return {"score": passed, "scorable": float(bool(outcomes)), "passed": passed}
@@ -114,9 +124,16 @@ def _outcomes(url: str, body: dict[str, Any]) -> list[str]:
     httpx: Any = require("httpx", "evaluation")
     token = os.environ.get("CODEA1_SERVICE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = httpx.post(
-        f"{url.rstrip('/')}/run_tests", json=body, headers=headers, timeout=_TIMEOUT
-    )
+    headers["Content-Type"] = "application/json"
+    try:
+        answer = httpx.post(
+            f"{url.rstrip('/')}/run_tests",
+            content=json.dumps(body),  # in ASCII: what a model wrote may be no UTF-8
+            headers=headers,
+            timeout=_TIMEOUT,
+        )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise RuntimeError(f"Expect verdicts from {url}, actually: {error}") from error
     if not answer.is_success:
         raise RuntimeError(
             f"Expect verdicts from {url}, actually: {answer.status_code} {answer.text:.300}"

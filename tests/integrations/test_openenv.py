@@ -70,7 +70,7 @@ def test_an_episode_of_two_rounds(url: str) -> None:
         assert (env.state().step_count, env.state().task_id) == (2, "starter/add_numbers")
         with pytest.raises(RuntimeError, match="Expect step"):
             env.step(RIGHT)
-        with pytest.raises(RuntimeError, match="task_id of one of the 104 problems"):
+        with pytest.raises(RuntimeError, match=r"task_id of one of the \d+ problems"):
             env.reset(task_id="starter/nothing")
 
 
