@@ -95,8 +95,9 @@ def _export_data(command: ExportCommand, kind: Literal["sft", "preference"]) -> 
     if command.output_dir.exists():
         raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
     run = read_run(command.run, command.run.resolve().name)
-    rows = write_rollouts(run, kind, command.output_dir, command.file or "jsonl")
-    return f"Wrote {command.output_dir} ({rows} rows)"
+    said: list[str] = []
+    rows = write_rollouts(run, kind, command.output_dir, command.file or "jsonl", said.append)
+    return " ".join([f"Wrote {command.output_dir} ({rows} rows).", *filter(None, said)])
 
 
 def _export_model(command: ExportCommand) -> str:

@@ -75,6 +75,8 @@ def run(arguments: Sequence[str]) -> int:
         if command.strict_paper is not None:  # what follows from it does so anew
             others = {"domain": None, "float_tolerance": None} | others
         rules = changed_rules(rules_of(config), paid, others)
+    log = command.run / EPISODES
+    lines = sum(1 for _ in log.open("rb")) if log.is_file() else 0
     console = Console(stderr=True)
     found: list[Rejudged] = []
     try:
@@ -82,15 +84,20 @@ def run(arguments: Sequence[str]) -> int:
             library_errors(),
             Sandbox(level=command.sandbox_level) as sandbox,
             progress_bar(console, "episodes") as bar,
-            (command.run / EPISODES).open("rb") as log,
         ):
-            task = bar.add_task("", total=sum(1 for _ in log), state="")
-            found += rejudge(command.run, rules, sandbox, lambda n: bar.advance(task, n))
+            task = bar.add_task("", total=lines, state="")
+            said: list[str] = []
+            found += rejudge(
+                command.run, rules, sandbox, lambda n: bar.advance(task, n), said.append
+            )
     except RunError as error:
         raise InputError(str(error)) from error
+    for remark in filter(None, said):
+        say(console, remark)
     if command.output is not None:
-        lines = (json.dumps(each.row()) + "\n" for each in found)
-        command.output.write_text("".join(lines))
+        rows = (json.dumps(each.row()) + "\n" for each in found)
+        command.output.parent.mkdir(parents=True, exist_ok=True)
+        command.output.write_text("".join(rows))
     _show(found, command)
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,41 @@ def changed_rules(
     return replace(rules, rewards=replace(rules.rewards, **paid), **ruled)
 
 
+class EpisodesOf:
+    """The logged episodes of a run whose problems are known, and how many lines are left out.
+
+    Raises:
+        RunError: There is no log.
+    """
+
+    def __init__(self, run: Path, problems: Collection[str]) -> None:
+        self._log, self._problems = run / EPISODES, problems
+        self.left_out = 0
+        if not self._log.is_file():
+            raise RunError(f"Expect {run} to hold {EPISODES}, actually: it does not")
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows; a line that is damaged, or of another problem, is counted."""
+        self.left_out = 0
+        for row, _ in every_line(self._log):
+            if row is not None and is_episode(row) and row["task_id"] in self._problems:
+                yield row
+            else:
+                self.left_out += 1
+
+    def remark(self) -> str:
+        """Say how many lines were left out; "" for none."""
+        if not self.left_out:
+            return ""
+        return f"{self.left_out} lines of {self._log} are left out: damaged, or of problems that config.toml does not have."
+
+
 def rejudge(
     run: Path,
     rules: RefereeConfig,
     sandbox: Sandbox,
     told: Callable[[int], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Rejudged]:
     """Judge the logged episodes of a run again, one program of each problem and step.
 
@@ -70,6 +100,7 @@ def rejudge(
         rules: How to judge.
         sandbox: Where programs run.
         told: Is told after each batch how many episodes it had.
+        say: Is told what is left out.
 
     Raises:
         RunError: It is no run, or its players judged each other.
@@ -81,10 +112,12 @@ def rejudge(
         )
     problems = {problem.task_id: problem for problem in problems_of_run(config)}
     referee = Referee(sandbox, rules)
-    whole = (row for row, _ in every_line(run / EPISODES) if row is not None and is_episode(row))
+    episodes = EpisodesOf(run, problems)
+    whole = iter(episodes)
     while rows := list(itertools.islice(whole, _AT_ONCE)):
-        yield from _judged([row for row in rows if row["task_id"] in problems], problems, referee)
+        yield from _judged(rows, problems, referee)
         told(len(rows))
+    say(episodes.remark())
 
 
 def _judged(

@@ -6,21 +6,20 @@ A run logs one program of each problem and step, and all suites against it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.problems import Problem
-from codea1_env.report.episode_log import is_episode
+from codea1_env.report.rejudging import EpisodesOf
 from codea1_env.report.runs import LoggedRun, player_name
 from codea1_env.responses import Program
 from codea1_env.rounds import situation
 from codea1_env.support.extras import require
-from codea1_env.support.logs import every_line
+from codea1_env.training.config import RunError
 from codea1_env.training.problems_of_run import problems_of_run
-from codea1_env.training.run_folder import EPISODES
 
 DataKind = Literal["sft", "preference"]
 FileKind = Literal["jsonl", "parquet"]
@@ -41,10 +40,28 @@ class LoggedAnswer(NamedTuple):
     """A program that passed all tests it met; a suite without an invalid test that broke its program."""
 
 
-def write_rollouts(run: LoggedRun, kind: DataKind, folder: Path, file: FileKind) -> int:
-    """Write a data set of a run into a new folder, with a card. Returns the number of rows."""
-    found = list(_answers(run))
+def write_rollouts(
+    run: LoggedRun,
+    kind: DataKind,
+    folder: Path,
+    file: FileKind,
+    say: Callable[[str], None] = lambda _: None,
+) -> int:
+    """Write a data set of a run into a new folder, with a card. Returns the number of rows; tells what is left out.
+
+    Raises:
+        RunError: The run has no log of episodes, or nothing for such a data set.
+    """
+    problems = {problem.task_id: problem for problem in problems_of_run(run.config)}
+    episodes = EpisodesOf(run.path, problems)
+    found = list(_answers(episodes, problems))
+    say(episodes.remark())
     rows = list(_demonstrations(found) if kind == "sft" else _pairs(found))
+    if not rows:
+        wanted = "did its work" if kind == "sft" else "earned more than another to the same prompt"
+        raise RunError(
+            f"Expect an answer that {wanted}, actually: none of {len(found)} in {run.path}"
+        )
     folder.mkdir(parents=True)
     if file == "jsonl":
         (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -55,12 +72,11 @@ def write_rollouts(run: LoggedRun, kind: DataKind, folder: Path, file: FileKind)
     return len(rows)
 
 
-def _answers(run: LoggedRun) -> Iterator[LoggedAnswer]:
-    problems = {problem.task_id: problem for problem in problems_of_run(run.config)}
-    for number, (row, _) in enumerate(every_line(run.path / EPISODES)):
+def _answers(
+    episodes: Iterable[dict[str, Any]], problems: Mapping[str, Problem]
+) -> Iterator[LoggedAnswer]:
+    for number, row in enumerate(episodes):
         # What a repair was asked is only known where the chat was logged.
-        if row is None or not is_episode(row) or row["task_id"] not in problems:
-            continue
         if not row.get("round") or "prompt" in row:
             yield from _of_episode(row, number, problems[row["task_id"]])
 

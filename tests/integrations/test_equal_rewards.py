@@ -162,7 +162,10 @@ def episode_rewards(environments, texts) -> list[float | None]:
 
 def test_verl(side: OneSide, expected: list[float | None], monkeypatch) -> None:
     monkeypatch.setattr(verl_reward, "_game", lambda *_: side)
-    rows = {row["extra_info"]["task_id"]: row for row in verl_reward.verl_rows(side, "golden", "starter")}
+    rows = {
+        row["extra_info"]["task_id"]: row
+        for row in verl_reward.verl_rows(side, "golden", "starter")
+    }
     scores = [
         verl_reward.compute_score(row["data_source"], text, row["reward_model"]["ground_truth"], row["extra_info"])
         for row, text in zip([rows[name] for name in NAMES], answers_of(side.side), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,27 @@ def test_bad_input_is_one_line(finished: Path, arguments, message, capsys) -> No
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_lines_that_are_left_out_are_told(finished: Path, tmp_path: Path, capsys) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    log = run / "episodes.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    strange = json.loads(lines[0]) | {"task_id": "starter/nothing"}
+    log.write_text("".join([*lines, '{"step": 1\n', "hello\n", json.dumps(strange) + "\n"]))
+    assert command(["rejudge", str(run)]) == 0
+    assert "3 lines of" in capsys.readouterr().err
+    log.write_text("hello\n")
+    assert (
+        command(["export", str(run), "--format", "sft", "--output-dir", str(tmp_path / "a")]) == 2
+    )
+    assert "none of 0" in capsys.readouterr().err
+    log.unlink()
+    for words in (
+        ["rejudge"],
+        ["export", "--format", "preference", "--output-dir", str(tmp_path / "b")],
+    ):
+        assert command([words[0], str(run), *words[1:]]) == 2
+        assert "to hold episodes.jsonl" in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
