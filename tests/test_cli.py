@@ -91,7 +91,9 @@ def test_help_imports_neither_game_nor_training() -> None:
         "print([n for n in sys.modules if n.startswith('codea1_env.') and 'cli' not in n])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "['codea1_env.support', 'codea1_env.support.start']"
+    assert done.stdout.splitlines()[-1] == (
+        "['codea1_env.support', 'codea1_env.support.start', 'codea1_env.support.extras']"
+    )
 
 
 def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_wheel_installs_codea1_env_and_nothing_else(distributions: Path) -> None
         if path.is_file()
     }
     assert modules <= set(names)
-    problems = {f"codea1_env/problem_sets/starter/{tier}.jsonl" for tier in ("easy", "medium", "hard")}  # fmt: skip
+    problems = {f"codea1_env/problem_sets/starter/{tier}.jsonl" for tier in ("easy", "medium", "hard", "second")}  # fmt: skip
     assert {name for name in names if name.endswith(".jsonl")} == problems
     pages = {Path(name).name for name in names if "/report/page/" in name}
     assert pages == {"drawing.js", "episodes.js", "page.html", "style.css"}

@@ -122,9 +122,10 @@ def audit_problem(
 
     Example:
         >>> from codea1_env.sandbox import default_sandbox
-        >>> weak = Problem("a", "def f(n: int):", "f", "def f(n): return n > 2", ["assert f(3) == True"])
-        >>> sorted(audit_problem(weak, default_sandbox()).wrong)
-        ['constant', 'mutant']
+        >>> weak = ["assert f(1) == False", "assert f(9) == True"]
+        >>> problem = Problem("a", "def f(n: int):", "f", "def f(n): return n > 2", weak)
+        >>> sorted(audit_problem(problem, default_sandbox()).wrong)
+        ['mutant']
     """
     left_out = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
     left_out = left_out or ("" if problem.number_of_tests else "it has no tests")

@@ -126,7 +126,7 @@ def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSan
     cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
     assert plain([list(future.result().tests) for future in futures]) == expected
     join(cluster)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while len(remote.nodes) < 2 and time.monotonic() < deadline:
         time.sleep(0.2)
     assert len(remote.nodes) == 2
@@ -144,7 +144,7 @@ def test_an_actor_that_hangs_is_given_up(
 
 
 def until_there_are(count: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while len(nodes(ray)) != count:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -173,7 +173,7 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
             os.kill(pid, signal.SIGKILL)
         assert told(judges) == expected
         joined = join(cluster)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while len(ray_processes(cluster, "JudgeActor")) < 3 and time.monotonic() < deadline:
             assert told(judges) == expected
         assert len(ray_processes(cluster, "JudgeActor")) == 3
@@ -262,7 +262,7 @@ def test_what_starts_while_it_is_closed_is_ended(cluster: Any) -> None:
     time.sleep(0.5)
     answered.set()
     closing.join()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while ray_processes(cluster, "Late") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not ray_processes(cluster, "Late")

@@ -12,7 +12,6 @@ from codea1_env.sandbox import (
     Limits,
     Outcome,
     Sandbox,
-    SandboxError,
     judging,
     tasks,
     test_modules,
@@ -305,7 +304,7 @@ class Broken(unittest.TestCase):
         for file in ("def test_x(): pass", "import pytest"):
             [result] = sandbox.run_test_module(PROGRAM, file)
             assert "codea1-env[evaluation]" in result.message
-        with pytest.raises(SandboxError, match="evaluation"):
+        with pytest.raises(ImportError, match="evaluation"):
             sandbox.run_test_module(PROGRAM, cases, coverage=True)
 
 

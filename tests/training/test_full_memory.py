@@ -56,4 +56,5 @@ def test_a_processor_refuses_what_does_not_fit(
         engine._check_memory(whole, "float32", tmp_path, int(20e9))
     engine._check_memory(whole, "float32", tmp_path, int(33e9))
     adapters = dataclasses.replace(whole, lora_rank=8)
-    engine._check_memory(adapters, "float32", tmp_path, int(5e9))
+    # The weights as they are, and laid out for generation.
+    engine._check_memory(adapters, "float32", tmp_path, int(9e9))

@@ -10,6 +10,7 @@ import pytest
 from test_transformers_backend import peft_model
 from tiny import tiny_model, tiny_tokenizer
 
+from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.models import ModelError
 from codea1_env.cli.app import run
@@ -36,9 +37,12 @@ def save_adapter(folder: Path, base: Path) -> Path:
 def test_adapter_plays_on_its_base(model_folder: Path, tmp_path: Path) -> None:
     seen = [observe(load_problems("starter")[0])]
     adapter = save_adapter(tmp_path / "adapter", model_folder)
-    answers = load_player(str(adapter)).act(seen)
-    assert load_player(str(adapter)).act(seen) == answers
-    assert load_player(str(model_folder)).act(seen) != answers
+    same = Computing(
+        "float32", "float32", 1, 1
+    )  # what is measured as fastest may differ between two loads
+    answers = load_player(str(adapter), computing=same).act(seen)
+    assert load_player(str(adapter), computing=same).act(seen) == answers
+    assert load_player(str(model_folder), computing=same).act(seen) != answers
 
 
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
