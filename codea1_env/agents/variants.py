@@ -6,6 +6,7 @@ this file is loaded on its own; it therefore imports only the standard library a
 
 import ast
 
+from codea1_env.reading.examples import called
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
 MAX_BOUNDARY = 12
@@ -27,19 +28,18 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
         weak ['half(4)', 'assert half(4) is not None']
         boundary ['assert half(0) == 2', 'assert half(1) == 2', 'assert half(-1) == 2']
     """
-    called = entry_point.replace(".", "().")  # a method of a new instance
-    return [_variants(test, called) for test in tests]
+    return [_variants(test, called(entry_point)) for test in tests]
 
 
-def _variants(test: str, called: str) -> dict[str, list[str]]:
-    parts = _parse(test, called)
+def _variants(test: str, function: str) -> dict[str, list[str]]:
+    parts = _parse(test, function)
     if parts is None:
         return {"wrong": [], "weak": [], "boundary": []}
     arguments, value = parts
 
     def call(given: list[tuple[str, object]]) -> str:
         listed = [f"{name}={literal(item)}" if name else literal(item) for name, item in given]
-        return f"{called}({', '.join(listed)})"
+        return f"{function}({', '.join(listed)})"
 
     original = call(arguments)
     near = [
@@ -54,19 +54,19 @@ def _variants(test: str, called: str) -> dict[str, list[str]]:
     }
 
 
-def _parse(test: str, called: str) -> tuple[list[tuple[str, object]], object] | None:
-    """Return the arguments, each with its keyword or "", and the value of `assert called(...) == value`."""
+def _parse(test: str, function: str) -> tuple[list[tuple[str, object]], object] | None:
+    """Return the arguments, each with its keyword or "", and the value of `assert function(...) == value`."""
     try:
         match ast.parse(test).body:
             case [
                 ast.Assert(
                     test=ast.Compare(
-                        left=ast.Call(func=function) as call,
+                        left=ast.Call(func=name) as call,
                         ops=[ast.Eq()],
                         comparators=[value],
                     )
                 )
-            ] if ast.unparse(function) == called and all(keyword.arg for keyword in call.keywords):
+            ] if ast.unparse(name) == function and all(keyword.arg for keyword in call.keywords):
                 arguments = [("", read(argument)) for argument in call.args]
                 arguments += [(str(item.arg), read(item.value)) for item in call.keywords]
                 return arguments, read(value)

@@ -22,7 +22,7 @@ from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
 from codea1_env.cli.eval_agents import check_agent, check_problems, player_of
 from codea1_env.cli.eval_options import AskingOptions
-from codea1_env.cli.tables import progress_bar
+from codea1_env.cli.tables import progress_bar, say
 from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.evaluation.samples import SamplesError, digest_of_problems, read_samples
@@ -101,13 +101,13 @@ def audit(command: Audit) -> int:
         said = f"To go on, add: --resume --output-dir {path}"
         if isinstance(error, BackendError):
             raise FailureError(f"{error}. {said}") from error
-        console.print(f"Stopped. {said}", highlight=False, soft_wrap=True)
+        say(console, f"Stopped. {said}")
         return INTERRUPTED
     if command.json:
         print(json.dumps(report | {"audits": [each.row() for each in audits]}))
     else:
         _show(report, audits, console)
-        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
+        say(console, f"Result folder: {path}")
     return 0
 
 
@@ -223,8 +223,8 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
             table.add_row(label, str(row["problems"]), str(row["found"]), share)
     console.print(table)
     left = report["problems"] - report["used"]
-    console.print(
+    say(
+        console,
         f"{report['problems']} problems, {left} without tests that can judge; {report['compared']} have a reference to "
         f"compare with on other calls. Without one only what pretends is tried. {report['seconds']:.0f} s.",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    )

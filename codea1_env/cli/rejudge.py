@@ -17,6 +17,7 @@ from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.tables import progress_bar, say
 from codea1_env.report.rejudging import Rejudged, changed_rules, rejudge
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.logs import every_line
 from codea1_env.training import RunError
 from codea1_env.training.config import rules_of
 from codea1_env.training.metrics import mean
@@ -75,8 +76,6 @@ def run(arguments: Sequence[str]) -> int:
         if command.strict_paper is not None:  # what follows from it does so anew
             others = {"domain": None, "float_tolerance": None} | others
         rules = changed_rules(rules_of(config), paid, others)
-    log = command.run / EPISODES
-    lines = sum(1 for _ in log.open("rb")) if log.is_file() else 0
     console = Console(stderr=True)
     found: list[Rejudged] = []
     try:
@@ -85,7 +84,8 @@ def run(arguments: Sequence[str]) -> int:
             Sandbox(level=command.sandbox_level) as sandbox,
             progress_bar(console, "episodes") as bar,
         ):
-            task = bar.add_task("", total=lines, state="")
+            lines = every_line(command.run / EPISODES)
+            task = bar.add_task("", total=sum(1 for _ in lines), state="")
             said: list[str] = []
             found += rejudge(
                 command.run, rules, sandbox, lambda n: bar.advance(task, n), said.append

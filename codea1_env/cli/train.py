@@ -61,9 +61,9 @@ from codea1_env.training.settings import to_toml
 from codea1_env.training.trainer_arguments import check_trainer_fields
 
 _DEFAULT_CONTEXT = 8192
+"""Context of the default model, which is known before it is there."""
 _AT_ONCE = 256
 """Answers that vLLM draws at the same time, unless it is told otherwise."""
-"""Context of the default model, which is known before it is there."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _time_of(step: TrainConfig, learned: int) -> str:
             length=step.player(role).sampling.max_completion_length,
             batch=step.generation_batch if step.backend == "transformers" else _AT_ONCE,
         )
-    seconds += rate.learning_seconds(max(models.values()), speed, learned)
+    seconds += min(rate.learning_seconds(folder, speed, learned) for folder in models.values())
     return (
         f" At the speed of this device ({speed} in {dtype}) that takes at least {clock(seconds)} "
         f"where all answers are so long; {step.max_steps} steps take {clock(step.max_steps * seconds)}."

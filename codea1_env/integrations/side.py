@@ -168,8 +168,9 @@ class OneSide:
         """Turns an observation into a chat."""
         self._seeded = isinstance(opponent, str)
         source = settings.get("problems", "starter")
-        self.names = [each if isinstance(each, str) else None for each in (opponent, source)]
-        """Of the opponent and of the problems' source; None for what has none."""
+        self.opponent_name = opponent if isinstance(opponent, str) else None
+        self.source = source if isinstance(source, str) else None
+        """Of the problems; None where they were given themselves."""
         self._asking = threading.Lock()
         self._judge_one = Together(self._judge_apart)
         self._step_one = Together(self._step_pairs)
@@ -409,9 +410,8 @@ class OneSide:
                     errors[i], games[i].episode = answer, before[i]
                 else:
                     given.append((games[i], answer))
-            act_together(
-                [game for game, _ in given], [text for _, text in given]
-            ) if given else None
+            if given:
+                act_together([game for game, _ in given], [text for _, text in given])
         except BaseException:
             for i in waiting:
                 games[i].episode = before[i]

@@ -41,7 +41,7 @@ def verl_rows(
     Raises:
         ValueError: The side was made from objects that have no name.
     """
-    opponent, problems = opponent or side.names[0], problems or side.names[1]
+    opponent, problems = opponent or side.opponent_name, problems or side.source
     if opponent is None or problems is None:
         raise ValueError(
             "Expect a side that was made with the names of an opponent and of a source, or these names here: verl's "

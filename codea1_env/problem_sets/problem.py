@@ -12,6 +12,7 @@ from typing import Any, NoReturn, overload
 from codea1_env.compare import COMPARISONS, Compare
 from codea1_env.problem_sets.golden import Golden, read_statements
 from codea1_env.reading.calls import MAX_CALLS
+from codea1_env.reading.examples import called
 from codea1_env.sandbox import UNKNOWN, Case, EncodedCases, encoded_cases
 from codea1_env.sandbox.inside.analysis.literals import write
 
@@ -132,13 +133,12 @@ def statement(entry_point: str, case: Case) -> str | None:
 
 def call_of(entry_point: str, case: Case) -> str | None:
     """Return the call of a case as text; None if there is none, or an argument is too long to be read again."""
-    owner, _, method = entry_point.rpartition(".")
     named = [(f"{name}=", value) for name, value in case.kwargs.items()]
     texts = [(name, write(value)) for name, value in [*(("", each) for each in case.args), *named]]
     if any(text is None for _, text in texts):
         return None
     given = ", ".join(f"{name}{text}" for name, text in texts)
-    return f"{owner}().{method}({given})" if owner else f"{entry_point}({given})"
+    return f"{called(entry_point)}({given})"
 
 
 @dataclass(frozen=True)

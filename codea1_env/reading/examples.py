@@ -55,6 +55,16 @@ _HEADING = re.compile(r"\W*(?:for\s+)?(?:examples?|e\.?g\.?)(?:\s+usage|\s+\d+)?
 _QUOTES = re.compile(r'"""|\'\'\'')
 
 
+def called(entry_point: str) -> str:
+    """Return what stands before the brackets of a call: a method is one of a new instance.
+
+    Example:
+        >>> called("f"), called("Solution.f")
+        ('f', 'Solution().f')
+    """
+    return entry_point.replace(".", "().")
+
+
 def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
     r"""Take the examples out of a problem's text.
 
@@ -73,7 +83,7 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
         >>> split_examples("def f(n):\n    '''Double n.\n\n    >>> f(2)\n    4\n    '''", "f")
         ("def f(n):\n    '''Double n.\n    '''", ['assert f(2) == 4'])
     """
-    name = re.escape(entry_point.replace(".", "()."))  # a method of a new instance
+    name = re.escape(called(entry_point))
     call = name + r"\(.*\)"
     stated = re.compile(rf"(?:>>>\s*|assert\s+)?({call})\s*{_ARROW}\s*(\S.*)")
     other = re.compile(rf"assert\s.*\b{name}\(.*")

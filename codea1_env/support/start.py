@@ -16,7 +16,7 @@ from pathlib import Path
 ENV_ID = "codea1_env/code_a1_v1"
 _INTERRUPTED = 130
 _SPINS = "1000"
-"""Of GNU's OpenMP, which torch brings: microseconds of waiting. Its own number is 300 times as many."""
+"""Turns that a waiting thread of GNU's OpenMP, which torch brings, spins before it sleeps. Its own number is 300 times as many."""
 
 
 def leave_on_interrupt() -> None:

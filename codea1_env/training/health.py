@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codea1_env.training.metrics import Row
@@ -74,9 +73,3 @@ class Health:
                     text = sign.text.format(role=role, value=mean)
                     found.append(f"Step {row['step']}: {text}.")
         return found
-
-
-def all_news(rows: Iterable[Row]) -> list[str]:
-    """Return what was told in a whole run."""
-    health = Health()
-    return [line for row in rows for line in health.news(row)]

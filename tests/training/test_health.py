@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.training.health import Health, all_news
+from codea1_env.training.health import Health
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,9 @@ from codea1_env.training.health import Health, all_news
     ],
 )
 def test_a_sign_is_told_once(metric: str, bad: float, good: float, words: str) -> None:
-    assert not all_news({"step": step, metric: good} for step in range(9))
-    [line] = all_news({"step": step, metric: bad} for step in range(9))
+    well, ill = Health(), Health()
+    assert not [line for step in range(9) for line in well.news({"step": step, metric: good})]
+    [line] = [line for step in range(9) for line in ill.news({"step": step, metric: bad})]
     assert line.startswith("Step 2: ")
     assert words in line
 

@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from codea1_env.agents.llm.packed import can_pack, pack, product
+from codea1_env.agents.llm.packed import MadeOfWeights, can_pack, pack, product
 from codea1_env.support.extras import require
 
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -144,11 +143,7 @@ def thread_number(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-@lru_cache(maxsize=1)
-def _copies() -> Any:
-    """Weights -> the same in another format; by identity, as a dictionary of tensors must compare."""
-    weak: Any = require("torch.utils.weak")
-    return weak.WeakTensorKeyDictionary()
+_COPIES = MadeOfWeights()
 
 
 @contextmanager
@@ -165,15 +160,12 @@ def frozen_weights_in(
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)
     own: list[tuple[Any, Any]] = []
-    copies = _copies()
     for weight in model.parameters():
         if wanted is None or weight.requires_grad or weight.dtype in (wanted, torch.int8):
             continue
         if weight in packed:
             continue
-        copy = copies.get(weight)
-        if copy is None or copy.dtype != wanted:
-            copy = copies[weight] = weight.detach().to(wanted)
+        copy = _COPIES.of(weight, wanted, lambda made: made)
         own.append((weight, weight.data))
         weight.data = copy
     try:

@@ -112,18 +112,28 @@ def _adapted(layer: Any, name: str) -> _Forward:
     return forward
 
 
-@lru_cache(maxsize=1)
-def _layouts() -> Any:
-    """Weights -> what it was made of, and the layout; by identity, as a dictionary of tensors must compare."""
-    weak: Any = require("torch.utils.weak")
-    return weak.WeakTensorKeyDictionary()
+class MadeOfWeights:
+    """Remembers what was made of weights in a number format, as long as the weights are there and unchanged."""
+
+    def __init__(self) -> None:
+        self._made: Any = None
+
+    def of(self, weight: Any, dtype: Any, make: Callable[[Any], Any]) -> Any:
+        """Return what `make` makes of the weight in this format."""
+        if self._made is None:
+            # By identity, as a dictionary of tensors must compare.
+            self._made = require("torch.utils.weak").WeakTensorKeyDictionary()
+        state = (weight._version, weight.data_ptr(), dtype)
+        known = self._made.get(weight)
+        if known is None or known[0] != state:
+            known = self._made[weight] = (state, make(weight.detach().to(dtype)))
+        return known[1]
+
+
+_LAYOUTS = MadeOfWeights()
 
 
 def _layout(weight: Any, dtype: Any) -> Any:
     if weight.requires_grad:  # an optimizer may change it without leaving a trace
         return pack(weight.detach().to(dtype))
-    made_of = (weight._version, weight.data_ptr(), dtype)
-    known = _layouts().get(weight)
-    if known is None or known[0] != made_of:
-        known = _layouts()[weight] = (made_of, pack(weight.detach().to(dtype)))
-    return known[1]
+    return _LAYOUTS.of(weight, dtype, pack)

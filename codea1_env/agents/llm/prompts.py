@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.problems import Problem
-from codea1_env.reading.examples import split_examples
+from codea1_env.reading.examples import called, split_examples
 from codea1_env.spaces import Observation, observe
 
 # ---- Both -------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
         text=task.description,
         like=f" like these:\n{in_block(task.asserts)}\n" if task.asserts else ". ",
         entry_point=seen["entry_point"],
-        called=seen["entry_point"].replace(".", "()."),
+        called=called(seen["entry_point"]),
         code=in_block(seen["code"]),
         tests=in_block(seen["tests"]),
         feedback=seen["feedback"].strip(),

@@ -112,12 +112,19 @@ def test_frozen_weights_change_their_format_and_come_back() -> None:
     model.requires_grad_(False)
     model.model.norm.weight.requires_grad_(True)
     before = {name: weight.data_ptr() for name, weight in model.named_parameters()}
+    copies = set()
     for _ in range(2):
         with frozen_weights_in(model, "bfloat16"):
             kinds = {name: weight.dtype for name, weight in model.named_parameters()}
+            copies.add(model.lm_head.weight.data_ptr())
             assert kinds.pop("model.norm.weight") == torch.float32
             assert set(kinds.values()) == {torch.bfloat16}
         assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
+    assert len(copies) == 1  # made once
+    with torch.no_grad():
+        model.lm_head.weight.fill_(2.0)
+    with frozen_weights_in(model, "bfloat16"):
+        assert (model.lm_head.weight == 2).all()
     with frozen_weights_in(model, None):
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
 
