@@ -247,14 +247,15 @@ def test_a_reference_without_a_value_is_a_fault(sandbox: Sandbox) -> None:
 
 
 def test_values_too_large_to_be_sent_are_compared_by_a_digest(sandbox: Sandbox) -> None:
-    reference = "def f(n): return ['word', 1.5] * n"
-    problem = problem_with(Case((9_000_000,)), Case((1,)), reference=reference)
+    value = "['word' * 300, 1.5]"
+    reference = f"def f(n): return {value} * n"
+    problem = problem_with(Case((70_000,)), Case((1,)), reference=reference)
     assert passes(problem, reference, sandbox) == [True, True]
     for code in (
-        "def f(n): return ['word', 1.5] * (n - 1) + ['word', 2.5]",
-        "def f(n): return tuple(['word', 1.5] * n)",
+        f"def f(n): return {value} * (n - 1) + ['word' * 300, 2.5]",
+        f"def f(n): return tuple({value} * n)",
         "def f(n): return 1",
-        "def f(n): return ['word', 1.5] if n == 1 else 1 / 0",
+        f"def f(n): return {value} if n == 1 else 1 / 0",
     ):
         assert passes(problem, code, sandbox)[0] is False
 

@@ -90,7 +90,7 @@ def scripted(
         "mutant": lambda: MutantCoder(problems, sandbox, seed),
         "reference": lambda: ReferenceCoder(problems, seed),
         "copier": lambda: CopierTester(num_tests),
-        "golden": lambda: GoldenTester(problems, num_tests, seed),
+        "golden": lambda: GoldenTester(problems, num_tests, seed, sandbox),
         "boundary": lambda: BoundaryTester(problems, sandbox, num_tests, seed),
     }
     return makers[name]()

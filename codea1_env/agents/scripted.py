@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from codea1_env.agents.state import KnownProblems, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
+from codea1_env.problem_sets.expected import NoValueError, golden_statements
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.examples import split_examples
 from codea1_env.rollout import Experience
@@ -112,20 +114,32 @@ class MutantCoder(ScriptedAgent):
 
 
 class GoldenTester(ScriptedAgent):
-    """Submits golden tests, drawn without replacement (None for all); none of a problem whose tests are no data."""
+    """Submits golden tests, drawn without replacement (None for all); none of a problem whose tests are no data.
+
+    Where the problem gives only inputs, the reference is asked for the values.
+    """
 
     def __init__(
         self,
         problems: Sequence[Problem] | None = None,
         num_tests: int | None = 8,
         seed: int = 0,
+        sandbox: Sandbox | None = None,
     ) -> None:
         super().__init__(problems, seed)
         self.num_tests = num_tests
+        self._sandbox = sandbox
 
     def answer(self, problem: Problem) -> str:
         """Return golden tests."""
-        tests = self.once(problem, lambda: list(filter(writable, problem.tests)))
+
+        def golden() -> list[str]:
+            with suppress(NoValueError):
+                sandbox = self._sandbox or default_sandbox()
+                return list(filter(writable, golden_statements(problem, sandbox)))
+            return list(filter(writable, problem.tests))
+
+        tests = self.once(problem, golden)
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
 
 

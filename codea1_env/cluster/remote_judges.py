@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections import Counter
@@ -66,14 +65,15 @@ class RemoteJudges(SpreadReferee):
         self.join()
 
     def join(self) -> list[Place]:
-        """Make places for the nodes that have joined."""
+        """Make places for the nodes that have joined; also for those whose actor could not be started before."""
         with self._joining:
             if self._over:
                 return []
             missing = max(0, self._seats.look() - len(self._places))
             made = [_ActorPlace(self._ray, self._settings, self._seats) for _ in range(missing)]
+            again = [each for each in self._places if each.failed]
             self._places += made
-            return list(made)
+            return again + made
 
     def close(self) -> None:
         """End all judges."""
@@ -93,6 +93,8 @@ class _ActorPlace:
         self._actor: Any = None
         self._node: Node | None = None
         self._closed = False
+        self.failed = False
+        """The last attempt to make it ready had no success. No problem may have its home here, so nobody else tries."""
 
     def ask(self, part: AttackAnswers) -> Reply:
         """Have answers judged."""
@@ -118,11 +120,17 @@ class _ActorPlace:
         )
 
     def ready(self) -> bool:
-        """Start the actor; whether there is one. If not, it is tried again when it is needed."""
-        with contextlib.suppress(Exception), self._lock:
-            if not self._closed:
-                self._settle()
-        return self._actor is not None
+        """Start the actor; whether there is one."""
+        self.failed = False
+        with self._lock:
+            try:
+                if not self._closed:
+                    self._settle()
+            except Exception as error:
+                _log.info("A judge was not started, and will be tried again: %s", error)
+                self._end(gently=False)
+                self.failed = not self._closed
+            return self._actor is not None
 
     def _settle(self) -> None:
         """Have an actor, on a node that is to have it."""

@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
+from gymnasium.error import ResetNeeded
+
 from codea1_env.integrations.side import OneSide
 from codea1_env.support.extras import check_version
 
@@ -30,6 +32,8 @@ from openenv.core.env_server import (  # noqa: E402
     State,
     create_fastapi_app,
 )
+from starlette.requests import Request  # noqa: E402
+from starlette.responses import JSONResponse  # noqa: E402
 
 
 class AnswerAction(Action):  # type: ignore[misc]
@@ -80,6 +84,8 @@ class ServedGame(Environment):  # type: ignore[misc]
     ) -> ChatObservation:
         """Start an episode of a random problem or of a given one."""
         self._check_open()
+        if not isinstance(task_id, str | None):
+            raise ValueError(f"Expect task_id to be a string, actually: {task_id!r:.200}")
         options = {} if task_id is None else {"problem_id": task_id}
         self._side.begin_one(self._game, seed, options)
         name = self._game.running().problem.task_id
@@ -164,5 +170,12 @@ def make_openenv_app(side: OneSide, max_sessions: int = 256, idle_timeout: float
         for stop in app.router.on_shutdown:
             await stop()
 
+    async def refused(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse(
+            {"detail": f"{error}. Episodes are played over the web socket /ws"}, 409
+        )
+
+    app.add_exception_handler(ResetNeeded, refused)
+    app.add_exception_handler(ValueError, refused)
     app.router.lifespan_context = running
     return app

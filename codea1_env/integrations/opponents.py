@@ -13,6 +13,7 @@ from codea1_env.agents.llm.engines import SAMPLING, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.agents.opponents import SCRIPTED, Opponent, Role, make_opponent
+from codea1_env.game import did_you_mean
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent, ask
 from codea1_env.sandbox import Sandbox
@@ -54,6 +55,8 @@ def find_opponent(
         backend = OpenAIBackend(
             address, model or None, context_length=2 * SAMPLING.max_prompt_length
         )
+        if model:
+            backend.check_reached()
         return LLMAgent(backend, SAMPLING, seed, write=FewShot(num_tests))
     path = Path(player).expanduser()
     if (path / "config.toml").is_file():
@@ -66,8 +69,14 @@ def find_opponent(
         return PastPlayers(players, role, seed)
     if path.parent.name == "checkpoints" and path.name[5:].isdecimal():
         return _of_run(path.parents[1], step_of(path), role, problems, sandbox, seed)
-    if ":" not in player and not player.endswith(".py") and is_model(player):
-        return load_player(player, seed)
+    if ":" not in player and not player.endswith(".py"):
+        if is_model(player):
+            return load_player(player, seed)
+        raise ValueError(
+            f"Expect the {role} to be one of {', '.join(SCRIPTED[role])}, the address of a server (http://HOST:PORT/v1), "
+            "a language model's folder, the folder of a training run, FILE.py:NAME or an agent, actually: "
+            f"{player!r}{did_you_mean(player, SCRIPTED[role])}"
+        )
     return make_opponent(player, role, problems, sandbox, seed, num_tests)
 
 

@@ -9,10 +9,12 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import read_value
-from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.problem import Problem, statement
 from codea1_env.sandbox import (
     DIGEST,
     RETURNED,
@@ -75,6 +77,23 @@ def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
         read_value(frame) if case.expected is UNKNOWN else case.expected
         for case, frame in zip(problem.cases, known.expected, strict=True)
     ]
+
+
+def golden_statements(problem: Problem, sandbox: Sandbox) -> list[str]:
+    """Return the golden tests as text, those of unknown value with what the reference returns if that can be written.
+
+    Raises:
+        NoValueError: The reference gives no value.
+    """
+    if not unknown_cases(problem):
+        return list(problem.tests)
+    texts = []
+    for case, frame in zip(problem.cases, encoded(problem, sandbox).result().expected, strict=True):
+        if case.expected is UNKNOWN and frame.startswith(RETURNED):  # others are digests
+            with suppress(codec.DecodeError):
+                case = replace(case, expected=read_value(frame))
+        texts.append(statement(problem.entry_point, case))
+    return [text for text in texts if text is not None]
 
 
 _kept = LRUCache[str, Asked](limit=_KEPT)

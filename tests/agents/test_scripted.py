@@ -5,7 +5,7 @@ import pytest
 from codea1_env.agents import BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Case, Sandbox
 from codea1_env.spaces import observe
 
 PROBLEMS = load_problems("starter", "train")[:4]
@@ -31,6 +31,16 @@ def test_golden_tester_takes_only_what_is_data():
     tests = ("assert f() == 1", "assert f() > 0", f"assert f() == {'1' * 1000}")
     problem = Problem("p", "def f():", "f", "def f(): return 1", tests)
     assert GoldenTester([problem]).act([observe(problem)]) == ["assert f() == 1"]
+
+
+def test_golden_tester_asks_the_reference_for_values(sandbox: Sandbox):
+    cases = (Case((2,)), Case((3,), {}, 9), Case((0,)))
+    problem = Problem("p", "def f(n):", "f", "def f(n): return n * n", cases=cases)
+    [suite] = GoldenTester([problem], None, 0, sandbox).act([observe(problem)])
+    tests = {"assert f(2) == 4", "assert f(3) == 9", "assert f(0) == 0"}
+    assert set(suite.split("\n\n")) == tests
+    broken = Problem("p", "def f(n):", "f", "def f(n): return 9 // n", cases=cases)
+    assert GoldenTester([broken], None, 0, sandbox).act([observe(broken)]) == ["assert f(3) == 9"]
 
 
 def test_boundary_tester_moves_arguments(sandbox: Sandbox):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,25 @@ def cluster_of(nodes: int) -> Iterator[Any]:
 
 def join(cluster: Any) -> Any:
     return cluster.add_node(num_cpus=1, node_ip_address=next(_addresses))
+
+
+@contextmanager
+def joined(cluster: Any) -> Iterator[Any]:
+    """One more node, which is gone afterwards, whatever happened: other tests count the nodes."""
+    import ray
+
+    from codea1_env.cluster.nodes import nodes
+
+    before = len(nodes(ray))
+    node = join(cluster)
+    try:
+        yield node
+    finally:
+        if node in cluster.list_all_nodes():
+            cluster.remove_node(node, allow_graceful=False)
+        deadline = time.monotonic() + 180
+        while len(nodes(ray)) > before and time.monotonic() < deadline:
+            time.sleep(0.1)
 
 
 def ray_processes(cluster: Any, actor: str) -> list[int]:

@@ -15,13 +15,18 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
-from clusters import join, ray_processes  # noqa: E402
+from clusters import join, joined, ray_processes  # noqa: E402
 
 from codea1_env import load_problems  # noqa: E402
-from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox  # noqa: E402
+from codea1_env.cluster import (  # noqa: E402
+    ClusterError,
+    RemoteJudges,
+    RemoteSandbox,
+    remote_judges,
+)
 from codea1_env.cluster.actors import Failure, Request, packed, unpacked  # noqa: E402
 from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
-from codea1_env.cluster.nodes import nodes  # noqa: E402
+from codea1_env.cluster.nodes import LostError, nodes  # noqa: E402
 from codea1_env.cluster.remote_judges import Seats  # noqa: E402
 from codea1_env.referee import Referee  # noqa: E402
 from codea1_env.responses import Program  # noqa: E402
@@ -172,15 +177,42 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
         for pid in ray_processes(cluster, "JudgeActor"):
             os.kill(pid, signal.SIGKILL)
         assert told(judges) == expected
-        joined = join(cluster)
-        deadline = time.monotonic() + 180
-        while len(ray_processes(cluster, "JudgeActor")) < 3 and time.monotonic() < deadline:
-            assert told(judges) == expected
-        assert len(ray_processes(cluster, "JudgeActor")) == 3
-        cluster.remove_node(joined, allow_graceful=False)
+        with joined(cluster):
+            deadline = time.monotonic() + 300
+            while len(ray_processes(cluster, "JudgeActor")) < 3 and time.monotonic() < deadline:
+                assert told(judges) == expected
+            assert len(ray_processes(cluster, "JudgeActor")) == 3
         assert told(judges) == expected
     with pytest.raises(SandboxError, match="close"):
         told(judges)
+
+
+def test_a_judge_that_could_not_be_started_is_tried_again(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until_there_are(2)
+    problems = load_problems("starter")[:1]
+    programs = [Program(problems[0].reference)]
+    attacks = ["\n".join(problems[0].tests)]
+    started, start = [], remote_judges.start_actor
+
+    def failing_at_first(_: Any, node: Any, *rest: Any, **options: Any) -> Any:
+        started.append(node.id)
+        if started.count(node.id) == 1 and node.id not in before:
+            raise LostError("as where a node is not ready yet")
+        return start(ray, node, *rest, **options)
+
+    monkeypatch.setattr("codea1_env.cluster.remote_judges.start_actor", failing_at_first)
+    with Sandbox(1) as sandbox, RemoteJudges(sandbox) as judges:
+        before = {node.id for node in nodes(ray)}
+        judges.judge_answers(problems, programs, attacks, {})
+        with joined(cluster):
+            until_there_are(3)
+            [new] = {node.id for node in nodes(ray)} - before
+            deadline = time.monotonic() + 300
+            while started.count(new) < 2 and time.monotonic() < deadline:
+                judges.judge_answers(problems, programs, attacks, {})
+            assert started.count(new) == 2
 
 
 def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
@@ -195,16 +227,14 @@ def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
     assert crowded.leave_crowded(one)
     assert not crowded.leave_crowded(one)
     assert crowded.take() == other
-    joined = join(cluster)
-    until_there_are(3)
-    assert seats.look() == 3
-    unfit = next(node for node in nodes(ray) if node.id not in (one.id, other.id))
-    seats.refuse(unfit, ClusterError("another version"))
-    assert seats.look() == 2
-    with pytest.raises(ClusterError, match="another version"):
-        seats.refuse(one, ClusterError("another version"))
-    cluster.remove_node(joined, allow_graceful=False)
-    until_there_are(2)
+    with joined(cluster):
+        until_there_are(3)
+        assert seats.look() == 3
+        unfit = next(node for node in nodes(ray) if node.id not in (one.id, other.id))
+        seats.refuse(unfit, ClusterError("another version"))
+        assert seats.look() == 2
+        with pytest.raises(ClusterError, match="another version"):
+            seats.refuse(one, ClusterError("another version"))
 
 
 def test_three_failures_are_no_verdict(cluster: Any) -> None:

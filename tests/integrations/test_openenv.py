@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("openenv")
 psutil = pytest.importorskip("psutil")
+import httpx  # noqa: E402
 from websockets.exceptions import ConnectionClosed  # noqa: E402
 
 from codea1_env.integrations.openenv_game import AnswerAction, OpenEnvClient  # noqa: E402
@@ -72,6 +73,16 @@ def test_an_episode_of_two_rounds(url: str) -> None:
             env.step(RIGHT)
         with pytest.raises(RuntimeError, match=r"task_id of one of the \d+ problems"):
             env.reset(task_id="starter/nothing")
+        with pytest.raises(RuntimeError, match=r"task_id to be a string, actually: \['x'\]"):
+            env.reset(task_id=["x"])  # type: ignore[arg-type]
+
+
+def test_requests_without_a_web_socket_have_no_episode(url: str) -> None:
+    answer = httpx.post(f"{url}/step", json={"action": {"text": "x"}}, trust_env=False)
+    assert answer.status_code == 409
+    assert "web socket" in answer.json()["detail"]
+    answer = httpx.post(f"{url}/reset", json={"task_id": ["x"]}, trust_env=False)
+    assert answer.status_code in (409, 422)
 
 
 def test_an_answer_of_10_mb(url: str) -> None:

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,10 @@ _HINTS = {
 }
 _OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
 """This machine's own servers, which no proxy of the environment reaches."""
+
+
+class _RefusedError(BackendError):
+    """There is a server, which does not do what it was asked for."""
 
 
 class OpenAIBackend:
@@ -176,6 +181,11 @@ class OpenAIBackend:
         self._client.close()
         self._copies.cleanup()
 
+    def check_reached(self) -> None:
+        """Raise a BackendError if nothing answers at the address, whatever it answers."""
+        with suppress(_RefusedError):
+            self._request("models")
+
     def _first_model(self) -> str:
         answer = self._request("models")
         try:
@@ -256,12 +266,12 @@ class OpenAIBackend:
             reason = f"{code} {_message(answer)}"
             if code not in _AGAIN:
                 message = f"Expect {url} to accept the request, actually: {reason}. "
-                raise BackendError((message + _HINTS.get(code, "")).rstrip())
+                raise _RefusedError((message + _HINTS.get(code, "")).rstrip())
             asked = answer.headers.get("Retry-After", "")
             delay = max(delay, float(asked)) if asked.isdigit() else delay
         raise BackendError(
             f"Expect an answer from {url}, actually after {self._attempts} attempts: {reason}. Start the server, "
-            "or check its address, and go on with --resume"
+            "or check its address"
         )
 
 
