@@ -50,6 +50,7 @@ def find_opponent(
     """
     if not isinstance(player, str) or player in SCRIPTED[role]:
         return make_opponent(player, role, problems, sandbox, seed, num_tests)
+    check_name(player, role)
     if player.startswith(("http://", "https://")):
         address, _, model = player.partition("#")
         backend = OpenAIBackend(
@@ -70,14 +71,19 @@ def find_opponent(
     if path.parent.name == "checkpoints" and path.name[5:].isdecimal():
         return _of_run(path.parents[1], step_of(path), role, problems, sandbox, seed)
     if ":" not in player and not player.endswith(".py"):
-        if is_model(player):
-            return load_player(player, seed)
+        return load_player(player, seed)
+    return make_opponent(player, role, problems, sandbox, seed, num_tests)
+
+
+def check_name(player: str, role: Role) -> None:
+    """Raise a ValueError for what is no name of a player, without loading one."""
+    own = ":" in player or player.endswith(".py")
+    if not (own or player in SCRIPTED[role] or is_model(player)):
         raise ValueError(
             f"Expect the {role} to be one of {', '.join(SCRIPTED[role])}, the address of a server (http://HOST:PORT/v1), "
             "a language model's folder, the folder of a training run, FILE.py:NAME or an agent, actually: "
             f"{player!r}{did_you_mean(player, SCRIPTED[role])}"
         )
-    return make_opponent(player, role, problems, sandbox, seed, num_tests)
 
 
 class PastPlayers:

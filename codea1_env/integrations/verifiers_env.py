@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+from codea1_env.integrations.opponents import check_name
 from codea1_env.integrations.side import OneSide, Side, SideAnswer
 from codea1_env.problems import load_problems
 from codea1_env.rounds import situation
@@ -22,6 +23,7 @@ check_version("verifiers", "0.4", "verifiers")
 
 import httpx  # noqa: E402
 import verifiers.v1 as vf  # noqa: E402
+from pydantic import model_validator  # noqa: E402
 from verifiers.v1.dialects.chat import message_to_wire  # noqa: E402
 
 TASKSET = "code-a1"
@@ -75,6 +77,12 @@ class CodeA1EnvConfig(vf.EnvConfig):  # type: ignore[misc]
     """Who plays the other seat: see `codea1_env.integrations.opponents.find_opponent`."""
     wording: str = "detailed"
     """How players are asked: "detailed", or "few-shot" for small models."""
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.side != "both" and self.opponent is not None:
+            check_name(self.opponent, "tester" if self.side == "coder" else "coder")
+        return self
 
 
 class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
