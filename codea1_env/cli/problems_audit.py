@@ -22,7 +22,7 @@ from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
 from codea1_env.cli.eval_agents import check_agent, check_problems, player_of
 from codea1_env.cli.eval_options import AskingOptions
-from codea1_env.cli.tables import progress_bar, say
+from codea1_env.cli.tables import PlainProgress, progress_bar, say
 from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.evaluation.samples import SamplesError, digest_of_problems, read_samples
@@ -125,7 +125,9 @@ def _in_folder(
         stop = stack.enter_context(stop_request())
         stop.step = "the problems at work"
         pool = stack.enter_context(ThreadPoolExecutor(command.cores))
-        bar = stack.enter_context(progress_bar(Console(stderr=True), "problems"))
+        console = Console(stderr=True)
+        bar = stack.enter_context(progress_bar(console, "problems"))
+        lines = PlainProgress(console, len(audits))
         task = bar.add_task("", total=len(problems), completed=len(audits), state="")
         while todo := problems[len(audits) : len(audits) + _AT_ONCE]:
             written = answers(todo)
@@ -138,11 +140,10 @@ def _in_folder(
             for job in jobs:
                 audits.append(job.result())
                 folder.append(AUDITS, [audits[-1].row()])
-                bar.update(
-                    task,
-                    completed=len(audits),
-                    state=f"{sum(bool(each.wrong) for each in audits)} weak",
-                )
+                weak = f"{sum(bool(each.wrong) for each in audits)} weak"
+                bar.update(task, completed=len(audits), state=weak)
+                done, total = len(audits), len(problems)
+                lines.tell(done, total, f"{done} of {total} problems, {weak}")
             if stop.requested and len(audits) < len(problems):
                 raise KeyboardInterrupt
     return audits

@@ -92,7 +92,7 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
         for log in logs
     }
     overview = [
-        tables.side_by_side(groups), tables.other_settings(groups), tables.overview(groups, damaged),
+        tables.side_by_side(groups), tables.other_settings(groups), tables.health_signs(groups), tables.overview(groups, damaged),
     ]  # fmt: skip
     book = [tables.replay_counts(logs), tables.came_back(logs)]
     book_charts = [*charts.measures(groups, charts.BOOK), *charts.ages(groups, replays)]

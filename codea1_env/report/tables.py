@@ -24,6 +24,7 @@ from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
 from codea1_env.report.folders import Benchmark
 from codea1_env.report.runs import RunGroup, differing_settings
+from codea1_env.training.health import signs
 from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
 
 _LISTED = 30
@@ -84,6 +85,18 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
     if not any(damaged.values()):  # a column of "none" says nothing
         headings, rows = headings[:-1], [row[:-1] for row in rows]
     return Sheet("Runs", "", headings, rows)
+
+
+def health_signs(groups: Sequence[RunGroup]) -> Sheet:
+    """Return what runs of language models have said while they trained: signs that they do not learn what they could."""
+    rows = [
+        [text_cell(run.name), text_cell(line)]
+        for group in groups
+        for run in group.runs
+        if run.config.has_language_model
+        for line in signs(run.metrics)
+    ]
+    return Sheet("Signs of weak learning", "Means of three steps.", ["run", "sign"], rows)
 
 
 def side_by_side(groups: Sequence[RunGroup]) -> Sheet:

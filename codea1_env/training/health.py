@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codea1_env.training.metrics import Row
@@ -43,6 +44,12 @@ _SIGNS = (
         '{value:.0%} of the {role}\'s tests are copies of the examples: set tester_examples = "hidden"',
     ),
 )
+
+
+def signs(rows: Iterable[Row]) -> list[str]:
+    """Return what a run has said about its health, from its rows of metrics.jsonl in order."""
+    health = Health()
+    return [line for row in rows for line in health.news(row)]
 
 
 class Health:

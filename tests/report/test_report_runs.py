@@ -10,8 +10,9 @@ from run_logs import write_run
 
 from codea1_env.report.charts import BOOK, HELD_OUT, REWARDS, curve, measures
 from codea1_env.report.runs import RunGroup, differing_settings, grouped, read_run
-from codea1_env.report.tables import overview, side_by_side
+from codea1_env.report.tables import health_signs, overview, side_by_side
 from codea1_env.training.run_folder import METRICS
+from codea1_env.training.setting_groups import PlayerConfig
 
 
 def groups_of(tmp_path: Path) -> list[RunGroup]:
@@ -76,6 +77,18 @@ def test_a_run_that_goes_on_and_damaged_lines_are_told(tmp_path: Path) -> None:
     assert run.metrics[-1] == {"step": 4}
     sheet = overview(grouped([run]), {path: run.damaged})
     assert [cell.text for cell in sheet.rows[0]] == ["run", "run", "0", "4 of 90 steps so far", "metrics.jsonl: 2"]  # fmt: skip
+
+
+def test_signs_of_weak_learning_of_language_models(tmp_path: Path) -> None:
+    tables, models = write_run(tmp_path / "tables", []), tmp_path / "models"
+    write_run(models, [], coder=PlayerConfig(player="llm", learning_rate=1e-4))
+    for path in (tables, models):
+        with (path / METRICS).open("a") as log:
+            log.writelines(f'{{"step": {step}, "coder/truncated": 0.8}}\n' for step in range(4, 8))
+    sheet = health_signs(grouped([read_run(path, path.name) for path in (tables, models)]))
+    [[run, sign]] = sheet.rows
+    assert run.text == "models"
+    assert sign.text.startswith("Step 6: 80% of the coder's answers are cut off")
 
 
 def test_what_is_drawn_are_metrics_that_runs_have() -> None:
