@@ -45,7 +45,7 @@ def test_results_are_those_of_the_sandbox(url: str, sandbox: Sandbox) -> None:
 
 
 def test_the_reward_of_the_tutorial(url: str) -> None:
-    page = Path(__file__).parents[2] / "docs" / "tutorials" / "judging.md"
+    page = Path(__file__).parents[2] / "docs" / "service.md"
     if not page.is_file():
         pytest.skip("needs the repository")
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
