@@ -151,9 +151,3 @@ def test_exit_in_a_tests_argument_wins_nothing(game: Any) -> None:
     outcomes = [test["outcome"] for test in infos[TESTER]["tests"] if test["status"] != "invalid"]
     assert outcomes == ["fail"]
     assert infos[TESTER]["rewards"]["validity"] == pytest.approx(1 / 8)
-
-
-def test_an_endless_program_times_out(game: Any) -> None:
-    game.step({CODER: PROGRAMS["endless in a call"]})
-    *_, infos = game.step({TESTER: SUITE})
-    assert {test["outcome"] for test in infos[CODER]["tests"]} == {"timeout"}

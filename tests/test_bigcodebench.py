@@ -47,11 +47,8 @@ def test_complete_and_instruct() -> None:
     assert instruct.prompt == FRAME["instruct_prompt"]
     assert (complete.task_id, complete.reference) == (instruct.task_id, instruct.reference)
     assert complete.preamble == f"{FRAME['code_prompt']}\n    pass\n"
-    assert complete.metadata == {
-        "source": "bigcodebench",
-        "split": "v0.1.4",
-        "packages": "os pandas",
-    }
+    facts = {"source": "bigcodebench", "split": "v0.1.4", "packages": "os pandas"}
+    assert complete.metadata == facts
     assert instruct.metadata["source"] == "bigcodebench-instruct"
 
 
@@ -70,9 +67,7 @@ def test_a_file_of_the_instructions(tmp_path) -> None:
     ("change", "message"),
     [
         ({"libs": "__import__('os').system('true')"}, "Expect 'libs' to be text like"),
-        ({"libs": ["pandas"]}, "Expect 'libs' to be text like"),
         ({"code_prompt": 3}, "Expect 'code_prompt' to be text"),
-        ({"instruct_prompt": None}, "Expect 'instruct_prompt' to be text"),
         ({"entry_point": "f()"}, "to be a Python name"),
     ],
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -45,7 +43,7 @@ def value(report: dict[str, Any], name: str) -> float:
 
 
 def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
-    few = ["--problems", "starter", "--max-problems", "6"]
+    few = ["--problems", "starter", "--max-problems", "4"]
     folders = {name: str(tmp_path / name) for name in ("golden", "boundary")}
     right, guessed = (
         report_of([*few, "--agent", name, "--output-dir", folders[name]], capsys)
@@ -56,7 +54,7 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
     assert value(right, "mut@1") <= value(right, "mut@2") <= value(right, "mut@5")
     assert value(right, "mut@5") > 0.85
     assert value(right, "lcov@5") == 1
-    assert right["tests"] == {"right": 30}
+    assert right["tests"] == {"right": 20}
     assert "p_00" not in right["figures"]
     assert right["wrong_programs"]["problems_unchecked"] == 0
     assert value(guessed, "pass@5") < 0.6
@@ -65,21 +63,20 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
         value(guessed, "pass@5") * value(guessed, "mut@5@pass")
     )
     assert value(guessed, "p_01") < 1
-    assert sum(guessed["tests"].values()) == 30
+    assert sum(guessed["tests"].values()) == 20
     assert run(["eval", "compare", folders["boundary"], folders["golden"]]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "6 problems in both" in shown
+    assert "4 problems in both" in shown
     assert "Worse in B: no problem" in shown
     assert "share of right tests in A and B" in shown
 
 
-@pytest.mark.parametrize("agent", ["golden", "boundary"])
-def test_a_scripted_tester_needs_golden_tests(agent, tmp_path, capsys):
+def test_a_scripted_tester_needs_golden_tests(tmp_path, capsys):
     rows = [row_of(task) | {"tests": []} for task in NAMES[:2]]
     for row in rows:
         row.pop("cases", None)
     path, folder = write(tmp_path / "problems.jsonl", rows), tmp_path / "r"
-    options = ["--problems", str(path), "--agent", agent, "--output-dir", str(folder)]
+    options = ["--problems", str(path), "--agent", "golden", "--output-dir", str(folder)]
     assert run(["eval", "tests", *options]) == 2
     assert "actually none of 2 has one" in capsys.readouterr().err
     assert not folder.exists()
@@ -109,18 +106,6 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert [name for name in report["figures"] if name.startswith("pass@")] == ["pass@1", "pass@4"]
     kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
     assert kept == rows[:-1]
-
-
-def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
-    path = write(tmp_path / "suites.jsonl", golden(NAMES[:1]))
-    options = ["--samples", str(path), "--max-problems", "2", "--output-dir", str(tmp_path / "r")]
-    assert run(["eval", "tests", *options]) == 2
-    error = capsys.readouterr().err
-    assert f"none for 1: {NAMES[1]}" in error
-    assert "--partial" in error
-    report = report_of([*options, "--partial"], capsys)
-    assert report["missing"] == [NAMES[1]]
-    assert report["scored"] == 1
 
 
 def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
@@ -193,55 +178,29 @@ def test_mutants_of_cosmic_ray(tmp_path, capsys):
     assert "Not compared, other mutator: mut, Mul" in capsys.readouterr().out
 
 
-def test_programs_and_tests_are_not_compared(tmp_path, capsys):
-    few = ["--max-problems", "1", "-n", "1", "--json", "--output-dir"]
-    assert run(["eval", "code", "--agent", "reference", *few, str(tmp_path / "code")]) == 0
-    assert run(["eval", "tests", "--agent", "golden", *few, str(tmp_path / "tests")]) == 0
-    capsys.readouterr()
-    assert run(["eval", "compare", str(tmp_path / "code"), str(tmp_path / "tests")]) == 2
-    error = capsys.readouterr().err
-    assert "code is one of programs" in error
-    assert "Compare like with like" in error
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "expect either --samples FILE.jsonl or --agent NAME"),
         (["--agent", "golden", "--k", "6"], "k=6, and 5 tests"),
-        (["--agent", "golden", "--num-tests", "0"], "Expect --num-tests to be at least 1"),
         (["--agent", "mutant", "--max-problems", "1"], "unknown player 'mutant'"),
-        (["--samples", "none.jsonl"], "actually there is no none.jsonl"),
-        (["--samples", "broken.jsonl"], "broken.jsonl, line 2: Expect one JSON object"),
         (["--agent", "golden", "--wrong-programs", "broken.jsonl"], "broken.jsonl, line 1: Expect"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (write(tmp_path / "broken.jsonl", golden(NAMES[:1])).open("a")).write('{"task_id": ')
-    try:
-        code = run(["eval", "tests", *arguments])
-    except SystemExit as exit_:
-        code = exit_.code
-    shown = capsys.readouterr()
-    assert code == 2
-    assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
+    assert run(["eval", "tests", *arguments]) == 2
+    assert message in capsys.readouterr().err
 
 
 LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "7", "--batch-size", "4"]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """An evaluation that nothing interrupts."""
-    folder = tmp_path_factory.mktemp("evaluation") / "whole"
-    assert run(["eval", "tests", *LONG, "--workers", "3", "--output-dir", str(folder)]) == 0
-    return folder
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_path, capsys):
-    parts = tmp_path / "parts"
+def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(["eval", "tests", *LONG, "--workers", "3", "--output-dir", str(whole)]) == 0
+    capsys.readouterr()
     command = [sys.executable, "-m", "codea1_env.cli", "eval", "tests", *LONG]
     command += ["--output-dir", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -249,8 +208,8 @@ def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_p
     while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 5:
         assert process.poll() is None
         time.sleep(0.01)
-    os.kill(process.pid, number)
-    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    process.kill()
+    process.wait(60)
     assert not (parts / "report.json").exists()
     done = verdicts.read_bytes()
     assert (whole / "verdicts.jsonl").read_bytes().startswith(done[: done.rfind(b"\n") + 1])

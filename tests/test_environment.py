@@ -83,10 +83,6 @@ def test_the_tester_sees_the_program_of_this_turn(make: Any) -> None:
         game.step({TESTER: SUITE})
 
 
-def start_turns(game: Any, problem: Problem = ADD) -> None:
-    game.reset(options={"problem_id": problem.task_id})
-
-
 def test_both_are_paid_in_the_testers_step(make: Any) -> None:
     config = RefereeConfig(rewards=RewardConfig(num_tests=4))
     game = make(referee=config)
@@ -102,20 +98,12 @@ def test_both_are_paid_in_the_testers_step(make: Any) -> None:
         assert info["active_agent"] is None
         assert info["task_id"] == "test/add"
         assert info["scorable"] is True
-        assert info["program"] == {
-            "problem": None,
-            "executes": True,
-            "outcome": "pass",
-            "message": "",
-        }
+        ran = {"problem": None, "executes": True, "outcome": "pass", "message": ""}
+        assert info["program"] == ran
         assert [test["outcome"] for test in info["tests"]] == ["fail", "pass", "fail", "fail"]
         assert [test["status"] for test in info["tests"]] == ["kept"] * 4
-        assert info["rewards"] == {
-            "code": 0.25,
-            "test": 0.875,
-            "validity": 1.0,
-            "adversarial": 0.75,
-        }
+        paid = {"code": 0.25, "test": 0.875, "validity": 1.0, "adversarial": 0.75}
+        assert info["rewards"] == paid
         assert info["book"] == {"size": 3, "problem_size": 3, "cleared": False}
         assert observations[agent]["round"] == 1
     assert infos[CODER]["tests"] is not infos[TESTER]["tests"]
@@ -126,7 +114,7 @@ def test_the_turn_based_form_pays_the_same(sandbox: Sandbox, make: Any) -> None:
     start(parallel)
     expected = play(parallel, WRONG, SUITE)[1]
     game = env(problems=PROBLEMS, sandbox=sandbox)
-    start_turns(game)
+    game.reset(options={"problem_id": ADD.task_id})
     game.step(WRONG)
     game.step(SUITE)
     paid = {}
@@ -143,7 +131,7 @@ def test_the_turn_based_form_pays_the_same(sandbox: Sandbox, make: Any) -> None:
 
 def test_rewards_accumulate_over_rounds_in_the_turn_based_form(sandbox: Sandbox) -> None:
     game = raw_env(problems=PROBLEMS, sandbox=sandbox, max_rounds=2)
-    start_turns(game)
+    game.reset(options={"problem_id": ADD.task_id})
     game.step(RIGHT)
     game.step("assert add(1, 2) == 3")
     assert game.agent_selection == CODER
@@ -207,11 +195,10 @@ def test_nothing_of_the_reference_or_the_golden_tests_is_shown(make: Any) -> Non
 # Spaces
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_observations_lie_in_their_spaces_at_every_step(make: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_observations_lie_in_their_spaces_at_every_step(make: Any) -> None:
+    rng = np.random.default_rng(1)
     game = make(max_rounds=3)
-    observations, infos = game.reset(seed=seed)
+    observations, infos = game.reset(seed=1)
     steps = 0
     while game.agents:
         check_spaces(game, observations, infos)
@@ -248,17 +235,16 @@ def episodes(game: Any, seed: int, steps: int) -> list[Any]:
     return log
 
 
-def test_the_same_seed_gives_the_same_episodes_for_fifty_steps(make: Any) -> None:
+def test_the_same_seed_gives_the_same_episodes_for_twenty_steps(make: Any) -> None:
     first, second = make(max_rounds=2), make(max_rounds=2)
     second.reset(seed=99)
     play(second, WRONG, SUITE)  # what came before a seed must not matter
-    log = episodes(first, seed=7, steps=50)
-    assert log == episodes(second, seed=7, steps=50)
-    assert log == episodes(first, seed=7, steps=50)
-    assert log != episodes(first, seed=8, steps=50)
-    assert any(step[4][CODER].get("history") for step in log if len(step) == 5), (
-        "the book took part"
-    )
+    log = episodes(first, seed=7, steps=20)
+    assert log == episodes(second, seed=7, steps=20)
+    assert log == episodes(first, seed=7, steps=20)
+    assert log != episodes(first, seed=8, steps=20)
+    # The book took part.
+    assert any(step[4][CODER].get("history") for step in log if len(step) == 5)
 
 
 def test_seeds_choose_among_all_problems(make: Any) -> None:
@@ -330,17 +316,15 @@ def play_on(game: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
-def test_turn_based_copies_go_on_too(sandbox: Sandbox, clone: Any) -> None:
+def test_turn_based_copies_go_on_too(sandbox, clone):
     game = env(problems=PROBLEMS, sandbox=sandbox)
     game.reset(seed=2)
     game.step(WRONG)
     twin = clone(game)
-    for each in (game, twin):
-        each.step(SUITE)
-    assert twin.last() == game.last()
-    for each in (game, twin):
-        each.step(None)
-    assert twin.last() == game.last()
+    for action in (SUITE, None):
+        for each in (game, twin):
+            each.step(action)
+        assert twin.last() == game.last()
 
 
 def test_a_copy_shares_problems_and_sandbox_and_a_pickle_holds_no_processes(make: Any) -> None:

@@ -86,19 +86,6 @@ def test_verdicts_and_counters_are_those_of_one_place(sandbox, judges):
         done = getattr(judges.counters, name) - getattr(before, name)
         assert done == getattr(referee.counters, name)
     assert referee.counters.tests > 50
-
-
-def test_one_by_one_as_together(judges):
-    asked, programs, attacks, history = answers()
-    share = len(attacks) // len(programs)
-    alone = [
-        judged
-        for i in range(len(programs))
-        for judged in judges.judge_answers(
-            asked[i : i + 1], programs[i : i + 1], attacks[i * share : (i + 1) * share], history
-        )
-    ]
-    assert timeless(alone) == timeless(judges.judge_answers(asked, programs, attacks, history))
     assert judges.judge_answers([], [], [], {}) == []
 
 
@@ -130,8 +117,8 @@ def test_errors_of_the_data_come_out(judges):
 
 def test_an_interrupt_leaves_judges_that_work(judges):
     sleeps = Program("import time\ndef f(n):\n    time.sleep(0.5)\n    return n")
-    slow = [dataclasses.replace(SLOW, task_id=f"slow/{i}") for i in range(20)]
-    asked = slow, [sleeps] * 20, ["assert f(1) == 1"] * 20, {}
+    slow = [dataclasses.replace(SLOW, task_id=f"slow/{i}") for i in range(8)]
+    asked = slow, [sleeps] * 8, ["assert f(1) == 1"] * 8, {}
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -184,9 +184,7 @@ def test_human_prints_each_judged_round_once(play: Any, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == printed
 
 
-def test_a_terminal_that_knows_only_ascii_gets_escapes(
-    play: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_a_terminal_that_knows_only_ascii_gets_escapes(play, monkeypatch, tmp_path):
     game = play(WRONG, SUITE)
     with open(tmp_path / "out", "w", encoding="ascii") as out:
         monkeypatch.setattr("sys.stdout", out)

@@ -37,7 +37,6 @@ def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
 
 FINDINGS = [
     ({"reference": "def double(x) return x"}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-    ({"reference": "(" * 10_000}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
     ({"entry_point": "triple", "tests": ["assert triple(2) == 4"]},
      FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
     ({"entry_point": "Solution.double", "tests": ["assert Solution().double(2) == 4"]},
@@ -58,8 +57,6 @@ FINDINGS = [
      FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
     ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
      FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
-    ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
-      "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
     ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
     ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
     ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
@@ -74,9 +71,7 @@ FINDINGS = [
 
 
 @pytest.fixture(scope="module")
-def findings(
-    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> dict[int, list[ProblemFinding]]:
+def findings(sandbox, tmp_path_factory):
     """What is found in each line of one file: a good row, and then the bad ones."""
     bad = [row(f"demo/{n}", **changes) for n, (changes, *_) in enumerate(FINDINGS, 2)]  # fmt: skip
     path = tmp_path_factory.mktemp("findings")
@@ -87,14 +82,8 @@ def findings(
 
 
 @pytest.mark.parametrize("line", range(2, len(FINDINGS) + 2))
-def test_finding_has_kind_file_and_line(
-    line: int, findings: dict[int, list[ProblemFinding]]
-) -> None:
+def test_finding_has_kind_file_and_line(line, findings):
     changes, kind, message = FINDINGS[line - 2]
-    if kind is None:  # which of the two comes first depends on the seed: fails or differs
-        kinds = {finding.kind for finding in findings[line]}
-        assert kinds <= {FindingKind.REFERENCE_FAILS, FindingKind.NON_DETERMINISTIC}
-        return
     found = [
         each
         for each in findings[line]
@@ -113,20 +102,12 @@ def test_finding_has_kind_file_and_line(
     [
         ({"tests": ["assert double(2 == 4"]}, {FindingKind.REFERENCE_FAILS, FindingKind.NOT_PLAYABLE}, "assert double(2 == 4"),
         ({"tests": ["assert double(1) > 1"]}, {FindingKind.NOT_PLAYABLE}, "assert double(1) > 1"),
-        ({"tests": ["assert double(2) == 4", "assert double(1) > 1"]}, set(), "assert double(1) > 1"),
         ({"tests": ["assert double(1) > 1"], "reference": "import time\ndef double(x): return time.time_ns()"},
          {FindingKind.NOT_PLAYABLE, FindingKind.NON_DETERMINISTIC}, "assert double(1) > 1"),
-        ({"test_module": "x = 1"}, {FindingKind.REFERENCE_FAILS}, "x = 1"),
         ({"test_module": "import nothing_like_it"}, {FindingKind.REFERENCE_FAILS}, "import nothing_like_it"),
     ],
 )  # fmt: skip
-def test_what_is_no_data_is_named(
-    changes: dict[str, Any],
-    others: set[FindingKind],
-    message: str,
-    tmp_path: Path,
-    sandbox: Sandbox,
-) -> None:
+def test_what_is_no_data_is_named(changes, others, message, tmp_path, sandbox):
     findings = check(tmp_path, row(**changes), sandbox=sandbox)
     assert {finding.kind for finding in findings} == {FindingKind.JUDGED_INSIDE, *others}
     (inside,) = (each for each in findings if each.kind is FindingKind.JUDGED_INSIDE)
@@ -190,9 +171,7 @@ def test_set_that_training_does_not_take_says_why(tmp_path: Path, sandbox: Sandb
         load_problems(str(tmp_path / "set.jsonl"), "train")
 
 
-def test_slow_reference_is_a_warning(
-    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_reference_is_a_warning(tmp_path, sandbox, monkeypatch):
     monkeypatch.setattr("codea1_env.problem_sets.validate.SLOW_PROGRAM", 0.01)
     busy = "def double(x):\n    for _ in range(3_000_000): pass\n    return 2 * x"
     findings = check(tmp_path, row(reference=busy), sandbox=sandbox)
@@ -231,8 +210,6 @@ def test_source_that_cannot_be_used_is_raised(tmp_path: Path, sandbox: Sandbox) 
     (tmp_path / "set.jsonl").write_text("\n\n")
     with pytest.raises(ProblemsError, match="at least one problem"):
         validate_problems(tmp_path / "set.jsonl", sandbox)
-    with pytest.raises(ProblemsError, match="Did you mean starter"):
-        validate_problems("startre", sandbox)
 
 
 def test_public_set(shared_data: Path, sandbox: Sandbox) -> None:

@@ -138,7 +138,7 @@ def test_broken_references_are_excluded_and_listed(sandbox, tmp_path):
 
 
 def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
-    problems = load_problems("starter")[:6]
+    problems = load_problems("starter")[:4]
     outputs = []
     for workers in (1, 3):
         with (
@@ -150,7 +150,7 @@ def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
             evaluation.judge_agent(lambda _, coder=mutants: coder, EvaluationPlan(3, 4, 0), ignore)
         outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
     assert outputs[0] == outputs[1]
-    assert outputs[0].count(b"\n") == 18
+    assert outputs[0].count(b"\n") == 12
 
 
 def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
@@ -166,19 +166,6 @@ def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
     assert samples[0] == {"task_id": "demo/next", "solution": NEXT.reference, "answer": fenced}
 
 
-class StopAfter:
-    """Asks to stop after some verdicts."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def watch(self, *_: object) -> None:
-        self.left -= 1
-
-    def __call__(self) -> bool:
-        return self.left <= 0
-
-
 def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
     answers = [f"def next_number(n):\n    return n + {i}\n" for i in range(12)]
     plan = EvaluationPlan(num_samples=12, batch_size=2, seed=0)
@@ -186,12 +173,11 @@ def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
     with ResultFolder(whole, {}, resume=False) as folder:
         evaluation = opened([NEXT], sandbox, folder)
         evaluation.judge_agent(Coder(answers), plan, ignore)
-    stop = StopAfter(3)
-    first = Coder(answers)
+    first, judged = Coder(answers), []
     with ResultFolder(parts, {}, resume=False) as folder:
-        evaluation = opened([NEXT], sandbox, folder, stop)
+        evaluation = opened([NEXT], sandbox, folder, lambda: len(judged) >= 3)
         with pytest.raises(Stopped):
-            evaluation.judge_agent(first, plan, stop.watch)
+            evaluation.judge_agent(first, plan, lambda sample, _: judged.append(sample))
         done = folder.rows("verdicts.jsonl")
     assert 3 <= len(done) <= first.asked <= 12
     rest = Coder(answers[first.asked :] or answers)

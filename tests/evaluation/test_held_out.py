@@ -1,28 +1,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import pytest
+from in_one_process import Says
 
 from codea1_env import Referee, Sandbox
-from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.agents import GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, youden_j
 from codea1_env.judging.verdicts import Verdict
 from codea1_env.problems import Problem, load_problems
-from codea1_env.spaces import Observation
 
 PROBLEMS = load_problems("starter", "train")[20:26]
-
-
-class Says(FixedAgent):
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        return [
-            self.text.replace("NAME", observation["entry_point"]) for observation in observations
-        ]
 
 
 @pytest.fixture(scope="module")

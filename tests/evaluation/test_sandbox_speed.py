@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from sandbox_speed import endurance, verdicts
 from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, BareFork, judge_in_new_process
 from sandbox_speed.command import measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
-from sandbox_speed.jobs import questions, subjects
+from sandbox_speed.jobs import questions
 
 from codea1_env.cli.app import run
 from codea1_env.problems import Problem, load_problems
@@ -34,21 +33,10 @@ def silent(_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "ratio", "met"),
-    [
-        (SpeedFigure("s", "w", 6.0, baseline=5.0, at_most=1.4), 1.2, True),
-        (SpeedFigure("s", "w", 8.0, baseline=5.0, at_most=1.4), 1.6, False),
-        (SpeedFigure("s", "w", 8.0, baseline=5.0, at_least=1.5), 1.6, True),
-        (SpeedFigure("s", "w", 3.0, at_most=5.0), None, True),
-        (SpeedFigure("s", "w", 3.0, baseline=1.0), 3.0, None),
-        (SpeedFigure("s", "w", None, at_most=5.0), None, False),
-    ],
+    ("ours", "met"), [({"baseline": 5.0}, True), ({"baseline": 4.0}, False), ({}, False)]
 )
-def test_figure_compares_the_ratio_or_else_the_value(
-    figure: SpeedFigure, ratio: float | None, met: bool | None
-) -> None:
-    assert figure.ratio == ratio
-    assert figure.met is met
+def test_figure_compares_the_ratio_or_else_the_value(ours, met):
+    assert SpeedFigure("s", "w", 6.0, at_most=1.4, **ours).met is met
 
 
 def test_bare_fork_makes_calls_and_runs_test_programs() -> None:
@@ -80,7 +68,6 @@ def test_bare_fork_survives_its_children() -> None:
     [
         ("def f(x): return x", "..x"),
         ("def f(x): return 1", ".Fx"),
-        ("def f(x): print('......'); return 1", ".Fx"),
         ("raise ValueError", "FFx"),
     ],
 )
@@ -89,15 +76,6 @@ def test_fresh_python_judges(program: str, expected: str) -> None:
     reference = "def f(x): return x"
     for python in (PYTHON, SLIM_PYTHON):
         assert judge_in_new_process(python, reference, program, tests) == expected
-
-
-def test_subjects_have_five_calls_and_a_test_program(sandbox: Sandbox) -> None:
-    few = Problem("demo/few", "def f(x):", "f", "def f(x): return x", tests=["assert f(1) == 1"])
-    (subject,) = subjects([few, DOUBLE])
-    assert subject.calls == tuple(((n,), {}) for n in range(5))
-    with BareFork() as bare:
-        assert bare.check(subject.code, subject.check).passed
-        assert not bare.check("def double(x): return x", subject.check).passed
 
 
 def test_questions_have_the_right_shape(sandbox: Sandbox) -> None:
@@ -176,9 +154,7 @@ def test_snapshot_sees_descriptors_and_zombies() -> None:
     assert after.processes - before.processes == 1
 
 
-def test_missed_aims_are_named_and_give_exit_code_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_missed_aims_are_named_and_give_exit_code_1(capsys, tmp_path):
     rows = [
         {"task_id": f"t{n}", "prompt": "def f():", "entry_point": "f",
          "reference": "def f():\n    return 1\n", "tests": ["assert f() == 2"]}
@@ -193,15 +169,10 @@ def test_missed_aims_are_named_and_give_exit_code_1(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing"], "unknown command 'bench nothing'"),
         (["sandbox", "--limit", "0"], "Expect --limit to be at least 1"),
-        (["sandbox", "--cores", "100000"], "Expect --cores to be at most"),
-        (["sandbox", "--time-limit", "0"], "Expect --time-limit to be positive"),
         (["sandbox", "--problems", "nowhere.jsonl"], "there is no nowhere.jsonl"),
     ],
 )
-def test_wrong_arguments_give_exit_code_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_arguments_give_exit_code_2(arguments, message, capsys):
     assert run(["bench", *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from pathlib import Path
@@ -65,32 +64,15 @@ def test_a_last_part_that_two_problems_have_is_no_name(tmp_path):
     assert file.missing == ("b/1",)
 
 
-def test_unknown_and_missing_tasks(tmp_path):
-    path = tmp_path / "s.jsonl.gz"
-    rows = [{"task_id": "HumanEval/0", "tests": []}] * 2 + [{"task_id": "ULT/7", "tests": []}]
-    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    file = read_suites(path, PROBLEMS)
-    assert file.unknown == {"HumanEval/0": 2}
-    assert file.missing == ("ULT/10", "MBPP/2")
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ('{"task_id": ', "line 2: Expect one JSON object a line"),
-        ("[1]", "line 2: Expect a JSON object"),
-        ('{"tests": []}', "line 2: Expect 'task_id' to be text"),
-        ('{"task_id": true, "tests": []}', "line 2: Expect 'task_id' to be text"),
         ('{"task_id": "ULT/7", "solution": ""}', "line 2: Expect a field 'tests'"),
-        (
-            '{"task_id": "ULT/7", "tests": "assert f(1)"}',
-            "line 2: Expect 'tests' to be a list of texts",
-        ),
         (
             '{"task_id": "ULT/7", "test_list": [1]}',
             "line 2: Expect 'test_list' to be a list of texts",
         ),
-        ('{"task_id": "ULT/7", "answer": ["x"]}', "line 2: Expect 'answer' to be text"),
     ],
 )
 def test_broken_lines_are_named(line, message, tmp_path):
@@ -224,8 +206,8 @@ def test_hostile_parts_harm_only_themselves(sandbox, bad):
 def test_random_texts_never_raise(sandbox):
     rng = random.Random(0)
     parts = ["```", "~~~", "python", "\n", "assert f(1) == 1", "def f():", "\0", "\ud800", " ", "(", '"""', "\r"]  # fmt: skip
-    texts = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(300)]
-    lists = read_suite(suite(tests=texts), "f", 300, sandbox)
+    texts = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(200)]
+    lists = read_suite(suite(tests=texts), "f", 200, sandbox)
     assert {test.fault for test in lists.tests} >= {None, InvalidReason.UNPARSABLE}
     for text in texts[:20]:
         read_suite(suite(answer=text), "f", 3, sandbox)

@@ -87,7 +87,7 @@ def test_the_radar_has_a_corner_for_each_tag(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ['{"version": 1}', '{"version": 2}', '{"version": 1, "scores": [3], "experiments": [{}]}', "["],
+    ['{"version": 2}', '{"version": 1, "scores": [3], "experiments": [{}]}', "["],
 )
 def test_scores_of_another_form(tmp_path: Path, content: str) -> None:
     (tmp_path / SCORES).write_text(content)
