@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from problem_rows import LAYOUTS, OWN, judged, template
 
-from codea1_env.compare import check_outputs
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
 from codea1_env.problem_sets.evalplus import ROOT, read_template
 from codea1_env.problem_sets.evalplus_lists import read_list
@@ -61,12 +60,9 @@ def test_statements_are_a_view_of_the_cases():
         (["x = 3", "assert f(x) == x"], 1, 0),
         (["import math", "assert f(2) == 4"], 1, 0),
         (["assert f(2) == 4", "assert f(2) > 3", "assert f(3) == 9"], 2, 1),
-        (["assert f(2) == 4 and f(3) > 1"], 0, 1),
-        (["assert f("], 0, 1),
         ([" "], 0, 0),
         (["assert set(f(2)) == {1}", "assert set(f(3)) == {2}"], 2, 0),
         (["assert set(f(2)) == {1}", "assert f(3) == [2]"], 1, 1),
-        (["assert sorted(f(2)) == [1]"], 0, 1),
         (["open('a', 'w').write('x')", "assert f('a') == 1"], 0, 2),
         (["assert f('open(1)') == 1  # open(1)"], 1, 0),
     ],
@@ -76,20 +72,6 @@ def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, l
     assert (len(found.cases), found.test_module.count("def test_")) == (cases, left)
     assert bool(found.reasons) == bool(left)
     ast.parse(found.test_module)
-
-
-@pytest.mark.parametrize(
-    ("tests", "atol", "left"),
-    [
-        (["import math", "assert math.isclose(f(1), 0.5, rel_tol=1e-9)"], 0.0, 0),
-        (["assert abs(f(1) - 1000000.0) < 0.01", "assert f(2) == 1.5"], 0.0, 1),
-        (["import pytest", "assert f(1) == pytest.approx(2000.0, rel=1e-3)"], 2.0, 0),
-        (["assert abs(f(1) - 1.0) < 0.01", "assert abs(f(2) - 2.0) < 0.001"], 0.01, 0),
-    ],
-)
-def test_tolerances_that_tests_state(tests: list[str], atol: float, left: int) -> None:
-    found = read_statements(tests, "f")
-    assert (found.atol, found.test_module.count("def test_")) == (pytest.approx(atol), left)
 
 
 def test_rows_of_cases(sandbox: Sandbox) -> None:
@@ -109,23 +91,7 @@ def test_rows_of_cases(sandbox: Sandbox) -> None:
         row_of(tuples)
 
 
-# Comparison
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected", "right", "wrong"),
-    [
-        ({}, 1.0, ["1", "1.0000001"], ["1.1", "'1.0'"]),
-        ({"compare": "set"}, [1, 2], ["(2, 1, 1)"], ["[1]", "3"]),
-        ({"compare": "not-none"}, True, ["object()"], ["None"]),
-        ({"compare": "exact"}, [0.3], ["[0.3]", "(0.3,)"], ["[0.1 + 0.2]"]),
-    ],
-)  # fmt: skip
-def test_rules(fields, expected, right, wrong, sandbox):
-    problem = problem_with(Case((0,), {}, expected), **fields)
-    for expression in (*right, *wrong):
-        found = passes(problem, f"def f(x): return {expression}", sandbox)
-        assert found == [expression in right], expression
+# Checkers
 
 
 CHECKER = """
@@ -186,18 +152,6 @@ def test_a_checker_of_programs_that_print(sandbox: Sandbox) -> None:
     assert passes(problem, "print(7)", sandbox) == [False]
     exact = dataclasses.replace(problem, checker="")
     assert passes(exact, right, sandbox) == [False]
-
-
-def test_checkers_that_fail_on_the_reference_exclude_the_problem(sandbox: Sandbox) -> None:
-    problem = problem_with(
-        Case((1,), {}, 1), checker="def check(args, output, expected): return output"
-    )
-    run = run_reference(problem, sandbox)
-    assert run.fault == "its checker is wrong: the checker returned int, not True or False"
-    assert judge_program(problem, "def f(x): return True", run, sandbox).outcome == "excluded"
-    assert check_outputs("def check(", [((1,), 1, 1)], sandbox)[0].message.startswith(
-        "the checker gave no answer"
-    )
 
 
 # Values that the reference says
@@ -378,7 +332,6 @@ CLASS_A = "class A: pass\na = A()\n"
     ("program", "is_data"),
     [
         ("import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(1), 1)\n", True),
-        ("import pytest\ndef test_b():\n    assert f(2) == 2\n    with pytest.raises(TypeError): f()\n", False),
         (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\n", False),
         (CLASS_A + "assert f(a) is a\n", False),
         ("open('a', 'w').close()\nassert f('a') == 'a'\n", False),

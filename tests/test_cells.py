@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from codea1_env.agents import GRPO, TabularAgent, pool_of_programs
-from codea1_env.agents import pool_of_tests as make_pool_of_tests
-from codea1_env.evaluation import hold_out
-from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, changed, pools_of
 from codea1_env.problems import ProblemsError, load_problems
 from codea1_env.referee import Referee, Round
-from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Outcome
 
 WORLD = "cells:C=32,faults=1/8,families=4,problems=2,valid=3/4,seed=5"
@@ -76,20 +70,3 @@ def test_worlds_that_cannot_be(said, message):
         load_problems(f"cells:{said}")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_seeing_tester_learns_the_hole_of_each_program_in_the_real_game(sandbox):
-    problem = load_problems("cells:C=8,faults=1/8,families=4,right=0,problems=1")[0]
-    split = hold_out([problem], sandbox)[0]
-    rng = np.random.default_rng
-    coder = TabularAgent([pool_of_programs(split)], GRPO(1e-9), rng(0))
-    pool = make_pool_of_tests(split, sandbox)
-    tester = TabularAgent([pool], GRPO(8.0), rng(1), draws=1)
-    referee, book = Referee(sandbox), MistakeBook()
-    for _ in range(60):
-        played = rollout([problem], coder, tester, referee, book, RolloutConfig(4, 4, use_book=False))  # fmt: skip
-        tester.learn(played.tester_experience("all"))
-    pools = pools_of(problem)
-    for program, faults in zip(pools.programs, pools.faults, strict=True):
-        chances = tester.policy.probabilities(tester.policy.table(problem.task_id, program))
-        assert chances[sorted(faults)].sum() > 0.8

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import json
 import os
 import re
 import resource
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ import pytest
 import codea1_env
 from codea1_env.cli.app import COMMANDS, run
 from codea1_env.cli.errors import InputError, library_errors
-from codea1_env.problem_sets.schemas import row_of
-from codea1_env.problems import load_problems
 
 PLAYER = '''
 class Even:
@@ -77,17 +74,6 @@ def test_help_names_every_command_and_is_quick() -> None:
     assert (done.returncode, done.stdout) == (0, f"codea1 {codea1_env.__version__}\n")
 
 
-def test_help_imports_neither_game_nor_training() -> None:
-    program = (
-        "import sys; from codea1_env.cli.app import run; run(['--help']);"
-        "print([n for n in sys.modules if n.startswith('codea1_env.') and 'cli' not in n])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == (
-        "['codea1_env.support', 'codea1_env.support.start', 'codea1_env.support.extras']"
-    )
-
-
 def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
     slow = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)"
     (tmp_path / "pettingzoo.py").write_text(slow)
@@ -113,23 +99,11 @@ def test_help_explains_every_option(command, capsys):
         assert len(explanation) > 2, option
 
 
-@pytest.mark.parametrize("command", ["bench algorithms", "train"])
-def test_help_breaks_lines_where_the_screen_ends(command, capsys, monkeypatch):
+@pytest.mark.parametrize("command", ["", "eval", "train", "bench algorithms"])
+def test_help_fits_into_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = [line.strip("│|") for line in options_of(command, capsys).splitlines()]
-    assert all(len(line) <= 80 for line in lines)
-    for line, below in itertools.pairwise(lines):
-        indent = len(line) - len(line.lstrip())
-        goes_on = (
-            indent > 6 and below.startswith(" " * indent) and below[indent : indent + 1].strip()
-        )
-        if goes_on and "--" not in line + below:
-            assert len(line.rstrip()) + 1 + len(below.split()[0]) > 76, line
-
-
-@pytest.mark.parametrize("command", ["", "bench", "eval", "sandbox"])
-def test_lists_of_commands_fit_into_80_columns(command, capsys):
-    assert run([*command.split(), "--help"]) == 0
+    with contextlib.suppress(SystemExit):
+        assert run([*command.split(), "--help"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
@@ -194,14 +168,6 @@ def test_play_as_json_is_reproducible(capsys: pytest.CaptureFixture[str]) -> Non
     assert [turn["agent"] for turn in turns] == ["coder_0", "tester_0"] * 2
 
 
-def test_play_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["play", "--render", "html", "--problem", "starter/is_even"]) == 0
-    page = capsys.readouterr().out
-    HTMLParser().feed(page)
-    assert "starter/is_even" in page
-    assert page.lower().startswith("<!doctype html>")
-
-
 def test_a_missing_package_of_language_models_names_its_extra() -> None:
     with pytest.raises(InputError, match=r"pip install 'codea1-env\[llm\]'"), library_errors():
         raise ModuleNotFoundError("No module named 'trl.trainer'", name="trl.trainer")
@@ -217,20 +183,6 @@ def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(capsys):
     assert said is not None
     test, validity, adversarial = map(float, said.groups())
     assert test == pytest.approx((validity + adversarial) / 2, abs=1e-3)
-
-
-def test_a_bare_name_that_several_problems_have_is_refused(capsys, tmp_path):
-    path = tmp_path / "two.jsonl"
-    rows = load_problems("starter")[:1] * 2
-    path.write_text("".join(
-        json.dumps(row_of(problem) | {"task_id": name}) + "\n"
-        for problem, name in zip(rows, ("a/x", "b/x"), strict=True)
-    ))  # fmt: skip
-    assert run(["play", "--problems", str(path), "--problem", "x"]) == 2
-    assert (
-        "expect the name of one problem, actually 'x' is that of: a/x, b/x"
-        in capsys.readouterr().err
-    )
 
 
 def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

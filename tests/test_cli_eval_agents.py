@@ -146,18 +146,6 @@ def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
     assert again["answers"] == 6
 
 
-def test_answers_of_a_server_are_shown_as_they_come(server, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("codea1_env.cli.eval_display._PAUSE", 0.0)
-    arguments = [*FEW, "--agent", server.url, "--batch-size", "4"]
-    assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path)]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if server.url in line]
-    waiting = [line for line in lines if line.startswith("waiting for")]
-    assert waiting == [f"waiting for {number} answers of {server.url}" for number in (4, 2)]
-    counted = [line.partition(" of http")[0] for line in lines if " in " in line]
-    first, second = ([f"{n} of {size} answers" for n in range(size + 1)] for size in (4, 2))
-    assert counted == first + second
-
-
 def test_a_wrong_name_is_told_before_anything_is_loaded(capsys, monkeypatch):
     monkeypatch.setattr("codea1_env.cli.eval_run.load_problems", None)
     assert run(["eval", "code", "--agent", "refrence"]) == 2
@@ -208,19 +196,6 @@ def test_a_server_that_is_gone(server, tmp_path, capsys, monkeypatch):
     assert run(["eval", "code", *arguments]) == 1
     assert "To go on, add: --resume --output-dir" in capsys.readouterr().err
     assert not (tmp_path / "report.json").exists()
-
-
-def test_an_agent_from_a_file(tmp_path, capsys):
-    path = tmp_path / "own.py"
-    path.write_text(
-        "class Same:\n    def act(self, observations):\n"
-        "        return [f'def {o[\"entry_point\"]}(a, b): return a + b' for o in observations]\n"
-    )
-    arguments = [*FEW, "--agent", f"{path}:Same", "--output-dir", str(tmp_path / "r")]
-    report = evaluate(arguments, capsys)
-    assert report["results"][PROBLEMS[0].task_id]["passed"] == 3
-    assert report["repeated"] == 4
-    assert "temperature" not in report["settings"]
 
 
 def asked(role: Role, name: str, problems: list[Problem], sandbox: Sandbox) -> list[list[str]]:

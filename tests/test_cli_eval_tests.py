@@ -108,21 +108,6 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert kept == rows[:-1]
 
 
-def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
-    own = {"prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
-    good = {"task_id": "good", "reference": "def f(): return 1", **own}
-    bad = {"task_id": "bad", "reference": "import nowhere\ndef f(): return 1", **own}
-    path = write(tmp_path / "problems.jsonl", [good, bad])
-    options = ["--problems", str(path), "--samples", str(path)]
-    report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys, code=1)
-    assert list(report["excluded"]) == ["bad"]
-    assert "No module named 'nowhere'" in report["excluded"]["bad"]
-    assert report["scored"] == 1
-    write(path, [bad])
-    assert run(["eval", "tests", *options, "--output-dir", str(tmp_path / "s")]) == 2
-    assert "actually none can: its reference does not run" in capsys.readouterr().err
-
-
 def test_wrong_programs_of_a_file(tmp_path, capsys):
     task = STARTER["starter/is_even"]
     problems = write(tmp_path / "problems.jsonl", [row_of(task.task_id)])

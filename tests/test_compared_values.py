@@ -61,25 +61,6 @@ def test_without_tolerance_it_is_equality(one, other):
     assert same(one, other, 0) == (one == other) == same(other, one, 0)
 
 
-def test_an_integer_is_not_rounded_to_a_float_before_it_is_compared_exactly():
-    assert not same(2**53 + 1, 2.0**53, 0)
-    assert not same([2**53 + 1], [2.0**53], 0)
-
-
-@given(ALIKE, ALIKE, st.sampled_from([0, 1e-6, 0.5]))
-def test_what_is_equal_is_the_same_at_any_depth(one, other, tolerance):
-    for make in (
-        lambda x: x,
-        lambda x: [x],
-        lambda x: (x, 1),
-        lambda x: {"k": x},
-        lambda x: deque([x]),
-    ):
-        if one == other:
-            assert same(make(one), make(other), tolerance)
-        assert same(make(one), make(other), 0) == (make(one) == make(other))
-
-
 @given(st.integers(-(10**12), 10**12), st.integers(1, 10**4))
 def test_where_an_integer_is_expected_none_beside_it_will_do(number, by):
     """A float of the right size is no answer where the one beside it is expected, however large they are."""
@@ -252,10 +233,7 @@ ENDINGS = {
     ("unencodable", "x at 0x7f00>"): (Outcome.UNENCODABLE, "x at 0x...>"),
     ("too large", "x"): (Outcome.OUTPUT_LIMIT, "x"),
     ("pass", ""): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
-    ("infra_error", "x"): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
-    ("ok",): (Outcome.FORBIDDEN, "a reply with a strange shape"),
     ("ok", 2, 2): (Outcome.FORBIDDEN, "a reply with a strange shape"),
-    (): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
     ("raised", 3): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
     2: (Outcome.FORBIDDEN, "a reply of an unknown kind"),
 }

@@ -13,7 +13,7 @@ import pytest
 from codea1_env import MistakeBook, Referee, Sandbox
 from codea1_env.agents import FixedAgent, ReferenceCoder
 from codea1_env.judging.spread import Reply, SpreadReferee, _homes, answer
-from codea1_env.judging.verdicts import AttackAnswers, Judged, by_problem
+from codea1_env.judging.verdicts import AttackAnswers, Judged
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
@@ -134,12 +134,3 @@ def test_shares_are_equal_and_stay(judges):
     assert _homes(names, 2) == homes
     alone = [_homes([name], 2)[0] for name in names]
     assert sum(one == other for one, other in zip(homes, alone, strict=True)) > 48
-
-
-def test_answers_are_divided_by_problem():
-    asked, programs, attacks, history = answers()
-    parts = by_problem(asked, programs, attacks, history)
-    assert [part.problem for part in parts] == PROBLEMS
-    assert [program for part in parts for program in part.programs] == programs
-    assert [text for part in parts for text in part.attacks] == attacks
-    assert [bool(part.history) for part in parts] == [True, False, True]

@@ -268,28 +268,6 @@ def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
 # Disks that are full
 
 
-def test_a_commit_that_does_not_fit_changes_nothing_and_may_be_tried_again(tmp_path):
-    path = tmp_path / "book.sqlite"
-    with SqliteBook(path) as book:
-        book.update("p", failed=["a", "b"])
-        book.commit()
-        [pages] = book._connection.execute("PRAGMA page_count").fetchone()
-        book._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        book.update("p", failed=["c"], passed=["a"])
-        book.update("q", failed=["x" * 10_000 + str(n) for n in range(9)])
-        before = book.state_dict()
-        for _ in range(2):
-            with pytest.raises(BookFileError, match=rf"{path}, actually: .*full.*free space"):
-                book.commit()
-            assert (book.state_dict(), len(book)) == (before, 11)
-            assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 1], ["b", 1]]}}
-        book.update("p", failed=["d"])
-        assert len(book) == 12
-        book._connection.execute("PRAGMA max_page_count = 99999")
-    assert len(MistakeBook.load(path)) == 12
-    assert MistakeBook.load(path).tests("p") == ["b", "c", "d"]
-
-
 def test_a_disk_without_room_is_no_loss(tmp_path):
     """The same with errors of the machine, where SQLite gives up the transaction by itself."""
     path = tmp_path / "book.sqlite"

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from codea1_env import oracle as oracles
-from codea1_env.judging import repeats
 from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, reached
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -129,23 +127,6 @@ def test_a_reference_of_which_too_little_is_known_is_asked_under_all_seeds(body)
             Oracle(sandbox, LIMITS).ask({asked: [[call(each)]]}, problems)
             seeds = [(text, seed) for text, _, seed in sandbox.asked]
             assert seeds == [(code, seed) for seed in range(4)]
-
-
-def test_golden_tests_that_differ_speak_against_one_run(monkeypatch):
-    def looks_steady(references: Sequence[repeats.Asked], sandbox: Sandbox) -> None:
-        for each in references:
-            if not repeats.may_be_steady(each) and not repeats.is_confirmed(each):
-                repeats._remember(each, repeats._known.get(each) or repeats._SeenReference(True))
-
-    monkeypatch.setattr(oracles, "look", looks_steady)
-    code = "def f(n): return list({*n, 'a'})"
-    for golden_test, runs in (("assert f('bcdefgh') == 0", 4), ("assert f('a') == ['a']", 1)):
-        asked, problems = golden(f"{code}  # {golden_test}", golden_test)
-        with Spy() as spy:
-            Oracle(spy, LIMITS).ask({asked: [[call("a")]]}, problems)
-            del spy.asked[:]
-            Oracle(spy, LIMITS).ask({asked: [[call("")]]}, problems)
-            assert len(spy.asked) == runs
 
 
 def test_without_a_call_it_is_still_asked_whether_it_loads():

@@ -104,60 +104,6 @@ def test_tests_of_every_layout_tell_right_from_wrong(layout: str, sandbox: Sandb
         assert Outcome.PASS not in {result.outcome for result in results}
 
 
-PYTEST_STYLE = """import pytest
-from solution import double
-
-@pytest.fixture
-def two():
-    yield 2
-
-@pytest.mark.parametrize("given, wanted", [(1, 2), (0, 0), pytest.param(-1, -2, id="negative")])
-@pytest.mark.timeout(5)
-def test_values(given, wanted, two):
-    assert double(given) == wanted == two * given
-
-class TestDouble:
-    def setup_method(self):
-        self.four = 4
-
-    @pytest.mark.parametrize("plus", [0, 1])
-    def test_method(self, plus, two):
-        assert double(two) + plus == self.four + plus
-
-    def test_floats(self):
-        assert double(0.1) == pytest.approx(0.2)
-        assert double(0.1) != pytest.approx(0.21, abs=1e-3)
-        assert [double(0.1)] == pytest.approx([0.2])
-
-@pytest.mark.slow
-def test_raises():
-    with pytest.raises(TypeError, match="NoneType") as caught:
-        double(None)
-    assert caught.type is TypeError
-    pytest.raises(TypeError, double)
-
-if __name__ == "__main__":
-    pytest.main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "passes"),
-    [
-        ("def double(x): return 2 * x", True),
-        ("def double(x): return 2 * abs(x)", False),  # a case of test_values
-        ("def double(x): return 2 * x if x != 2 else 5", False),  # test_method
-        ("def double(x=0): return x + x", False),  # second half of test_raises
-        ("def double(x): return 2 * x if x is not None else 1 / 0", False),  # another exception
-    ],
-)
-def test_a_module_that_is_no_data_runs_by_pytest(code: str, passes: bool, sandbox: Sandbox) -> None:
-    problem = to_problem(Row({**LAYOUTS["kodcode"], "test_code": PYTEST_STYLE}, "here"))
-    results = judged(problem, code, sandbox)
-    assert all(result.passed for result in results) == passes, results
-    assert {result.judged for result in results} == {"inside"}
-
-
 @pytest.mark.parametrize("layout", ["kodcode", "bigcodebench"])
 def test_no_tests_are_not_a_pass(layout: str, sandbox: Sandbox) -> None:
     field = "test" if layout == "bigcodebench" else "test_code"

@@ -45,9 +45,7 @@ def test_tests_as_they_attack(referee):
 @pytest.mark.parametrize(
     "test",
     [
-        "assert inc(7) == 8",
-        "assert 8 == inc(7), 'message'",
-        "assert inc(n=7) == 8",
+        "assert 8 == inc(n=7), 'message'",
         "r = inc(7)\nassert r == 8",
         "for n in [7]:\n    assert inc(n) == n + 1",
         "def test_inc():\n    assert inc(7) == 8",
@@ -124,7 +122,6 @@ def test_calls_without_a_value_are_invalid(referee, test, reason):
         "assert inc(7) != 8",
         "assert inc(7) > 0",
         "assert isinstance(inc(7), int)",
-        "assert inc(1) == inc(1)",
         "assert inc(inc(1)) == 3",
         "assert (inc(1) == 5, 'never false')",
         "assert inc(undefined) == 3",

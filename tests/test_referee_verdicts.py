@@ -99,16 +99,6 @@ def test_a_program_that_does_not_run_fails_all_and_pays_no_tester(sandbox, code,
     assert [test.outcome for test in verdict.suites[0].tests] == [outcome] * 2
 
 
-@pytest.mark.parametrize("answer", ["", "\0", "(" * 60_000])
-def test_answers_without_a_program(sandbox, referee, answer):
-    program = parse_program(answer, "inc", sandbox)
-    verdict = judge(referee, program, ["assert inc(1) == 2"], ["assert inc(3) == 4"])
-    assert not verdict.code_executes
-    assert verdict.load.outcome in (Outcome.SYNTAX_ERROR, Outcome.ERROR)
-    assert (verdict.code_reward, verdict.suites[0].rewards.test) == (0, 0)
-    assert verdict.load.message
-
-
 # The Mistake Book's tests
 
 

@@ -132,17 +132,6 @@ def test_html_shows_the_players_text_and_nothing_of_it_acts(play: Any) -> None:
     assert "corrected, as written it predicts 3, the reference returns 2" in page.text
 
 
-def test_colours_follow_strings_over_several_lines() -> None:
-    page = _coloured('x = """It\'s\nif """ + "a\\"b"  # "c\nreturn 1')
-    assert page.count("\n") == 2
-    first, second, third = page.split("\n")
-    assert first == 'x = <span class="t-string">&quot;&quot;&quot;It&#x27;s</span>'
-    assert second.startswith('<span class="t-string">if &quot;&quot;&quot;</span> + ')
-    assert '<span class="t-string">&quot;a\\&quot;b&quot;</span>' in second
-    assert second.endswith('<span class="t-comment"># &quot;c</span>')
-    assert third == '<span class="t-word">return</span> <span class="t-number">1</span>'
-
-
 @pytest.mark.parametrize("text", ['"', "\\", '"""', "\\'", "(", "#"])
 def test_colouring_keeps_every_character_of_any_text_and_is_quick(text: str) -> None:
     code = text * (60_000 // len(text))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import (
     MAX_ACTION_CHARS,
@@ -57,26 +57,6 @@ def test_the_program_is_found(sandbox: Sandbox, text: str) -> None:
     program = parse_program(text, "add", sandbox)
     assert program.code.strip() == ADD.strip()
     assert program.problem is None
-
-
-@pytest.mark.parametrize(
-    ("text", "marks"),
-    [
-        (f"{F}python\n{SQUARE}{F} This works for all integers.", []),
-        (f'{F}python\ndef square(n):\n    """Square.\n\n    {F}\n    square(3)\n    {F}\n    """\n    return n * n\n{F}', ["return n * n"]),
-        (f"<think>\nEasy.\n</think>\n{SQUARE}", []),
-        (f"Here is the solution:\n\n{SQUARE}", []),
-        (f"{SQUARE}\nThis returns the square.\n", []),
-        (f"{F}python\ndef times(a, b):\n    return a * b\n{F}\nand\n{F}python\ndef square(n):\n    return times(n, n)\n{F}", ["def times"]),
-        (f"{F}python\n{SQUARE}\ndef main():\n    print(square(", []),
-        (f"{F}python\nimport operator\n{F}\n{F}python\ndef square(n):\n    return operator.mul(n, n)\n{F}", ["import operator"]),
-    ],
-)  # fmt: skip
-def test_right_programs_keep_running(sandbox: Sandbox, text: str, marks: list[str]) -> None:
-    program = parse_program(text, "square", sandbox)
-    assert all(mark in program.code for mark in marks)
-    (result,) = sandbox.run_tests(program.code, ["assert square(3) == 9"])
-    assert result.outcome.value == "pass"
 
 
 def test_code_is_taken_byte_for_byte(sandbox: Sandbox) -> None:
@@ -148,39 +128,6 @@ def test_one_call_has_one_text(sandbox: Sandbox) -> None:
     assert calls == {(encoded_arguments([2], {}), "f(2)")}
     other = parse_suite("assert f(by=3, n=1) == 3", DOUBLE, sandbox)
     assert texts(other) == ["assert f(1, 3) == 3"]
-
-
-@pytest.mark.parametrize(
-    ("reference", "calls", "text"),
-    [
-        ("def f(a, *, k=1, m=2): pass", ["1, m=3, k=4", "a=1, k=4, m=3"], "f(1, k=4, m=3)"),
-        ("def f(a, *, k=1): pass", ["1", "1, k=1"], "f(1)"),
-        ("def f(a, **others): pass", ["1, z=1, y=2", "y=2, a=1, z=1"], "f(1, y=2, z=1)"),
-        ("def f(a, b=1, c=None): pass", ["1, c=3", "1, 1, 3"], "f(1, 1, 3)"),
-        ("def f(a, b=object(), c=None): pass", ["1, c=3"], "f(1, c=3)"),
-        ("class f:\n    def __init__(self, a): pass", ["1"], "f(1)"),
-        ("def f(a: int = None): pass", ["", "None", "a=None"], "f()"),
-    ],
-)
-def test_calls_are_bound_as_the_reference_takes_them(sandbox, reference, calls, text):
-    problem = Problem("x", "Do it.", "f", reference)
-    suite = parse_suite("\n".join(f"assert f({call}) == 0" for call in calls), problem, sandbox)
-    assert [test.fault for test in suite.tests] == [None] * len(calls)
-    assert {test.call_text for test in suite.tests} == {text}
-
-
-@pytest.mark.parametrize(
-    ("call", "reason"),
-    [
-        ("f('a')", "outside the signature: n is a str, not int"),
-        ("f(1, by=[1, 'a'])", "outside the signature: by is a list[int | str], not int"),
-        ("f()", "the signature does not take these arguments: n is missing"),
-        ("f(1, n=2)", "the signature does not take these arguments: n is given twice"),
-    ],
-)
-def test_what_is_outside_the_signature(sandbox: Sandbox, call: str, reason: str) -> None:
-    (test,) = parse_suite(f"assert {call} == 1", DOUBLE, sandbox).tests
-    assert (test.fault, test.reason) == (InvalidReason.OUTSIDE_SIGNATURE, reason)
 
 
 @pytest.mark.parametrize(
@@ -342,10 +289,3 @@ def test_what_is_always_killed_is_raised_and_not_remembered(monkeypatch):
             with pytest.raises(InfraError):
                 parse_program("def f(): pass", "f", own)
         assert texts(parse_suite("assert f(1) == 1", problem, own)) == ["assert f(1) == 1"]
-
-
-def test_golden_tests_are_within_their_signatures(sandbox: Sandbox) -> None:
-    problems = [problem for problem in load_problems("starter") if problem.tests]
-    suites = parse_suites([("\n".join(problem.tests), problem) for problem in problems], sandbox)
-    for problem, suite in zip(problems, suites, strict=True):
-        assert len(texts(suite)) == len(problem.tests), (problem.task_id, suite)

@@ -9,9 +9,7 @@ from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_en
 from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
-from codea1_env.responses import Program
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
-from codea1_env.sandbox import InfraError
 from codea1_env.spaces import Observation, observe
 
 PROBLEMS = {problem.entry_point: problem for problem in load_problems("starter", "train")}
@@ -127,18 +125,6 @@ def test_without_the_book_nothing_is_replayed_or_written(referee):
     assert played.book_change.added == 0
 
 
-def test_same_rewards_as_the_environment(referee, sandbox):
-    code, tests = WRONG["last_item"], "assert last_item([4]) == 4\nassert last_item([]) == None"
-    one: Any = {"problems": TWO[1:], "config": RolloutConfig(1, 1)}
-    [episode] = play(referee, Cycle(code), Cycle(tests), **one).episodes
-    env = parallel_env(problems=TWO, sandbox=sandbox)
-    env.reset(seed=0, options={"problem_id": "starter/last_item"})
-    env.step({CODER: code})
-    rewards = env.step({TESTER: tests})[1]
-    assert rewards[CODER] == episode.verdict.code_reward
-    assert rewards[TESTER] == episode.test_rewards[0]
-
-
 def test_hostile_answers_are_scored(referee):
     hostile = ["", "\x00", "\ud800", "(" * 100_000, "x" * 10_000_000, "import os; os._exit(0)"]
     played = play(referee, Cycle(*hostile), Cycle(*hostile), config=RolloutConfig(6, 6))
@@ -163,55 +149,6 @@ def test_wrong_use_raises_at_once(referee):
         play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
     with pytest.raises(ValueError, match="num_generations to be at least 1, actually: 0"):
         RolloutConfig(num_generations=0)
-
-
-def answers_to(problems: Sequence[Problem]) -> tuple[list[Program], list[str]]:
-    """A right program, a wrong one and one that does not run for each problem, and two suites for each."""
-    programs, attacks = [], []
-    for problem in problems:
-        name = problem.entry_point
-        for code in (problem.reference, f"def {name}(*a): return {{'no': 0}}", "def"):
-            programs.append(Program(code))
-            attacks += ["\n".join(problem.tests), f"{problem.tests[0]}\nassert {name}("]
-    return programs, attacks
-
-
-def test_answers_are_judged_alike_in_any_parts(sandbox):
-    """The judge shares out problems to threads; nothing of it shows in the verdicts."""
-    problems = list(PROBLEMS.values())[:4]
-    programs, attacks = answers_to(problems)
-    asked = [problem for problem in problems for _ in range(3)]
-    history = {problem.task_id: problem.tests[:2] for problem in problems}
-    together = Referee(sandbox).judge_answers(asked, programs, attacks, history)
-    one_by_one = []
-    for i, (problem, program) in enumerate(zip(asked, programs, strict=True)):
-        mine = attacks[2 * i : 2 * i + 2]
-        one_by_one += Referee(sandbox).judge_answers([problem], [program], mine, history)
-    assert [suites for suites, _ in together] == [suites for suites, _ in one_by_one]
-    for (_, one), (_, other) in zip(together, one_by_one, strict=True):
-        assert (one.suites, one.history, one.stale) == (other.suites, other.history, other.stale)
-        assert (one.code_reward, one.load.outcome) == (other.code_reward, other.load.outcome)
-    assert [verdict.code_reward for _, verdict in together] == [1.0, 0.0, 0.0] * len(problems)
-
-
-def test_a_failure_of_ours_in_one_part_is_raised(sandbox, monkeypatch):
-    problems = list(PROBLEMS.values())[:4]
-    programs, attacks = answers_to(problems)
-    asked = [problem for problem in problems for _ in range(3)]
-    submit, broken = sandbox.submit_encoded, problems[3].reference
-
-    def sometimes(code: str, *args: Any, **options: Any) -> Any:
-        if code != broken:
-            return submit(code, *args, **options)
-        raise InfraError("no memory")
-
-    referee = Referee(sandbox)
-    with monkeypatch.context() as patch:
-        patch.setattr(sandbox, "submit_encoded", sometimes)
-        with pytest.raises(InfraError, match="no memory"):
-            referee.judge_answers(asked, programs, attacks, {})
-    verdicts = [verdict for _, verdict in referee.judge_answers(asked, programs, attacks, {})]
-    assert [verdict.code_reward for verdict in verdicts] == [1.0, 0.0, 0.0] * len(problems)
 
 
 BREAKS = "assert is_even(3) == False"

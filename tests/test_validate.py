@@ -11,7 +11,6 @@ import pytest
 from codea1_env.problem_sets.findings import FindingKind, ProblemFinding
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import ProblemsError, load_problems
-from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Limits, Sandbox
 
 GOOD: dict[str, Any] = {
@@ -115,18 +114,6 @@ def test_what_is_no_data_is_named(changes, others, message, tmp_path, sandbox):
     assert inside.where == f"{tmp_path}/set.jsonl, line 1"
 
 
-def test_arguments_that_are_no_plain_data(tmp_path: Path, sandbox: Sandbox) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "from codea1_env.problems import Problem\nfrom codea1_env.sandbox import Case\n"
-        "def problems():\n    return [Problem('a', 'def f(x):', 'f', 'def f(x): return 1', cases=(Case((object(),), {}, 1),))]"
-    )
-    report = validate_problems(f"{file}:problems", sandbox)
-    assert [each.kind for each in report.findings] == [FindingKind.BROKEN_ROW]
-    assert "mine.py:problems, problem 1" in report.findings[0].where
-    assert "case 1 to be plain data" in report.findings[0].message
-
-
 def test_all_findings_are_reported_in_order(tmp_path: Path, sandbox: Sandbox) -> None:
     findings = check(
         tmp_path,
@@ -204,29 +191,7 @@ def test_split_and_limit(tmp_path: Path, sandbox: Sandbox) -> None:
         validate_problems(file, sandbox, limit=0)
 
 
-def test_source_that_cannot_be_used_is_raised(tmp_path: Path, sandbox: Sandbox) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no"):
-        validate_problems(tmp_path / "none.jsonl", sandbox)
-    (tmp_path / "set.jsonl").write_text("\n\n")
-    with pytest.raises(ProblemsError, match="at least one problem"):
-        validate_problems(tmp_path / "set.jsonl", sandbox)
-
-
 def test_public_set(shared_data: Path, sandbox: Sandbox) -> None:
     report = validate_problems(shared_data / "mbpp.jsonl.gz", sandbox, limit=40)
     assert report.ok, report.findings
     assert report.problems == 40
-
-
-@pytest.mark.parametrize(
-    ("tests", "calls"),
-    [
-        (["assert f(1, b=[2]) == f(-1)"], [((1,), {"b": [2]}), ((-1,), {})]),
-        (["x = 3\nassert f(x) == 1", "assert f('a')"], [(("a",), {})]),
-        (["assert f(*[1])", "assert f(**{'a': 1})", "assert g(1)", "assert a.f(1)"], []),
-        (["assert f(", "(" * 10_000, "assert f(2)"], [((2,), {})]),
-        (["assert f({1, 2}, {'a': (None, True)}, -1.5, 1 + 2j)"], [(({1, 2}, {"a": (None, True)}, -1.5, 1 + 2j), {})]),
-    ],
-)  # fmt: skip
-def test_literal_calls(tests: list[str], calls: list[Any], sandbox: Sandbox) -> None:
-    assert sandbox.analyse(literal_calls, tests, "f") == calls

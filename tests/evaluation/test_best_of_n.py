@@ -71,15 +71,6 @@ class Writer:
         return answers
 
 
-def samples() -> list[SuiteSample]:
-    found = [
-        SuiteSample(task, i, {"task_id": task, "answer": answer})
-        for task, answers in TESTS.items()
-        for i, answer in enumerate(answers)
-    ]
-    return found[::-1]  # a file may have them in any order
-
-
 def evaluation(
     sandbox: Sandbox,
     folder: ResultFolder,
@@ -131,19 +122,6 @@ def test_matrix_and_figures(sandbox, tmp_path):
     assert list(report["gains"]) == ["codet", "codet_released", "most_tests", "best"]
     assert (report["tests"], report["distinct_tests"], report["undecided"]) == (7, 5, 1)
     assert report["unusable_tests"] == 2  # one that is no Python, one of another function
-
-
-def test_a_file_gives_the_same_as_an_agent(sandbox, tmp_path):
-    found = []
-    for name in ("agent", "file"):
-        with ResultFolder(tmp_path / name, {}, resume=False) as folder:
-            own = evaluation(sandbox, folder)
-            if name == "agent":
-                own.judge_agent(Writer(), EvaluationPlan(2, 2, 0), ignore)
-            else:
-                own.judge_file(samples()[::-1], ignore)
-            found.append(folder.rows("verdicts.jsonl"))
-    assert found[0] == found[1]
 
 
 def test_white_box_testers_see_the_programs_in_turn(sandbox, tmp_path):

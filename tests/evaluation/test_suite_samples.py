@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +114,6 @@ def test_each_text_of_a_list_is_one_test(sandbox):
     assert read.late == 1
 
 
-def test_the_tests_of_an_answer(sandbox):
-    answer = (
-        "Here:\n```python\nassert f(1) == 1\nassert f(\nassert f(2) == 2\nassert f(3) == 3\n```\n"
-    )
-    read = read_suite(suite(answer=answer), "f", 2, sandbox)
-    assert [test.text for test in read.tests] == ["assert f(1) == 1", "assert f(2) == 2"]
-    assert read.late == 1
-    assert len(read.dropped) == 1
-    assert "cannot be parsed" in read.dropped[0]
-
-
 def test_an_answer_without_tests(sandbox):
     for answer, why in (
         ("", "the answer is empty"),
@@ -201,16 +189,6 @@ def test_hostile_parts_harm_only_themselves(sandbox, bad):
     keys = [test.same_as for test in read.tests]
     assert (keys[0], keys[-1]) == ("f(1) == 2", "f(2) == 3")
     assert len(read.tests) + len(read.dropped) == 3
-
-
-def test_random_texts_never_raise(sandbox):
-    rng = random.Random(0)
-    parts = ["```", "~~~", "python", "\n", "assert f(1) == 1", "def f():", "\0", "\ud800", " ", "(", '"""', "\r"]  # fmt: skip
-    texts = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(200)]
-    lists = read_suite(suite(tests=texts), "f", 200, sandbox)
-    assert {test.fault for test in lists.tests} >= {None, InvalidReason.UNPARSABLE}
-    for text in texts[:20]:
-        read_suite(suite(answer=text), "f", 3, sandbox)
 
 
 def test_the_digest_follows_the_reference():
