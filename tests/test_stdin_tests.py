@@ -88,9 +88,7 @@ TESTS = (StdinTest("3", "6"), StdinTest("0", "0"), StdinTest("-2", "-4"))
         ("print('x' * 2_000_000)", ["output_limit"]),
     ],
 )
-def test_judging_ends_with_the_first_wrong_answer(
-    code: str, outcomes: list[str], sandbox: Sandbox
-) -> None:
+def test_judging_ends_with_the_first_wrong_answer(code, outcomes, sandbox):
     limits = Limits(call_cpu_time=0.5, call_wall_time=5.0)
     results = run_stdin_tests(problem_with(*TESTS), code, limits, sandbox)
     assert [result.outcome.value for result in results] == outcomes

@@ -51,9 +51,7 @@ def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
     assert kills_beside(golden, [(item, ()) for item in held_out], referee)[0] == alone
 
 
-def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(
-    held_out, sandbox: Sandbox
-):
+def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(held_out, sandbox):
     split = dataclasses.replace(held_out[0], mutants=held_out[0].mutants[:1])
     right, *_ = split.problem.tests
     wrong = right.replace("==", "== 12345 +", 1) if "==" in right else right
