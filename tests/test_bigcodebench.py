@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from problem_rows import LAYOUTS, write_lines
+from problem_rows import write_lines
 
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.rows import Row
@@ -74,13 +74,6 @@ def test_a_file_of_the_instructions(tmp_path) -> None:
 def test_broken_rows(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ProblemsError, match=message):
         problem_of({**FRAME, **change}, "instruct")
-
-
-def test_fields_that_older_files_lack() -> None:
-    row = {k: v for k, v in LAYOUTS["bigcodebench"].items() if k not in ("libs", "code_prompt")}
-    problem = problem_of(row)
-    assert problem.preamble == ""
-    assert "packages" not in problem.metadata
 
 
 def test_tests_share_a_process_with_the_program() -> None:

@@ -84,32 +84,22 @@ def test_figures_by_a_field_of_the_samples(tmp_path, capsys):
     assert "anna" in shown
     assert r"\x1b[2Jo[b]b" in shown
     verdicts = [json.loads(line) for line in (folder / "verdicts.jsonl").open()]
-    assert [row.get("fields") for row in verdicts] == [
-        {"student": "anna", "week": 1},
-        {"student": "anna", "week": 1},
-        {"student": strange},
-        {"week": True},
-    ]
-    first = (folder / "report.json").read_bytes()
-    groups = {each["value"]: each for each in json.loads(first)["by"]["student"]}
+    anna = {"student": "anna", "week": 1}
+    fields = [row.get("fields") for row in verdicts]
+    assert fields == [anna, anna, {"student": strange}, {"week": True}]
+    report = json.loads((folder / "report.json").read_bytes())
+    groups = {each["value"]: each for each in report["by"]["student"]}
     assert list(groups) == [strange, "anna", None]
-    assert groups["anna"] == {
-        "value": "anna",
-        "problems": 2,
-        "samples": 2,
-        "figures": {"all": {"pass@1": {"value": 1.0, "low": 1.0, "high": 1.0}}},
-    }
+    assert (groups["anna"]["problems"], groups["anna"]["samples"]) == (2, 2)
+    assert groups["anna"]["figures"]["all"]["pass@1"]["value"] == 1
     assert groups[strange]["figures"]["all"]["pass@1"]["value"] == 0
     # Other tables of the same verdicts: nothing is judged again, and 1 is not True.
     assert run([*arguments, "week", "--resume"]) == 0
     report = json.loads((folder / "report.json").read_bytes())
     assert [each["samples"] for each in report["by"]["week"]] == [2, 1, 1]
-    assert run([*arguments, "student", "--resume"]) == 0
-    assert (folder / "report.json").read_bytes() == first
     capsys.readouterr()
-    for name, message in {"studnt": "'student'", "log": "actually ['x'] in sample 1 of"}.items():
-        assert run([*arguments, name, "--resume"]) == 2
-        assert message in capsys.readouterr().err
+    assert run([*arguments, "log", "--resume"]) == 2
+    assert "actually ['x'] in sample 1 of" in capsys.readouterr().err
 
 
 def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
@@ -131,19 +121,15 @@ def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
 
 def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
     own = {"prompt": "def f():", "entry_point": "f", "reference": "def f(): return 1"}
-    path = write(
-        tmp_path / "problems.jsonl",
-        [
-            {"task_id": "good", **own, "tests": ["assert f() == 1"]},
-            {"task_id": "bad", **own, "tests": ["assert f() == 2"]},
-        ],
-    )
+    good = {"task_id": "good", **own, "tests": ["assert f() == 1"]}
+    bad = {"task_id": "bad", **own, "tests": ["assert f() == 2"]}
+    path = write(tmp_path / "problems.jsonl", [good, bad])
     arguments = ["--problems", str(path), "--agent", "reference", "-n", "1"]
     report = report_of([*arguments, "--output-dir", str(tmp_path / "r")], capsys, code=1)
     assert list(report["excluded"]) == ["bad"]
     assert report["outcomes"] == {"excluded": 1, "pass": 1}
     assert report["scored"] == 1
-    write(path, [{"task_id": "bad", **own, "tests": ["assert f() == 2"]}])
+    write(path, [bad])
     assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path / "s")]) == 2
     assert "actually none can: its own reference fails" in capsys.readouterr().err
 

@@ -1,45 +1,22 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from additions import ADD, PROBLEMS, RIGHT, SUITE, WRONG, play, start
 
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v1 import env, parallel_env, raw_env
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Sandbox
 
-ADD = Problem(
-    task_id="test/add",
-    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
-    entry_point="add",
-    reference="def add(a, b):\n    secret_of_the_reference = a + b\n    return secret_of_the_reference\n",
-    tests=("assert add(17, 25) == 42",),
-    metadata={"split": "train"},
-)
-EVEN = Problem(
-    task_id="test/is_even",
-    prompt='def is_even(n):\n    """Return whether n is even."""\n',
-    entry_point="is_even",
-    reference="def is_even(n):\n    return n % 2 == 0\n",
-    tests=("assert is_even(4)",),
-    metadata={"split": "eval"},
-)
-PROBLEMS = [ADD, EVEN]
-
-RIGHT = "def add(a, b):\n    return a + b\n"
-WRONG = "def add(a, b):\n    return a - b\n"
-SUITE = (
-    "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(2, 2) == 4\nassert add(-1, 1) == 0"
-)
 ACTIONS = {
     CODER: [RIGHT, WRONG, "def add(a, b):\n    return 3", "", "def is_even(n):\n    return not n % 2"],
     TESTER: [SUITE, "assert add(1, 2) == 4", "assert is_even(3) == False\nassert is_even(8)", "", "("],
@@ -47,24 +24,9 @@ ACTIONS = {
 
 
 @pytest.fixture
-def make(sandbox: Sandbox) -> Callable[..., Any]:
+def make(sandbox):
     """A parallel environment over two small problems, in the sandbox of all tests."""
-
-    def make(**settings: Any) -> Any:
-        return parallel_env(**({"problems": PROBLEMS, "sandbox": sandbox} | settings))
-
-    return make
-
-
-def start(game: Any, problem: Problem = ADD, **options: Any) -> Any:
-    """Resets to a known problem; returns the observations."""
-    return game.reset(options={"problem_id": problem.task_id, **options})[0]
-
-
-def play(game: Any, program: str, tests: str) -> Any:
-    """One round; returns what the tester's step returned."""
-    game.step({CODER: program})
-    return game.step({TESTER: tests})
+    return functools.partial(parallel_env, problems=PROBLEMS, sandbox=sandbox)
 
 
 # Turns and rewards
@@ -141,15 +103,6 @@ def test_rewards_accumulate_over_rounds_in_the_turn_based_form(sandbox: Sandbox)
     assert game.last()[1] == pytest.approx(1 / 16)  # the tester's: validity 1/8, nothing broken
 
 
-def test_a_program_that_nothing_could_score_gets_zero_and_says_so(make: Any) -> None:
-    game = make()
-    start(game)
-    _, rewards, _, _, infos = play(game, RIGHT, "no tests at all")
-    assert rewards[CODER] == 0.0
-    assert infos[CODER]["scorable"] is False
-    assert infos[CODER]["rewards"]["code"] is None
-
-
 def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
     game = make(max_rounds=2)
     start(game)
@@ -201,20 +154,16 @@ def test_observations_lie_in_their_spaces_at_every_step(make: Any) -> None:
     observations, infos = game.reset(seed=1)
     steps = 0
     while game.agents:
-        check_spaces(game, observations, infos)
+        assert all(
+            observations[agent] in game.observation_space(agent) for agent in (CODER, TESTER)
+        )
+        assert game.state() in game.state_space
         actor = infos[CODER]["active_agent"]
         observations, rewards, _, _, infos = game.step({actor: str(rng.choice(ACTIONS[actor]))})
         assert all(type(reward) is float and -1 <= reward <= 1 for reward in rewards.values())
         steps += 1
-    check_spaces(game, observations, infos)
+    assert all(observations[agent] in game.observation_space(agent) for agent in (CODER, TESTER))
     assert steps == 6
-
-
-def check_spaces(game: Any, observations: Any, infos: Any) -> None:
-    assert set(observations) == set(infos) == {CODER, TESTER}
-    for agent, observation in observations.items():
-        assert observation in game.observation_space(agent)
-    assert game.state() in game.state_space
 
 
 # Seeds, options and the Mistake Book

@@ -1,56 +1,25 @@
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import pytest
+from additions import PROBLEMS, RIGHT, SUITE, WRONG, play, start
 
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v1 import parallel_env, raw_env
-from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox, SandboxError
-
-ADD = Problem(
-    task_id="test/add",
-    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
-    entry_point="add",
-    reference="def add(a, b):\n    return a + b\n",
-    metadata={"split": "train"},
-)
-EVEN = Problem(
-    task_id="test/is_even",
-    prompt='def is_even(n):\n    """Return whether n is even."""\n',
-    entry_point="is_even",
-    reference="def is_even(n):\n    return n % 2 == 0\n",
-)
-PROBLEMS = [ADD, EVEN]
-RIGHT = "def add(a, b):\n    return a + b\n"
-WRONG = "def add(a, b):\n    return a - b\n"
-SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0"
 
 
 @pytest.fixture
-def make(sandbox: Sandbox) -> Callable[..., Any]:
+def make(sandbox):
     """A parallel environment over two small problems, in the sandbox of all tests."""
-
-    def make(**settings: Any) -> Any:
-        return parallel_env(**({"problems": PROBLEMS, "sandbox": sandbox} | settings))
-
-    return make
-
-
-def start(game: Any) -> None:
-    game.reset(options={"problem_id": "test/add"})
-
-
-def play(game: Any, program: str, tests: str) -> Any:
-    game.step({CODER: program})
-    return game.step({TESTER: tests})
+    return functools.partial(parallel_env, problems=PROBLEMS, sandbox=sandbox)
 
 
 # The registry

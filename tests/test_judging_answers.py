@@ -12,7 +12,7 @@ import pytest
 
 from codea1_env import MistakeBook, Referee, Sandbox
 from codea1_env.agents import FixedAgent, ReferenceCoder
-from codea1_env.judging.spread import Reply, SpreadReferee, _homes, answer
+from codea1_env.judging.spread import Reply, SpreadReferee, answer
 from codea1_env.judging.verdicts import AttackAnswers, Judged
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
@@ -125,12 +125,3 @@ def test_an_interrupt_leaves_judges_that_work(judges):
         judges.judge_answers(*asked)
     timer.join()
     assert len(judges.judge_answers(*answers())) == 2 * len(PROBLEMS)
-
-
-def test_shares_are_equal_and_stay(judges):
-    names = [f"problem/{i}" for i in range(64)]
-    homes = _homes(names, 2)
-    assert homes.count(0) == homes.count(1) == 32
-    assert _homes(names, 2) == homes
-    alone = [_homes([name], 2)[0] for name in names]
-    assert sum(one == other for one, other in zip(homes, alone, strict=True)) > 48

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, reached
+from codea1_env.oracle import BrokenReferenceError, Oracle, Subject
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
@@ -165,24 +164,3 @@ def test_slow_calls_stop_a_suite_and_not_those_beside_it():
         assert oracle.ask({subject(code): [slow, other]})[subject(code)] == found
         assert sandbox.asked == []  # a time limit is remembered, too
         assert "f(103)" in oracle.ask({subject(code): [[call(103)]]})[subject(code)]
-
-
-def test_what_is_still_to_be_made():
-    a, b, c = call(1), call(2), call(3)
-
-    def asked(suites: list[list[Call]], known: dict[str, bool]) -> tuple[list[str], list[Call]]:
-        made, missing = reached(suites, known, bool)
-        return [*made], missing
-
-    assert asked([[b, a, a], [c, b]], {}) == ([], [a, b, c])
-    assert asked([[a, b], [c]], {"f(1)": False}) == (["f(1)"], [b, c])
-    late = {"f(1)": True, "f(2)": True}
-    assert MOST_TIMEOUTS == 2
-    # By the texts of the calls: the order of tests decides nothing.
-    for suite in itertools.permutations([a, b, c]):
-        assert asked([list(suite)], late) == (["f(1)", "f(2)"], [])
-    assert asked([[a, b, c], [b, c]], late) == (["f(1)", "f(2)"], [c])
-    assert asked([[a, a, c]], late) == (["f(1)"], [c])
-    # What is known, and no suite would have asked for, is not made.
-    assert asked([[a, b, c]], {**late, "f(3)": False}) == (["f(1)", "f(2)"], [])
-    assert asked([[a, b, c], [c]], {**late, "f(3)": False}) == (["f(1)", "f(2)", "f(3)"], [])

@@ -135,14 +135,6 @@ def test_unknown_source_names_the_nearest() -> None:
         load_problems("HumanEvalPlus")
 
 
-def test_hub_set_without_the_library_names_the_extra() -> None:
-    if importlib.util.find_spec("datasets") is not None:
-        pytest.skip("the library is installed")
-    for name in ("humaneval+", "mbpp", "org/name"):
-        with pytest.raises(ImportError, match=r"pip install 'codea1-env\[llm\]'"):
-            load_problems(name)
-
-
 def test_hub_sets_through_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loading code for the hub, on a data set that lies in a folder."""
     pytest.importorskip("datasets")

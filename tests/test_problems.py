@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,15 +188,3 @@ def test_public_data_set(file, count, source, splits, shared_data):
     no_data = {"MBPP/367", "MBPP/533", "MBPP/596", "MBPP/601", "MBPP/927"}
     modules = {each.task_id for each in problems if each.test_module}
     assert modules == (no_data if file == "mbpp" else set())
-
-
-@pytest.mark.parametrize(
-    ("file", "task_id"),
-    [("humanevalplus", "HumanEval/32"), ("mbppplus", "MBPP/56"), ("mbppplus", "MBPP/6")],
-)
-def test_rows_that_need_care(file: str, task_id: str, shared_data: Path, sandbox: Sandbox) -> None:
-    problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
-    (problem,) = (problem for problem in problems if problem.task_id == task_id)
-    assert all(each.passed for each in judged(problem, problem.reference, sandbox))
-    wrong = f"def {problem.entry_point}(*args): return 17"
-    assert not all(each.passed for each in judged(problem, wrong, sandbox))

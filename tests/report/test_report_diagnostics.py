@@ -74,17 +74,6 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     assert 'id="diagnostics"' in page
 
 
-def test_the_radar_has_a_corner_for_each_tag(tmp_path: Path) -> None:
-    _, charts = diagnosed_section(read_folders([written(tmp_path)]).diagnostics)
-    radar = charts[0]
-    assert radar.title.endswith("radar")
-    points = [
-        point for rows in radar.spec["datasets"].values() for point in rows if "area" in point
-    ]
-    assert [point["tag"] for point in points] == ["rarity", "collusion", "cycling", "rarity"]
-    assert all(point["x"] ** 2 + point["y"] ** 2 == pytest.approx(1, abs=0.01) for point in points)
-
-
 @pytest.mark.parametrize(
     "content",
     ['{"version": 2}', '{"version": 1, "scores": [3], "experiments": [{}]}', "["],
