@@ -16,7 +16,6 @@ from run_logs import episode, write_run
 
 from codea1_env.cli.app import run
 from codea1_env.report.live import LiveReader
-from codea1_env.support.logs import tail_offset
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 
@@ -75,13 +74,6 @@ def test_a_run_is_read_on_while_it_is_written(tmp_path: Path) -> None:
     again = reader.read()
     assert (again.run.step, again.run.config.max_steps) == (1, 12)
     assert [each.step for each in again.episodes] == [1]
-
-
-def test_the_end_of_a_large_log_begins_with_a_whole_line(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    assert tail_offset(log, 5) == 0
-    log.write_bytes(b"one\ntwo\nthree\n")
-    assert [tail_offset(log, back) for back in (14, 13, 10, 9, 6, 5)] == [0, 4, 4, 8, 8, 14]
 
 
 def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env import MistakeBook, Referee, Sandbox
-from codea1_env.agents import FixedAgent, ReferenceCoder
+from codea1_env import Referee, Sandbox
 from codea1_env.judging.spread import Reply, SpreadReferee, answer
 from codea1_env.judging.verdicts import AttackAnswers, Judged
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
-from codea1_env.rollout import RolloutConfig, rollout
 
 PROBLEMS = load_problems("starter", "train")[:3]
 GOLDEN = ["\n".join(problem.tests) for problem in PROBLEMS]
@@ -87,23 +85,6 @@ def test_verdicts_and_counters_are_those_of_one_place(sandbox, judges):
         assert done == getattr(referee.counters, name)
     assert referee.counters.tests > 50
     assert judges.judge_answers([], [], [], {}) == []
-
-
-def test_rollouts_are_the_same(sandbox, judges):
-    class Golden(FixedAgent):
-        def act(self, observations):
-            tests = {problem.entry_point: problem.tests for problem in PROBLEMS}
-            return ["\n".join(tests[seen["entry_point"]]) for seen in observations]
-
-    played = [
-        rollout(PROBLEMS, ReferenceCoder(PROBLEMS), Golden(), each, MistakeBook(), config)
-        for each in (Referee(sandbox), judges)
-        for config in (RolloutConfig(2, 2), RolloutConfig(2, 2, oracle="coder", overlap=2))
-    ]
-    for one, other in zip(played[:2], played[2:], strict=True):
-        assert one.coder_experience() == other.coder_experience()
-        assert one.tester_experience("all") == other.tester_experience("all")
-        assert one.sandbox.tests == other.sandbox.tests > 0
 
 
 def test_errors_of_the_data_come_out(judges):
