@@ -46,12 +46,10 @@ def test_statements_are_a_view_of_the_cases():
     )
     texts = ("assert f([1, (2,)], by={'a': 1.5}) == {1, 2}", "assert f(float('inf')) == None")
     view = problem.tests
-    assert view == texts
-    assert (len(view), view[0], view[-1], view[:1]) == (2, texts[0], texts[1], texts[:1])
-    assert view != texts[:1]
+    assert view == texts != view[:1]
     assert pickle.loads(pickle.dumps(view)) == copy.deepcopy(view) == view
-    assert problem_with(Case((1,), {}, 1), compare="set").tests == ()
-    assert problem_with(Case((1,), {}, 1), checker=ROOT).tests == ()
+    for fields in ({"compare": "set"}, {"checker": ROOT}):
+        assert problem_with(Case((1,), {}, 1), **fields).tests == ()
 
 
 @pytest.mark.parametrize(

@@ -123,11 +123,12 @@ def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
     own = {"prompt": "def f():", "entry_point": "f", "reference": "def f(): return 1"}
     good = {"task_id": "good", **own, "tests": ["assert f() == 1"]}
     bad = {"task_id": "bad", **own, "tests": ["assert f() == 2"]}
-    path = write(tmp_path / "problems.jsonl", [good, bad])
+    path = write(tmp_path / "problems.jsonl", [good, bad, {"task_id": "none", **own, "tests": []}])
     arguments = ["--problems", str(path), "--agent", "reference", "-n", "1"]
     report = report_of([*arguments, "--output-dir", str(tmp_path / "r")], capsys, code=1)
-    assert list(report["excluded"]) == ["bad"]
-    assert report["outcomes"] == {"excluded": 1, "pass": 1}
+    assert list(report["excluded"]) == ["bad", "none"]
+    assert report["excluded"]["none"] == "it has no tests"
+    assert report["outcomes"] == {"excluded": 2, "pass": 1}
     assert report["scored"] == 1
     write(path, [bad])
     assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path / "s")]) == 2

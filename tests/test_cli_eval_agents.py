@@ -152,28 +152,6 @@ def test_a_wrong_name_is_told_before_anything_is_loaded(capsys, monkeypatch):
     assert "refrence" in capsys.readouterr().err
 
 
-OWN = """
-from codea1_env.evaluation import ProgramEvaluation
-
-class Long(ProgramEvaluation):
-    figure = "long"
-
-    def judge(self, problem, sample):
-        return {"long": len(sample.code) > 99}
-"""
-
-
-def test_an_evaluation_goes_on_with_the_same_file_only(tmp_path, capsys):
-    file = tmp_path / "own.py"
-    file.write_text(OWN)
-    asked = ["--agent", "reference", "--max-problems", "1", "--output-dir", str(tmp_path / "r")]
-    assert run(["eval", "run", f"{file}:Long", *asked]) == 0
-    assert run(["eval", "run", f"{file}:Long", *asked, "--resume"]) == 0
-    file.write_text(OWN.replace("99", "9"))
-    assert run(["eval", "run", f"{file}:Long", *asked, "--resume"]) == 2
-    assert "evaluation changed" in capsys.readouterr().err
-
-
 def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):
     asked = ["--agent", server.url, "--protocol", "rounds", "--num-tests", "2"]
     few = ["--max-problems", "1", "--output-dir", str(tmp_path), "--json"]

@@ -41,11 +41,8 @@ def test_contest_problems_from_a_file_of_samples(tmp_path, capsys):
     assert {task: each["passed"] for task, each in report["results"].items()} == {ABC: 1, LEET: 1}
     references = [json.loads(line) for line in (folder / "references.jsonl").open()]
     assert references == [{"task_id": t, "fault": "", "time_limit": 6.0} for t in (ABC, LEET)]
-    # What is kept is what was given, and a resumed evaluation does nothing again.
-    assert [json.loads(line) for line in (folder / "samples.jsonl").open()] == rows
     before = (folder / "verdicts.jsonl").read_bytes()
     (folder / "verdicts.jsonl").write_bytes(before[: before.find(b"\n") + 9])
-    (folder / "references.jsonl").unlink()
     assert report_of(capsys, *options, "--resume") == report
     assert (folder / "verdicts.jsonl").read_bytes() == before
 

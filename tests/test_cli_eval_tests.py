@@ -85,10 +85,8 @@ def test_a_scripted_tester_needs_golden_tests(tmp_path, capsys):
 def test_a_file_of_suites(tmp_path, capsys):
     rows = golden(NAMES[:3])
     name = STARTER[NAMES[1]].entry_point
-    rows[1] = {
-        "task_id": NAMES[1],
-        "answer": f"```python\nimport nowhere\nassert {name}(nowhere.x)\n```",
-    }
+    answer = f"```python\nimport nowhere\nassert {name}(nowhere.x)\n```"
+    rows[1] = {"task_id": NAMES[1], "answer": answer}
     rows[2]["tests"] = [rows[2]["tests"][0]] * 2
     rows += [{"task_id": NAMES[0], "answer": ""}, {"task_id": "ULT/1", "tests": []}]
     path = write(tmp_path / "suites.jsonl", rows)
@@ -98,12 +96,9 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert "Ignored, not in the problem set: ULT/1 (1)" in shown
     assert "Imported by tests, and not there: nowhere (1)." in shown
     assert "1 right tests repeat an earlier one of their suite; they count" in shown
-    assert "tests come after those that were asked for, and do not count" in shown
     report = json.loads((tmp_path / "r" / "report.json").read_text())
-    assert "1 answers have no test, most often: the answer is empty (1)" in shown
     assert [each["values"]["pass@4"] for each in report["results"].values()] == [0.5, 0, 0.5]
     assert report["tests"] == {"missing": 9, "not installed": 1, "right": 6}
-    assert [name for name in report["figures"] if name.startswith("pass@")] == ["pass@1", "pass@4"]
     kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
     assert kept == rows[:-1]
 

@@ -315,25 +315,6 @@ def test_a_second_writer_is_refused_until_the_first_has_committed(tmp_path):
     assert MistakeBook.load(path).tests("p") == ["a", "b"]
 
 
-def test_a_book_that_cannot_be_saved_is_saved_again(tmp_path, monkeypatch):
-    path = tmp_path / "book.sqlite"
-    book = MistakeBook()
-    book.update("p", failed=["a"])
-    book.save(path)
-    book.update("p", failed=["b"])
-
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(book_file, "write_page", full)
-        with pytest.raises(BookFileError, match=r"disk is full\. Check the free space"):
-            book.save(path)
-    assert MistakeBook.load(path).tests("p") == ["a"]
-    book.save(path)
-    assert MistakeBook.load(path).tests("p") == ["a", "b"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["MistakeBook", "SqliteBook"])
 def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):

@@ -48,14 +48,6 @@ def test_size_tiers_and_splits(starter: list[Problem]) -> None:
     assert sum(parts) == len(starter)
 
 
-def test_ids_entry_points_and_prompts_are_unique(starter: list[Problem]) -> None:
-    for field in ("task_id", "entry_point", "prompt", "reference"):
-        assert len({getattr(problem, field) for problem in starter}) == len(starter)
-    for problem in starter:
-        assert problem.task_id == f"starter/{problem.entry_point}"
-        assert problem.metadata["source"] == "starter"
-
-
 def test_golden_tests_are_ten_or_more_distinct_lines(starter: list[Problem]) -> None:
     for problem in starter:
         assert len(set(problem.tests)) == len(problem.tests) >= 10, problem.task_id

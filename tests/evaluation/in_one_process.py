@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.agents import FixedAgent
@@ -17,15 +17,9 @@ from codea1_env.spaces import Observation
 class InFolder(EvaluationRun[Any, Any]):
     """The run of an evaluation that has its problems."""
 
-    def __init__(
-        self,
-        own: Any,
-        sandbox: Sandbox,
-        folder: ResultFolder,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, own: Any, sandbox: Sandbox, folder: ResultFolder) -> None:
         own.begin(sandbox)
-        super().__init__(own, folder, stop, 2)
+        super().__init__(own, folder)
         self.own: Evaluation[Any, Any] = own
 
     def report(self, unknown: Mapping[str, int] | None = None) -> dict[str, Any]:

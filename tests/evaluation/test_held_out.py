@@ -8,6 +8,7 @@ from in_one_process import Says
 from codea1_env import Referee, Sandbox
 from codea1_env.agents import GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, youden_j
+from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.judging.verdicts import Verdict
 from codea1_env.problems import Problem, load_problems
 
@@ -83,3 +84,10 @@ def test_nothing_held_back_is_nothing_to_measure(sandbox: Sandbox):
     held_out = hold_out([problem], sandbox)
     assert pass_rate(ReferenceCoder([problem]), held_out, sandbox) is None
     assert kill_rate(GoldenTester([problem]), held_out, Referee(sandbox)) is None
+
+
+def test_lines_before_the_end_of_a_loop_are_those_of_functions_with_while():
+    assert lines_before_loops_end("def f(n):\n    for i in range(n):\n        pass\n") == []
+    helper = "def helper(n):\n    return n\n\n"
+    loop = "def f(n):\n    step = 1\n    while n > 0:\n        n -= step\n    return helper(n)\n"
+    assert lines_before_loops_end(helper + loop) == [4, 5, 6, 7]

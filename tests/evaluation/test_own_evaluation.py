@@ -186,19 +186,17 @@ from codea1_env.evaluation import ProgramEvaluation
 
 class Own(ProgramEvaluation[dict]):
     "Judge somehow."
-    {more}
+
     def judge(self, problem, sample):
         return {returned}
 """
 
 
-def run_own(tmp_path, capsys, returned: str, more: str = "") -> tuple[int, str]:
+def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
     path = tmp_path / "own.py"
-    path.write_text(OWN.format(returned=returned, more=more))
-    folder = tmp_path / "out"
-    code = run(
-        ["eval", "run", f"{path}:Own", "--agent", "reference", *FEW, "--output-dir", str(folder)]
-    )
+    path.write_text(OWN.format(returned=returned))
+    out = ["--agent", "reference", *FEW, "--output-dir", str(tmp_path / "out"), *more]
+    code = run(["eval", "run", f"{path}:Own", *out])
     captured = capsys.readouterr()
     return code, " ".join((captured.out + captured.err).split())
 
@@ -232,3 +230,10 @@ def test_an_error_says_on_which_sample(tmp_path, capsys):
     with pytest.raises(ZeroDivisionError) as caught:
         run_own(tmp_path, capsys, "1 / 0")
     assert "Own.judge on sample 0 of starter/add_numbers" in caught.value.__notes__[0]
+
+
+def test_it_goes_on_with_the_same_file_only(tmp_path, capsys):
+    for returned, resume, expected in (("{'a': 1}", [], 0), ("{'a': 2}", ["--resume"], 2)):
+        code, shown = run_own(tmp_path, capsys, returned, *resume)
+        assert code == expected
+    assert "evaluation changed" in shown
