@@ -184,7 +184,7 @@ def test_a_used_folder_is_not_overwritten(tmp_path, capsys):
     assert (tmp_path / "report.json").read_bytes() == before
 
 
-LONG = ["--agent", "mutant", "-n", "6", "--max-problems", "12", "--batch-size", "8", "--workers", "2"]  # fmt: skip
+LONG = ["--agent", "mutant", "-n", "4", "--max-problems", "10", "--batch-size", "8", "--workers", "2"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

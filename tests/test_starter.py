@@ -91,9 +91,10 @@ def test_examples_in_prompts_hold(starter: list[Problem], sandbox: Sandbox) -> N
 
 
 def test_references_pass_and_are_deterministic(sandbox: Sandbox) -> None:
-    report = validate_problems("starter", sandbox)
+    """A part; `codea1 problems validate starter` looks at all of them."""
+    report = validate_problems("starter", sandbox, split="eval")
     assert report.findings == ()
-    assert report.problems == 128
+    assert report.problems >= 24
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -49,7 +49,6 @@ FINDINGS = [
      FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
     ({"checker": "def check(args, output, expected): return 1 / 0"}, FindingKind.CHECKER_FAILS, "ZeroDivisionError"),
     ({"checker": "def check(args, output, expected): return 1"}, FindingKind.CHECKER_FAILS, "returned int, not True or False"),
-    ({"checker": "def check(args, output, expected):\n    while True: pass"}, FindingKind.CHECKER_FAILS, "timeout"),
     ({"checker": "def check(args, output): return True"}, FindingKind.CHECKER_FAILS, "gave no answer"),
     ({"checker": "def check(args, output, expected): return False"}, FindingKind.REFERENCE_FAILS, "checker says"),
     ({"reference": "def double(x): return ['a', *{'a', 'b', 'c', 'd'}][1:]", "checker": "def check(a, b, c): return True"},

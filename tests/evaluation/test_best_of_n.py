@@ -142,11 +142,11 @@ def test_programs_that_never_end_pass_nothing(sandbox, tmp_path):
     programs = {"demo/next": [JudgedProgram(HANGS, False), JudgedProgram(RIGHT, True)]}
     passed: list[str] = []
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        own = evaluation(sandbox, folder, problems=[NEXT], programs=programs, num_tests=8)
+        own = evaluation(sandbox, folder, problems=[NEXT], programs=programs, num_tests=3)
         tests = [
             SuiteSample(
-                "demo/next", 0, {"tests": [f"assert step({n}) == {n + 1}" for n in range(8)]}
+                "demo/next", 0, {"tests": [f"assert step({n}) == {n + 1}" for n in range(3)]}
             )
         ]
         own.judge_file(tests, lambda _, verdict: passed.append(verdict["passed"]))
-    assert passed == ["0" * 8, "1" * 8]
+    assert passed == ["000", "111"]

@@ -104,7 +104,7 @@ def mutated_by_the_tool(code: str, operator: str, occurrence: int) -> str:
 def test_the_same_mutants_as_the_tool(name: str, of_the_tool) -> None:
     mutants = occurrences(cosmic_ray_mutants(PROGRAMS[name]))
     assert [mutation for mutation, _ in mutants] == of_the_tool[name]
-    for (operator, occurrence, _), code in mutants:
+    for (operator, occurrence, _), code in mutants[:: 4 if name == "longest" else 1]:
         assert code == mutated_by_the_tool(PROGRAMS[name], operator, occurrence)
     assert (len(mutants) > 100) == (name in ("all kinds", "longest"))
     assert (len(mutants) == 0) == (name == "nothing")

@@ -73,14 +73,14 @@ def test_functions_of_unleakedtestbench_as_coverage_py_has_them(shared_data, san
         tests = [json.loads(line)["test_list"] for line in lines]
     cases = [
         (case, suite)
-        for case, suite in [*zip(load_problems(str(path)), tests, strict=True)][::8]
+        for case, suite in [*zip(load_problems(str(path)), tests, strict=True)][::16]
         if case.task_id not in missing and not changing.search(case.reference)
     ]
     theirs = coverage_py(cases)
     found = [ours(case, suite, sandbox) for case, suite in cases]
     differ = {case.task_id for (case, _), a, b in zip(cases, found, theirs, strict=True) if a != b}
     assert not differ
-    assert sum(row[3] for row in found) > 100
+    assert sum(row[3] for row in found) > 50
 
 
 REFERENCE = """
