@@ -30,8 +30,9 @@ SUITE = "\n".join(f"assert add({a}, {b}) == {a + b}" for a, b in ((1, 2), (0, 0)
 
 
 def start(game: Any, **options: Any) -> Any:
-    """Resets to a known problem; returns the observations."""
-    return game.reset(options={"problem_id": ADD.task_id, **options})[0]
+    """Resets to a known problem; returns the observations, where all act at once."""
+    seen = game.reset(options={"problem_id": ADD.task_id, **options})
+    return seen and seen[0]
 
 
 def play(game: Any, program: str, tests: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from additions import ADD, RIGHT, SUITE
+from additions import ADD, RIGHT
 
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v1 import parallel_env
@@ -17,6 +17,7 @@ from codea1_env.referee import RefereeConfig
 from codea1_env.rendering import terminal as rendering
 from codea1_env.sandbox import Limits, Sandbox
 
+SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0"
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=3.0, run_cpu_time=1.0, run_wall_time=6.0)
 
 ANY_TEXT = {

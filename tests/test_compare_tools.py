@@ -35,7 +35,7 @@ def test_files_kill_mutants_that_pass_without_them(tmp_path):
         "module": "number", "file": str(tmp_path / "number.py"), "first": 1, "last": 4,
         "mutants": mutants, "folder": str(tmp_path), "ini": str(tmp_path / "empty.ini"),
         "files": {name: name for name in TESTS},
-        "own": {"folder": str(tmp_path), "files": ["test_none.py"]},
+        "own": {"folder": str(tmp_path), "files": ["test_all.py"]},
     }  # fmt: skip
     (tmp_path / "job.json").write_text(json.dumps(job))
     done = subprocess.run(
@@ -51,5 +51,5 @@ def test_files_kill_mutants_that_pass_without_them(tmp_path):
         "test_wrong.py": {"tests": 0, "failing": 1, "killed": "0000"},
         "test_none.py": {"tests": 1, "failing": 0, "killed": "0000"},
         "test_crash.py": {"tests": 0, "failing": 0, "killed": "0000"},
-        "own": {"tests": 1, "failing": 0, "killed": "0000"},
+        "own": {"tests": 2, "failing": 0, "killed": "1110"},
     }

@@ -184,14 +184,14 @@ def episodes(game: Any, seed: int, steps: int) -> list[Any]:
     return log
 
 
-def test_the_same_seed_gives_the_same_episodes_for_twenty_steps(make: Any) -> None:
+def test_the_same_seed_gives_the_same_episodes_for_thirty_steps(make: Any) -> None:
     first, second = make(max_rounds=2), make(max_rounds=2)
     second.reset(seed=99)
     play(second, WRONG, SUITE)  # what came before a seed must not matter
-    log = episodes(first, seed=7, steps=20)
-    assert log == episodes(second, seed=7, steps=20)
-    assert log == episodes(first, seed=7, steps=20)
-    assert log != episodes(first, seed=8, steps=20)
+    log = episodes(first, seed=7, steps=30)
+    assert log == episodes(second, seed=7, steps=30)
+    assert log == episodes(first, seed=7, steps=30)
+    assert log != episodes(first, seed=8, steps=30)
     # The book took part.
     assert any(step[4][CODER].get("history") for step in log if len(step) == 5)
 
