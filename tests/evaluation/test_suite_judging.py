@@ -45,15 +45,9 @@ def mutator(source: str) -> list[Mutant]:
     return [Mutant(code, "", 1, name) for name, code in MUTANTS.items()]
 
 
-def judge(
-    tests: Sequence[str],
-    sandbox: Sandbox,
-    problem: Problem = CLAMP,
-    programs: dict[str, list[str]] | None = None,
-    num_tests: int = 5,
-) -> SuiteScore:
-    own = SuiteJudge(sandbox, num_tests, mutator, programs)
-    return own.judge(problem, own.check(problem), SuiteSample(problem.task_id, 0, {"tests": tests}))
+def judge(tests: Sequence[str], sandbox: Sandbox, num_tests: int = 5) -> SuiteScore:
+    own = SuiteJudge(sandbox, num_tests, mutator)
+    return own.judge(CLAMP, own.check(CLAMP), SuiteSample(CLAMP.task_id, 0, {"tests": tests}))
 
 
 def test_kills_and_coverage_of_the_first_tests(sandbox):
@@ -81,10 +75,11 @@ def test_what_is_no_data_runs_inside_and_says_so(sandbox):
         "def test_a():\n    try:\n        clamp(3)\n    except BaseException:\n        pass",
         "assert len([clamp]) == 1",
     ]
-    score = judge(tests, sandbox)
+    own = SuiteJudge(sandbox, 5, lambda source: mutator(source)[:4])  # all that end
+    score = own.judge(CLAMP, own.check(CLAMP), SuiteSample(CLAMP.task_id, 0, {"tests": tests}))
     assert [test.judged for test in score.tests] == ["outside", *["inside"] * 4]
     assert [test.fault for test in score.tests] == ["", "", "", "tests nothing", "tests nothing"]
-    assert score.killed == (1, 2, 0, 0, 0)
+    assert score.killed == (1, 1, 0, 0, 0)
     assert [each.lines_hit for each in score.coverage] == [3, 5, 5, 5, 5]
 
 
