@@ -18,7 +18,6 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
 
 PROBLEMS = load_problems("starter", "train")[:3]
-GOLDEN = ["\n".join(problem.tests) for problem in PROBLEMS]
 HOSTILE = ["", "nonsense(", "assert f(\0) == 1", "assert is_even(2) == 3\n" * 9, "[" * 10_000]
 SLOW = Problem("slow", "def f(n):", "f", "def f(n):\n    return n")
 

@@ -42,8 +42,6 @@ def search(items: list[int], wanted: int = 3) -> int:
 if __name__ == "__main__":
     print(search([1, 2], 2))
 '''
-
-
 REFERENCES = [problem.reference for problem in load_problems("starter")[::2]]
 
 

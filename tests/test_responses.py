@@ -29,7 +29,6 @@ from codea1_env.sandbox import InfraError, Sandbox, encoded_arguments
 from codea1_env.sandbox.inside import codec
 
 ADD = "def add(a, b):\n    return a + b\n"
-SQUARE = "def square(n):\n    return n * n\n"
 F = "```"
 DOUBLE = Problem(
     "demo", "def f(n: int, by: int = 2) -> int:\n", "f", "def f(n, by=2):\n    return by * n"

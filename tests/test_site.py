@@ -15,8 +15,6 @@ import pytest
 import codea1_env
 
 ROOT = Path(codea1_env.__file__).resolve().parent.parent
-
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (ROOT / "docs" / "conf.py").is_file(), reason="needs the repository"),
