@@ -13,7 +13,7 @@ import pytest
 from problem_rows import LAYOUTS
 
 from codea1_env.oracle import Oracle, Subject, Truth
-from codea1_env.problem_sets.contracts import contract_fault, contracted
+from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.findings import FindingKind
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
@@ -153,13 +153,6 @@ def test_validate_names_a_broken_contract(sandbox, tmp_path, contract, message):
     for each in found:
         assert message in each.message
         assert each.where.endswith("own.jsonl, line 1")
-
-
-def test_a_contract_without_calls_is_compiled(sandbox: Sandbox) -> None:
-    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert (")
-    assert "SyntaxError" in contract_fault(problem, [], sandbox, LIMITS)
-    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert n")
-    assert contract_fault(problem, [], sandbox, LIMITS) == ""
 
 
 def test_contracts_of_the_starter_set_take_their_golden_tests(sandbox: Sandbox) -> None:

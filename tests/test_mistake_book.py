@@ -119,10 +119,6 @@ def test_nobody_is_moved_while_nobody_waits(make):
     assert book.tests("p") == ["a", "b", "c"]
     play(book, 1, limit=2)
     assert book.tests("p") == ["c", "a", "b"]
-    never = make(stale_after=None)
-    never.update("p", failed=["a", "a", "b"])
-    play(never, 9, limit=1)
-    assert never.tests("p") == ["a", "b"]
 
 
 def test_who_stands_behind_is_kept(make, tmp_path):

@@ -95,16 +95,6 @@ def test_every_stage_of_an_episode_can_be_shown(play: Any) -> None:
     assert endings == ["coder_0 is to act.", "tester_0 is to act."] * 3 + ["The episode is over."]
 
 
-def test_the_book_and_missing_programs_are_shown(play: Any) -> None:
-    game = play(WRONG, SUITE, "", "", max_rounds=2)
-    text = without_colour(game.render())
-    assert "Program by coder_0, round 2 of 2\nno program: " in text
-    assert "Tests from the Mistake Book" in text
-    page = Page(rendering.html(game.game.episode)).text
-    assert "Tests from the Mistake Book" in page
-    assert "no program" in page
-
-
 def test_html_is_one_balanced_page_that_loads_and_runs_nothing(play: Any) -> None:
     text = play(WRONG, SUITE, render_mode="html").render()
     assert text.startswith("<!DOCTYPE html>")

@@ -165,8 +165,6 @@ def test_split_and_limit(tmp_path: Path, sandbox: Sandbox) -> None:
     assert validate_problems(file, sandbox, limit=1).ok
     with pytest.raises(ProblemsError, match="one of eval, train, actually: 'test'"):
         validate_problems(file, sandbox, split="test")
-    with pytest.raises(ValueError, match="Expect limit to be a positive int or None, actually: 0"):
-        validate_problems(file, sandbox, limit=0)
 
 
 def test_public_set(shared_data: Path, sandbox: Sandbox) -> None:

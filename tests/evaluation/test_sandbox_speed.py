@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from sandbox_speed import endurance, verdicts
+from sandbox_speed import verdicts
 from sandbox_speed.baselines import BareFork
 from sandbox_speed.command import measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
 
 from codea1_env.cli.app import run
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Outcome, Sandbox
 
 DOUBLE = Problem(
     "demo/double",
@@ -70,22 +69,6 @@ def test_verdicts_name_wrong_references_and_idle_tests() -> None:
     assert returns_none.ours == 0
     assert "demo/idle" in returns_none.note
     assert differing.ours == 0
-
-
-def test_endurance_runs_every_kind_in_both_modes() -> None:
-    texts = {(job.code, job.tests) for job in map(endurance.job, range(64))}
-    codes = {code for code, _ in texts}
-    assert len(codes) == 8
-    assert {endurance.job(n).hash_seed for n in range(64)} == {0, 1}
-    assert all(len([tests for code, tests in texts if code == each]) == 2 for each in codes)
-    assert len({endurance.job(n, f"new {n}") for n in range(50)}) == 50
-    with Sandbox() as sandbox:
-        results = sandbox.run_many([endurance.job(number) for number in range(8)])
-    kinds = [result.outcome for (result,) in results]
-    assert kinds[:5] == [
-        Outcome.PASS, Outcome.PASS, Outcome.FAIL, Outcome.ERROR, Outcome.EXITED,
-    ]  # fmt: skip
-    assert kinds[7] is Outcome.SYNTAX_ERROR
 
 
 def test_missed_aims_are_named_and_give_exit_code_1(capsys, tmp_path):
