@@ -124,7 +124,6 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "validate"], "expect the problems to check: codea1 problems validate SOURCE"),
         ([], "usage: codea1 COMMAND"),
-        (["problems", "lst"], "unknown command"),
         (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
     ],
 )
@@ -136,6 +135,15 @@ def test_mistake_is_explained(arguments, message, capsys, tmp_path, monkeypatch)
     assert err.startswith(("codea1: ", "usage: "))
     assert message in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", ["play --sed 1", "train --seed x", "problems lst"])
+def test_unknown_words_end_with_code_2(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(words.split())
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert (out, "codea1" in err) == ("", True)
 
 
 def test_closed_standard_streams_do_no_harm() -> None:
