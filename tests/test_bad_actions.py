@@ -9,21 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from additions import ADD, RIGHT
 
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v1 import parallel_env
-from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rendering import terminal as rendering
 from codea1_env.sandbox import Limits, Sandbox
 
-ADD = Problem(
-    task_id="test/add",
-    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
-    entry_point="add",
-    reference="def add(a, b):\n    return a + b\n",
-)
-RIGHT = "def add(a, b):\n    return a + b\n"
 SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0"
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=3.0, run_cpu_time=1.0, run_wall_time=6.0)
 
@@ -151,9 +144,3 @@ def test_exit_in_a_tests_argument_wins_nothing(game: Any) -> None:
     outcomes = [test["outcome"] for test in infos[TESTER]["tests"] if test["status"] != "invalid"]
     assert outcomes == ["fail"]
     assert infos[TESTER]["rewards"]["validity"] == pytest.approx(1 / 8)
-
-
-def test_an_endless_program_times_out(game: Any) -> None:
-    game.step({CODER: PROGRAMS["endless in a call"]})
-    *_, infos = game.step({TESTER: SUITE})
-    assert {test["outcome"] for test in infos[CODER]["tests"]} == {"timeout"}

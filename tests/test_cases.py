@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from problem_rows import LAYOUTS, OWN, judged, template
 
-from codea1_env.compare import check_outputs
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
 from codea1_env.problem_sets.evalplus import ROOT, read_template
 from codea1_env.problem_sets.evalplus_lists import read_list
@@ -38,7 +37,7 @@ def passes(problem: Problem, code: str, sandbox: Sandbox) -> list[bool]:
 # Statements
 
 
-def test_statements_are_a_view_of_the_cases() -> None:
+def test_statements_are_a_view_of_the_cases():
     problem = problem_with(
         Case(([1, (2,)],), {"by": {"a": 1.5}}, {1, 2}),
         Case((1,)),
@@ -47,21 +46,10 @@ def test_statements_are_a_view_of_the_cases() -> None:
     )
     texts = ("assert f([1, (2,)], by={'a': 1.5}) == {1, 2}", "assert f(float('inf')) == None")
     view = problem.tests
-    assert view == texts
-    assert texts == view
-    assert (len(view), view[0], view[-1], view[:1], list(view)) == (
-        2,
-        texts[0],
-        texts[1],
-        texts[:1],
-        [*texts],
-    )
-    assert repr(view) == repr(texts)
-    assert view != texts[:1]
+    assert view == texts != view[:1]
     assert pickle.loads(pickle.dumps(view)) == copy.deepcopy(view) == view
-    assert texts[0] in view
-    assert problem_with(Case((1,), {}, 1), compare="set").tests == ()
-    assert problem_with(Case((1,), {}, 1), checker=ROOT).tests == ()
+    for fields in ({"compare": "set"}, {"checker": ROOT}):
+        assert problem_with(Case((1,), {}, 1), **fields).tests == ()
 
 
 @pytest.mark.parametrize(
@@ -70,14 +58,9 @@ def test_statements_are_a_view_of_the_cases() -> None:
         (["x = 3", "assert f(x) == x"], 1, 0),
         (["import math", "assert f(2) == 4"], 1, 0),
         (["assert f(2) == 4", "assert f(2) > 3", "assert f(3) == 9"], 2, 1),
-        (["assert f(2) == 4 and f(3) > 1"], 0, 1),
-        (["assert f("], 0, 1),
-        (["assert True"], 0, 1),
-        (["x = 1"], 0, 1),
         ([" "], 0, 0),
         (["assert set(f(2)) == {1}", "assert set(f(3)) == {2}"], 2, 0),
         (["assert set(f(2)) == {1}", "assert f(3) == [2]"], 1, 1),
-        (["assert sorted(f(2)) == [1]"], 0, 1),
         (["open('a', 'w').write('x')", "assert f('a') == 1"], 0, 2),
         (["assert f('open(1)') == 1  # open(1)"], 1, 0),
     ],
@@ -89,22 +72,6 @@ def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, l
     ast.parse(found.test_module)
 
 
-@pytest.mark.parametrize(
-    ("tests", "atol", "left"),
-    [
-        (["import math", "assert math.isclose(f(1), 0.5, rel_tol=1e-9)"], 0.0, 0),
-        (["assert abs(f(1) - 1000000.0) < 0.01"], 0.01, 0),
-        (["assert abs(f(1) - 1000000.0) < 0.01", "assert f(2) == 1"], 0.01, 0),
-        (["assert abs(f(1) - 1000000.0) < 0.01", "assert f(2) == 1.5"], 0.0, 1),
-        (["import pytest", "assert f(1) == pytest.approx(2000.0, rel=1e-3)"], 2.0, 0),
-        (["assert abs(f(1) - 1.0) < 0.01", "assert abs(f(2) - 2.0) < 0.001"], 0.01, 0),
-    ],
-)
-def test_tolerances_that_tests_state(tests: list[str], atol: float, left: int) -> None:
-    found = read_statements(tests, "f")
-    assert (found.atol, found.test_module.count("def test_")) == (pytest.approx(atol), left)
-
-
 def test_rows_of_cases(sandbox: Sandbox) -> None:
     row = {
         **OWN,
@@ -114,41 +81,15 @@ def test_rows_of_cases(sandbox: Sandbox) -> None:
     problem = to_problem(Row(row, "here"))
     assert problem.cases == (Case((2,), {}, 4), Case((), {"x": 3}, 6), Case((5,), {}, UNKNOWN))
     assert passes(problem, problem.reference, sandbox) == [True] * 3
-    assert passes(problem, "def double(x): return 2 * x if x < 5 else 0", sandbox) == [
-        True,
-        True,
-        False,
-    ]
+    wrong = "def double(x): return 2 * x if x < 5 else 0"
+    assert passes(problem, wrong, sandbox) == [True, True, False]
     assert to_problem(Row(json.loads(json.dumps(row_of(problem))), "here")) == problem
     tuples = dataclasses.replace(problem, cases=(Case(((1,),), {}, UNKNOWN),))
     with pytest.raises(ValueError, match="a case that is a statement or JSON"):
         row_of(tuples)
 
 
-# Comparison
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected", "right", "wrong"),
-    [
-        ({}, 1.0, ["1.0", "1", "1.0000001", "True"], ["1.1", "'1.0'", "None"]),
-        ({}, 1, ["1", "1.0"], ["1.0000001", "'1'"]),
-        ({"atol": 0.01}, 1.0, ["1.009"], ["1.02"]),
-        ({"compare": "set"}, [1, 2], ["(2, 1)", "[2, 1, 1]", "{1, 2}"], ["[1]", "3", "[[1], 2]"]),
-        ({"compare": "not-none"}, True, ["0", "False", "object()"], ["None"]),
-        ({"compare": "not-none"}, False, ["None"], ["0", "True"]),
-        ({"compare": "exact"}, [0.3], ["[0.3]", "(0.3,)"], ["[0.1 + 0.2]"]),
-    ],
-)  # fmt: skip
-def test_rules(
-    fields: dict[str, Any], expected: Any, right: list[str], wrong: list[str], sandbox: Sandbox
-) -> None:
-    problem = problem_with(Case((0,), {}, expected), **fields)
-    for expression, passed in [
-        *((each, True) for each in right),
-        *((each, False) for each in wrong),
-    ]:
-        assert passes(problem, f"def f(x): return {expression}", sandbox) == [passed], expression
+# Checkers
 
 
 CHECKER = """
@@ -172,8 +113,6 @@ def check(args, output, expected):
         ("'raise'", False, "the checker gave no answer: error, ValueError: odd"),
         ("'loop'", False, "the checker gave no answer: timeout"),
         ("'none'", False, "the checker returned NoneType, not True or False"),
-        ("object()", False, "object"),
-        ("1 / 0", False, "ZeroDivisionError"),
     ],
 )
 def test_checkers(value: str, passed: bool, message: str, sandbox: Sandbox) -> None:
@@ -213,18 +152,6 @@ def test_a_checker_of_programs_that_print(sandbox: Sandbox) -> None:
     assert passes(exact, right, sandbox) == [False]
 
 
-def test_checkers_that_fail_on_the_reference_exclude_the_problem(sandbox: Sandbox) -> None:
-    problem = problem_with(
-        Case((1,), {}, 1), checker="def check(args, output, expected): return output"
-    )
-    run = run_reference(problem, sandbox)
-    assert run.fault == "its checker is wrong: the checker returned int, not True or False"
-    assert judge_program(problem, "def f(x): return True", run, sandbox).outcome == "excluded"
-    assert check_outputs("def check(", [((1,), 1, 1)], sandbox)[0].message.startswith(
-        "the checker gave no answer"
-    )
-
-
 # Values that the reference says
 
 
@@ -235,13 +162,11 @@ def test_the_reference_is_asked_for_unknown_values(sandbox: Sandbox) -> None:
     assert problem.tests == ("assert f(1) == 1",)
 
 
-def test_a_reference_without_a_value_is_a_fault(sandbox: Sandbox) -> None:
+def test_a_reference_without_a_value_is_a_fault(sandbox):
     problem = problem_with(Case((1,)), Case((0,)), reference="def f(x): return 1 // x")
     with pytest.raises(NoValueError, match="no value for case 2: error, ZeroDivisionError"):
         submit_to_tests(problem, "def f(x): return 1", Limits(), sandbox).result()
     assert "no value for case 2" in run_reference(problem, sandbox).fault
-    broken = dataclasses.replace(problem, reference="def f(")
-    assert "syntax_error" in run_reference(broken, sandbox).fault
     with pytest.raises(ValueError, match="Expect a reference where cases have no expected value"):
         dataclasses.replace(problem, reference="")
 
@@ -279,10 +204,7 @@ def test_the_template_of_evalplus() -> None:
     ("inputs", "results", "message"),
     [
         ("[[1], [2]]", "[1]", "Expect one result for each input, actually 1 results for 2 inputs"),
-        ("[[1]]", "[1, 2]", "actually 2 results for 1 inputs"),
         ("[1]", "[1]", "Expect input 1 to be a list of arguments, actually: int 1"),
-        ("[[f()]]", "[1]", "is a call"),
-        ("[[1], [2]", "[1]", "cannot be parsed"),
     ],
 )
 def test_lists_that_cannot_be_used_name_the_row(inputs: str, results: str, message: str) -> None:
@@ -292,17 +214,18 @@ def test_lists_that_cannot_be_used_name_the_row(inputs: str, results: str, messa
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[]", "[[1, -2.5e-3, 1e5]]", "[[True, False, None]]", "[['a', \"it's\", 'say \"x\"']]", r"['a\n\'\\', '\x41']",
-     "[(1,), (), (1, 2), [(3)]]", "[{'a': (1, [2])}, {1: 2}, {1, 2}, set()]", "[1_000, 0x1F, .5, 5., 1j]", "['é', b'x', r'\\n']",
-     "['a' 'b']", "[{'\\0(': [1]}]", "[[1,],]", "[- 1, +1]", "['True', '[(', ', ']"],
+LITERALS = (
+    "[]", "[[1, -2.5e-3, 1e5]]", "[[True, False, None]]", "[['a', \"it's\", 'say \"x\"']]", r"['a\n\'\\', '\x41']",
+    "[(1,), (), (1, 2), [(3)]]", "[{'a': (1, [2])}, {1: 2}, {1, 2}, set()]", "[1_000, 0x1F, .5, 5., 1j]", "['é', b'x', r'\\n']",
+    "['a' 'b']", "[{'\\0(': [1]}]", "[[1,],]", "[- 1, +1]", "['True', '[(', ', ']",
 )  # fmt: skip
-def test_lists_of_literals(text: str) -> None:
-    expected = eval(text)  # the texts above
-    found = read_list(text)
-    assert found == expected
-    assert repr(found) == repr(expected)
+
+
+def test_lists_of_literals():
+    for text in LITERALS:
+        expected = eval(text)  # the texts above
+        found = read_list(text)
+        assert (found, repr(found)) == (expected, repr(expected))
 
 
 @pytest.mark.parametrize(
@@ -313,21 +236,15 @@ def test_lists_of_other_things(text: str) -> None:
         read_list(text)
 
 
-def released(**changes: Any) -> dict[str, Any]:
-    return {
+def test_the_columns_of_evalplus_releases(sandbox: Sandbox) -> None:
+    row = {
         **LAYOUTS["humaneval+ hub"], "contract": "\n    assert x > -9 # $_CONTRACT_$\n", "base_input": [[2], [0]],
         "plus_input": [[5]], "atol": 0,
-    } | changes  # fmt: skip
-
-
-def test_the_columns_of_evalplus_releases(sandbox: Sandbox) -> None:
-    problem = to_problem(Row(released(), "here"))
+    }  # fmt: skip
+    problem = to_problem(Row(row, "here"))
     assert problem.cases == tuple(Case((n,)) for n in (2, 0, 5))
-    assert (problem.base, problem.compare, problem.contract.strip()) == (
-        2,
-        "equal",
-        "assert x > -9 # $_CONTRACT_$",
-    )
+    assert (problem.base, problem.compare) == (2, "equal")
+    assert problem.contract.strip() == "assert x > -9 # $_CONTRACT_$"
     run = run_reference(problem, sandbox)
     assert run.fault == ""
     verdict = judge_program(problem, "def double(x): return min(2 * x, 4)", run, sandbox)
@@ -344,11 +261,6 @@ def test_mbpp_in_evalplus_releases() -> None:
     problem = to_problem(Row(row, "here"))
     assert (problem.task_id, problem.compare, problem.base) == ("MBPP/2", "set", 1)
     assert problem.cases[0] == Case(((3, 4), (4,)))
-    with pytest.raises(
-        ProblemsError,
-        match=r"Expect inputs of the shape that Mbpp/2 has|Expect input 1 to be a list",
-    ):
-        to_problem(Row({**row, "base_input": [3]}, "here"))
     with pytest.raises(ProblemsError, match="Expect 'plus_input' to be a list of inputs"):
         to_problem(Row({**row, "plus_input": "[]"}, "here"))
 
@@ -365,16 +277,11 @@ def test_inside_verdicts_say_so_and_can_be_forged(sandbox: Sandbox) -> None:
         assert (verdict.outcome, verdict.judged) == ("pass", "inside")
     only_cases = dataclasses.replace(problem, test_module="")
     forged = "class Any(int):\n    __eq__ = lambda *_: True\ndef f(x): return Any(7)"
-    assert (
-        judge_program(only_cases, forged, run_reference(only_cases, sandbox), sandbox).outcome
-        == "unencodable"
-    )
+    alone = judge_program(only_cases, forged, run_reference(only_cases, sandbox), sandbox)
+    assert alone.outcome == "unencodable"
     wrong = judge_program(problem, "def f(x): return 0", run, sandbox)
-    assert (wrong.outcome, wrong.judged, wrong.message) == (
-        "fail",
-        "outside",
-        "test 1 of 2: returned 0, not 1",
-    )
+    assert (wrong.outcome, wrong.judged) == ("fail", "outside")
+    assert wrong.message == "test 1 of 2: returned 0, not 1"
 
 
 def test_cases_that_are_no_plain_data_name_the_problem(sandbox: Sandbox) -> None:
@@ -399,29 +306,19 @@ def f(x):
 
 
 @pytest.mark.parametrize("depth", [98, 99, 100])
-def test_a_value_that_no_checker_can_be_asked_about_is_not_right(
-    sandbox: Sandbox, depth: int
-) -> None:
+def test_a_value_that_no_checker_can_be_asked_about_is_not_right(sandbox, depth):
     checker = "def check(args, output, expected):\n    return output == expected"
-    problem = Problem(
-        "p", "def f(x): ...", "f", "def f(x): return x", cases=(Case((1,), {}, 1), Case((2,), {}, 2)),
-        checker=checker,
-    )  # fmt: skip
+    problem = problem_with(Case((1,), {}, 1), Case((2,), {}, 2), checker=checker)
     reference = run_reference(problem, sandbox)
     assert not reference.fault
-    assert judge_program(problem, DEEP.format(depth=depth), reference, sandbox).outcome in (
-        "fail",
-        "unencodable",
-    )
+    verdict = judge_program(problem, DEEP.format(depth=depth), reference, sandbox)
+    assert verdict.outcome in ("fail", "unencodable")
 
 
-def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path) -> None:
+def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path):
     deep = "[" * 150 + "1" + "]" * 150
-    row = (
-        '{"task_id": "p", "prompt": "def f(x): ...", "entry_point": "f", "reference": "def f(x): return x", '
-        f'"cases": [{{"args": [{deep}], "expected": 1}}]}}\n'
-    )
-    (tmp_path / "deep.jsonl").write_text(row)
+    row = json.dumps({**OWN, "tests": [], "cases": [{"args": ["DEEP"], "expected": 1}]})
+    (tmp_path / "deep.jsonl").write_text(row.replace('"DEEP"', deep))
     with pytest.raises(ProblemsError, match=r"line 1.*case 1 to be plain data"):
         load_problems(str(tmp_path / "deep.jsonl"))
 
@@ -433,12 +330,8 @@ CLASS_A = "class A: pass\na = A()\n"
     ("program", "is_data"),
     [
         ("import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(1), 1)\n", True),
-        ("import pytest\ndef test_b():\n    assert f(2) == 2\n    with pytest.raises(TypeError): f()\n", False),
         (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\n", False),
-        (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\ncheck(f)\n", False),
         (CLASS_A + "assert f(a) is a\n", False),
-        (CLASS_A + "class TestF:\n    def test_f(self):\n        assert f(a) is a\n", False),
-        ("def check(candidate):\n    assert candidate([2]) == [2]\ncheck(f)\n", True),
         ("open('a', 'w').close()\nassert f('a') == 'a'\n", False),
     ],
 )  # fmt: skip

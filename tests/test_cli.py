@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import json
 import os
 import re
 import resource
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,6 @@ import pytest
 import codea1_env
 from codea1_env.cli.app import COMMANDS, run
 from codea1_env.cli.errors import InputError, library_errors
-from codea1_env.problem_sets.schemas import row_of
-from codea1_env.problems import load_problems
-from codea1_env.sandbox import Sandbox
 
 PLAYER = '''
 class Even:
@@ -27,10 +23,6 @@ class Even:
 
     def act(self, observations):
         return ["def is_even(n):\\n    return n % 2 == 0"] * len(observations)
-
-
-class Mute:
-    pass
 '''
 
 GOOD = {
@@ -71,11 +63,6 @@ def options_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 # The command itself
 
 
-def test_version() -> None:
-    done = codea1("--version")
-    assert (done.returncode, done.stdout) == (0, f"codea1 {codea1_env.__version__}\n")
-
-
 def test_help_names_every_command_and_is_quick() -> None:
     start = children_cpu()
     done = codea1("--help")
@@ -83,17 +70,8 @@ def test_help_names_every_command_and_is_quick() -> None:
     assert done.returncode == 0
     assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
     assert seconds < 3.0
-
-
-def test_help_imports_neither_game_nor_training() -> None:
-    program = (
-        "import sys; from codea1_env.cli.app import run; run(['--help']);"
-        "print([n for n in sys.modules if n.startswith('codea1_env.') and 'cli' not in n])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == (
-        "['codea1_env.support', 'codea1_env.support.start', 'codea1_env.support.extras']"
-    )
+    done = codea1("--version")
+    assert (done.returncode, done.stdout) == (0, f"codea1 {codea1_env.__version__}\n")
 
 
 def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
@@ -109,24 +87,8 @@ def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_no_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 2
-    assert "usage: codea1 COMMAND" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "play",
-        "train",
-        "problems list",
-        "problems show",
-        "problems validate",
-        "problems audit",
-        "sandbox doctor",
-    ],
-)
-def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["play", "train", "problems validate", "sandbox doctor"])
+def test_help_explains_every_option(command, capsys):
     text = options_of(command, capsys)
     assert f"usage: codea1 {command}" in text
     options = re.split(r"\boptions\b.*\n", text)[1]
@@ -137,27 +99,11 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         assert len(explanation) > 2, option
 
 
-@pytest.mark.parametrize("command", ["bench algorithms", "eval tests", "train"])
-def test_help_breaks_lines_where_the_screen_ends(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("command", ["", "eval", "train", "bench algorithms"])
+def test_help_fits_into_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = [line.strip("│|") for line in options_of(command, capsys).splitlines()]
-    assert all(len(line) <= 80 for line in lines)
-    for line, below in itertools.pairwise(lines):
-        indent = len(line) - len(line.lstrip())
-        goes_on = (
-            indent > 6 and below.startswith(" " * indent) and below[indent : indent + 1].strip()
-        )
-        if goes_on and "--" not in line + below:
-            assert len(line.rstrip()) + 1 + len(below.split()[0]) > 76, line
-
-
-@pytest.mark.parametrize("command", ["", "bench", "eval", "sandbox"])
-def test_lists_of_commands_fit_into_80_columns(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*command.split(), "--help"]) == 0
+    with contextlib.suppress(SystemExit):
+        assert run([*command.split(), "--help"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
@@ -169,74 +115,35 @@ def test_lists_of_commands_fit_into_80_columns(
     [
         (["trian"], "unknown command 'trian'. Did you mean 'train'?"),
         (["train", "--baseline", "nobook"], "unknown baseline 'nobook'. Did you mean 'no-book'?"),
-        (["train", "--preset", "x"], "unknown preset 'x'. Expect one of: paper, quick"),
         (["train", "--alpha", "7"], "Expect --alpha to be less than or equal to 1, actually: 7.0"),
         (["train", "--tester", "no.py:X", "--dry-run"], "tester.player: Expect no.py to be a"),
-        (["train", "--algorithm", "no.py:X", "--dry-run"], "algorithm: Expect no.py to be a"),
-        (["train", "--problems", "no.py:X", "--dry-run"], "Expect no.py to be a Python file"),
-        (["train", "--config", "none.toml"], "cannot read the configuration none.toml"),
-        (["train", "--resume"], "expect --output-dir DIR with --resume"),
         (["train", "--resume", "--output-dir", "none"], "Expect none to be the folder of a run"),
         (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),
-        (["train", "--problems", "none.jsonl"], "none.jsonl"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
-        (["play", "--tester", "none.py:Me"], "Expect none.py to be a Python file"),
         (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 128, such as starter/"),
-        (["play", "--rounds", "0"], "Expect --rounds to be at least 1, actually: 0"),
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
-        (["problems", "list", "none.jsonl"], "none.jsonl"),
-        (["problems", "validate", "none.jsonl"], "none.jsonl"),
         (["problems", "validate"], "expect the problems to check: codea1 problems validate SOURCE"),
-        (["problems", "validate", "starter", "--limit", "0"], "Expect --limit to be at least 1"),
-        (["sandbox", "serve", "--workers", "0"], "Expect --workers to be at least 1, actually: 0"),
+        ([], "usage: codea1 COMMAND"),
         (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
     ],
 )
-def test_mistake_is_explained(
-    arguments: list[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_mistake_is_explained(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("codea1: ")
+    assert err.startswith(("codea1: ", "usage: "))
     assert message in err
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "arguments", [["play", "--sed", "1"], ["train", "--seed", "x"], ["problems", "lst"]]
-)
-def test_unknown_option_ends_with_code_2(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    try:
-        code = run(arguments)
-    except SystemExit as ended:
-        code = int(ended.code or 0)
+@pytest.mark.parametrize("words", ["play --sed 1", "train --seed x", "problems lst"])
+def test_unknown_words_end_with_code_2(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(words.split())
+    assert ended.value.code == 2
     out, err = capsys.readouterr()
-    assert (code, out) == (2, "")
-    assert "codea1" in err
-
-
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ("def one(:", "expect every reference to be a Python program"),
-        ("while True: pass", "Expect the reference of problem 'own/one' to run"),
-    ],
-)
-def test_broken_problems_are_the_users_mistake(
-    reference: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "broken.jsonl"
-    path.write_text(json.dumps({**GOOD, "reference": reference}))
-    assert run(["play", "--problems", str(path)]) == 2
-    assert message in capsys.readouterr().err
+    assert (out, "codea1" in err) == ("", True)
 
 
 def test_closed_standard_streams_do_no_harm() -> None:
@@ -269,14 +176,6 @@ def test_play_as_json_is_reproducible(capsys: pytest.CaptureFixture[str]) -> Non
     assert [turn["agent"] for turn in turns] == ["coder_0", "tester_0"] * 2
 
 
-def test_play_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["play", "--render", "html", "--problem", "starter/is_even"]) == 0
-    page = capsys.readouterr().out
-    HTMLParser().feed(page)
-    assert "starter/is_even" in page
-    assert page.lower().startswith("<!doctype html>")
-
-
 def test_a_missing_package_of_language_models_names_its_extra() -> None:
     with pytest.raises(InputError, match=r"pip install 'codea1-env\[llm\]'"), library_errors():
         raise ModuleNotFoundError("No module named 'trl.trainer'", name="trl.trainer")
@@ -284,9 +183,7 @@ def test_a_missing_package_of_language_models_names_its_extra() -> None:
         raise ModuleNotFoundError("No module named 'mine'", name="mine")
 
 
-def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(capsys):
     assert run(["play", "--problem", "is_leap_year", "--tester", "boundary", "--seed", "2"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("coder mutant, tester boundary, seed 2\nCode-A1 · starter/is_leap_year ")
@@ -294,22 +191,6 @@ def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(
     assert said is not None
     test, validity, adversarial = map(float, said.groups())
     assert test == pytest.approx((validity + adversarial) / 2, abs=1e-3)
-
-
-def test_a_bare_name_that_several_problems_have_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "two.jsonl"
-    rows = load_problems("starter")[:1] * 2
-    path.write_text("".join(
-        json.dumps(row_of(problem) | {"task_id": name}) + "\n"
-        for problem, name in zip(rows, ("a/x", "b/x"), strict=True)
-    ))  # fmt: skip
-    assert run(["play", "--problems", str(path), "--problem", "x"]) == 2
-    assert (
-        "expect the name of one problem, actually 'x' is that of: a/x, b/x"
-        in capsys.readouterr().err
-    )
 
 
 def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -321,41 +202,28 @@ def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_
 
 
 @pytest.mark.parametrize(
-    ("suffix", "message"),
-    [
-        ("", "Expect module:NAME or FILE.py:NAME"),
-        (":Nobody", "to define the player 'Nobody'"),
-        (":Mute", "it has no method act"),
-    ],
-)
-def test_player_that_is_none_is_explained(
-    suffix: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(PLAYER)
-    assert run(["play", "--coder", f"{path}{suffix}"]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("import nothing_of_this_name\n", "line 1: ModuleNotFoundError: No module named"),
-        ("x = 1\nopen('/nowhere/at/all')\n", "line 2: FileNotFoundError"),
         ("x = (\n", "mine.py to be Python, actually, line 1: '(' was never closed"),
+        ("class P:\n    pass\n", "it has no method act"),
+        ("class Q:\n    pass\n", "to define the player 'P'"),
         ("class P:\n    def act(self, seen): return None\n", "a list of answers, one per observation, actually: None"),
-        ("class P:\n    def act(self, seen): return 'x'\n", "a list of answers, one per observation, actually: 'x'"),
-        ("class P:\n    def act(self, seen): return []\n", "one answer per observation (1), actually: 0"),
         ("class P:\n    def act(self, seen): return [None]\n", "answer with strings, actually: <class 'NoneType'>"),
     ],
 )  # fmt: skip
-def test_a_player_that_cannot_play_is_explained(
-    text: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_player_that_cannot_play_is_explained(text, message, capsys, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(text)
     assert run(["play", "--coder", f"{path}:P", "--problem", "starter/is_even"]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_reference_that_never_ends_is_the_users_mistake(capsys, tmp_path):
+    path = tmp_path / "broken.jsonl"
+    path.write_text(json.dumps({**GOOD, "reference": "while True: pass"}))
+    assert run(["play", "--problems", str(path)]) == 2
+    assert "Expect the reference of problem 'own/one' to run" in capsys.readouterr().err
 
 
 # codea1 problems
@@ -366,9 +234,6 @@ def test_bundled_problems_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     *lines, total = capsys.readouterr().out.splitlines()
     assert total == f"{len(lines)} problems"
     assert all(line.startswith("starter/") and " eval" in line for line in lines)
-
-
-def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["problems", "list", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) >= 96
@@ -376,9 +241,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(row["tests"] >= 10 for row in rows)
 
 
-def test_problem_shown_as_json_is_a_row_of_a_set(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_problem_shown_as_json_is_a_row_of_a_set(capsys, tmp_path):
     assert run(["problems", "show", "starter/is_even", "--json"]) == 0
     path = tmp_path / "one.jsonl"
     path.write_text(capsys.readouterr().out)
@@ -386,35 +249,12 @@ def test_problem_shown_as_json_is_a_row_of_a_set(
     assert problem in codea1_env.load_problems("starter")
 
 
-def test_good_set_is_valid(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "good.jsonl"
+def test_wrong_set_is_told_with_file_and_line(capsys, tmp_path):
+    path, kind = tmp_path / "bad.jsonl", "reference-fails"
     path.write_text(json.dumps(GOOD) + "\n")
     assert run(["problems", "validate", str(path)]) == 0
     assert capsys.readouterr().out == "1 problem with 1 test: 0 errors, 0 warnings\n"
-
-
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [
-        ({"reference": "def one():\n    return 2"}, "reference-fails"),
-        ({"reference": "def two():\n    return 1"}, "missing-entry-point"),
-        ({"reference": "def one(:"}, "unparsable-reference"),
-        ({"task_id": "own/one"}, "duplicate-id"),
-        ({"tests": 5}, "broken-row"),
-        (
-            {
-                "reference": "def one():\n    return list({'a', 'b', 'c', 'd', 'e', 'f'})",
-                "tests": ["assert len(one()) == 6"],
-            },
-            "non-deterministic",
-        ),
-    ],
-)
-def test_wrong_set_is_told_with_file_and_line(
-    change: dict[str, object], kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "bad.jsonl"
-    bad = {**GOOD, "task_id": "own/two", "prompt": "def one():", **change}
+    bad = {**GOOD, "task_id": "own/two", "prompt": "def one():", "reference": "def one(): return 2"}
     path.write_text(f"{json.dumps(GOOD)}\n{json.dumps(bad)}\n")
     assert run(["problems", "validate", str(path)]) == 1
     *findings, total = capsys.readouterr().out.splitlines()
@@ -427,22 +267,10 @@ def test_wrong_set_is_told_with_file_and_line(
     assert kind in [finding["kind"] for finding in report["findings"]]
 
 
-def test_reader_that_leaves_early_is_no_error() -> None:
-    command = [sys.executable, "-m", "codea1_env.cli", "problems", "list", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
-
-
 # codea1 sandbox doctor
 
 
-def test_doctor_says_what_the_sandbox_uses_here(
-    capsys: pytest.CaptureFixture[str], sandbox: Sandbox
-) -> None:
+def test_doctor_says_what_the_sandbox_uses_here(capsys, sandbox):
     assert run(["sandbox", "doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["default"] == sandbox.level

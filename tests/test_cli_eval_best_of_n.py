@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
-COUNT = 8
+COUNT = 6
 PROBLEMS = load_problems("starter")[:COUNT]
 
 
@@ -69,14 +70,12 @@ def test_golden_tests_choose_well_and_boundary_tests_less_so(programs, tmp_path,
     by_name = {each["figure"]: each for each in comparison["differences"]}
     assert by_name["codet"]["a"] == golden["figures"]["codet"]
     assert by_name["random"]["difference"] == {"value": 0.0, "low": 0.0, "high": 0.0}
-    assert run(["eval", "compare", str(tmp_path / "g"), str(tmp_path / "b")]) == 0
-    assert "by tests passed" in capsys.readouterr().out
     assert run(["eval", "compare", str(programs), str(tmp_path / "b")]) == 2
     assert "one of programs, and" in capsys.readouterr().err
 
 
 def test_a_resumed_evaluation_has_the_same_report(programs, tmp_path, capsys):
-    options = ["--programs", programs, "--agent", "golden", "-n", "3", "--batch-size", "4"]
+    options = ["--programs", programs, "--agent", "golden", "-n", "2", "--batch-size", "4"]
     report = report_of(capsys, *options, "--output-dir", tmp_path)
     files = {
         name: (tmp_path / name).read_bytes()
@@ -110,13 +109,6 @@ def test_tests_from_a_file(programs, tmp_path, capsys):
     assert "white_box" not in report["settings"]
 
 
-def copy(programs: Path, folder: Path) -> Path:
-    folder.mkdir()
-    for name in ("eval.json", "samples.jsonl", "verdicts.jsonl", "report.json"):
-        (folder / name).write_bytes((programs / name).read_bytes())
-    return folder
-
-
 def test_folders_that_are_of_no_use(programs, tmp_path, capsys):
     def error_of(folder: Path) -> str:
         options = ["--agent", "golden", "--output-dir", str(tmp_path / "out")]
@@ -124,18 +116,11 @@ def test_folders_that_are_of_no_use(programs, tmp_path, capsys):
         return capsys.readouterr().err
 
     assert "it has no report.json" in error_of(tmp_path / "none")
-    golden = ["--programs", programs, "--agent", "golden", "-n", "1"]
-    report_of(capsys, *golden, "--output-dir", tmp_path / "b")
-    assert "it is that of another evaluation" in error_of(tmp_path / "b")
-    cut = copy(programs, tmp_path / "cut")
+    cut = Path(copytree(programs, tmp_path / "cut"))
     lines = (cut / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
     (cut / "verdicts.jsonl").write_bytes(b"".join(lines[:-1]))
     assert "to have a verdict on every program" in error_of(cut)
-    (cut / "verdicts.jsonl").write_bytes(b"".join(lines[::-1]))
-    assert "to have a verdict on every program" in error_of(cut)
-    (cut / "verdicts.jsonl").write_bytes(b"broken\n")
-    assert "verdicts.jsonl, line 1: Expect one JSON object a line" in error_of(cut)
-    other = copy(programs, tmp_path / "other")
+    other = Path(copytree(programs, tmp_path / "other"))
     report = json.loads((other / "report.json").read_text())
     report["results"][PROBLEMS[2].task_id]["digest"] = "0"
     (other / "report.json").write_text(json.dumps(report))
@@ -157,9 +142,8 @@ def test_the_problem_file_is_found_from_another_folder(tmp_path, capsys, monkeyp
 
 def test_programs_that_read_input_cannot_be_tested_so(tmp_path, capsys):
     problems = write_lines(tmp_path / "set.jsonl", CONTEST)
-    samples = write_lines(
-        tmp_path / "s.jsonl", {"task_id": "LiveCodeBench/abc900_a", "solution": ""}
-    )
+    row = {"task_id": "LiveCodeBench/abc900_a", "solution": ""}
+    samples = write_lines(tmp_path / "s.jsonl", row)
     code = ["--problems", problems, "--samples", samples, "--output-dir", str(tmp_path / "code")]
     assert run(["eval", "code", *code]) == 0
     options = ["--programs", str(tmp_path / "code"), "--agent", "golden"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -45,7 +43,7 @@ def value(report: dict[str, Any], name: str) -> float:
 
 
 def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
-    few = ["--problems", "starter", "--max-problems", "6"]
+    few = ["--problems", "starter", "--max-problems", "4"]
     folders = {name: str(tmp_path / name) for name in ("golden", "boundary")}
     right, guessed = (
         report_of([*few, "--agent", name, "--output-dir", folders[name]], capsys)
@@ -56,7 +54,7 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
     assert value(right, "mut@1") <= value(right, "mut@2") <= value(right, "mut@5")
     assert value(right, "mut@5") > 0.85
     assert value(right, "lcov@5") == 1
-    assert right["tests"] == {"right": 30}
+    assert right["tests"] == {"right": 20}
     assert "p_00" not in right["figures"]
     assert right["wrong_programs"]["problems_unchecked"] == 0
     assert value(guessed, "pass@5") < 0.6
@@ -65,21 +63,20 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
         value(guessed, "pass@5") * value(guessed, "mut@5@pass")
     )
     assert value(guessed, "p_01") < 1
-    assert sum(guessed["tests"].values()) == 30
+    assert sum(guessed["tests"].values()) == 20
     assert run(["eval", "compare", folders["boundary"], folders["golden"]]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "6 problems in both" in shown
+    assert "4 problems in both" in shown
     assert "Worse in B: no problem" in shown
     assert "share of right tests in A and B" in shown
 
 
-@pytest.mark.parametrize("agent", ["golden", "boundary"])
-def test_a_scripted_tester_needs_golden_tests(agent, tmp_path, capsys):
+def test_a_scripted_tester_needs_golden_tests(tmp_path, capsys):
     rows = [row_of(task) | {"tests": []} for task in NAMES[:2]]
     for row in rows:
         row.pop("cases", None)
     path, folder = write(tmp_path / "problems.jsonl", rows), tmp_path / "r"
-    options = ["--problems", str(path), "--agent", agent, "--output-dir", str(folder)]
+    options = ["--problems", str(path), "--agent", "golden", "--output-dir", str(folder)]
     assert run(["eval", "tests", *options]) == 2
     assert "actually none of 2 has one" in capsys.readouterr().err
     assert not folder.exists()
@@ -88,10 +85,8 @@ def test_a_scripted_tester_needs_golden_tests(agent, tmp_path, capsys):
 def test_a_file_of_suites(tmp_path, capsys):
     rows = golden(NAMES[:3])
     name = STARTER[NAMES[1]].entry_point
-    rows[1] = {
-        "task_id": NAMES[1],
-        "answer": f"```python\nimport nowhere\nassert {name}(nowhere.x)\n```",
-    }
+    answer = f"```python\nimport nowhere\nassert {name}(nowhere.x)\n```"
+    rows[1] = {"task_id": NAMES[1], "answer": answer}
     rows[2]["tests"] = [rows[2]["tests"][0]] * 2
     rows += [{"task_id": NAMES[0], "answer": ""}, {"task_id": "ULT/1", "tests": []}]
     path = write(tmp_path / "suites.jsonl", rows)
@@ -101,41 +96,11 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert "Ignored, not in the problem set: ULT/1 (1)" in shown
     assert "Imported by tests, and not there: nowhere (1)." in shown
     assert "1 right tests repeat an earlier one of their suite; they count" in shown
-    assert "tests come after those that were asked for, and do not count" in shown
     report = json.loads((tmp_path / "r" / "report.json").read_text())
-    assert "1 answers have no test, most often: the answer is empty (1)" in shown
     assert [each["values"]["pass@4"] for each in report["results"].values()] == [0.5, 0, 0.5]
     assert report["tests"] == {"missing": 9, "not installed": 1, "right": 6}
-    assert [name for name in report["figures"] if name.startswith("pass@")] == ["pass@1", "pass@4"]
     kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
     assert kept == rows[:-1]
-
-
-def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
-    path = write(tmp_path / "suites.jsonl", golden(NAMES[:1]))
-    options = ["--samples", str(path), "--max-problems", "2", "--output-dir", str(tmp_path / "r")]
-    assert run(["eval", "tests", *options]) == 2
-    error = capsys.readouterr().err
-    assert f"none for 1: {NAMES[1]}" in error
-    assert "--partial" in error
-    report = report_of([*options, "--partial"], capsys)
-    assert report["missing"] == [NAMES[1]]
-    assert report["scored"] == 1
-
-
-def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
-    own = {"prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
-    good = {"task_id": "good", "reference": "def f(): return 1", **own}
-    bad = {"task_id": "bad", "reference": "import nowhere\ndef f(): return 1", **own}
-    path = write(tmp_path / "problems.jsonl", [good, bad])
-    options = ["--problems", str(path), "--samples", str(path)]
-    report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys, code=1)
-    assert list(report["excluded"]) == ["bad"]
-    assert "No module named 'nowhere'" in report["excluded"]["bad"]
-    assert report["scored"] == 1
-    write(path, [bad])
-    assert run(["eval", "tests", *options, "--output-dir", str(tmp_path / "s")]) == 2
-    assert "actually none can: its reference does not run" in capsys.readouterr().err
 
 
 def test_wrong_programs_of_a_file(tmp_path, capsys):
@@ -181,7 +146,7 @@ def test_one_test_at_a_time(tmp_path, capsys):
 
 def test_mutants_of_cosmic_ray(tmp_path, capsys):
     pytest.importorskip("cosmic_ray")
-    few = ["--agent", "golden", "--max-problems", "1", "--output-dir"]
+    few = ["--agent", "golden", "--max-problems", "1", "-n", "1", "--output-dir"]
     own = report_of([*few, str(tmp_path / "own")], capsys)
     theirs = report_of([*few, str(tmp_path / "theirs"), "--mutator", "cosmic-ray"], capsys)
     assert theirs["settings"]["cosmic_ray"]
@@ -193,55 +158,29 @@ def test_mutants_of_cosmic_ray(tmp_path, capsys):
     assert "Not compared, other mutator: mut, Mul" in capsys.readouterr().out
 
 
-def test_programs_and_tests_are_not_compared(tmp_path, capsys):
-    few = ["--max-problems", "1", "-n", "1", "--json", "--output-dir"]
-    assert run(["eval", "code", "--agent", "reference", *few, str(tmp_path / "code")]) == 0
-    assert run(["eval", "tests", "--agent", "golden", *few, str(tmp_path / "tests")]) == 0
-    capsys.readouterr()
-    assert run(["eval", "compare", str(tmp_path / "code"), str(tmp_path / "tests")]) == 2
-    error = capsys.readouterr().err
-    assert "code is one of programs" in error
-    assert "Compare like with like" in error
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "expect either --samples FILE.jsonl or --agent NAME"),
         (["--agent", "golden", "--k", "6"], "k=6, and 5 tests"),
-        (["--agent", "golden", "--num-tests", "0"], "Expect --num-tests to be at least 1"),
         (["--agent", "mutant", "--max-problems", "1"], "unknown player 'mutant'"),
-        (["--samples", "none.jsonl"], "actually there is no none.jsonl"),
-        (["--samples", "broken.jsonl"], "broken.jsonl, line 2: Expect one JSON object"),
         (["--agent", "golden", "--wrong-programs", "broken.jsonl"], "broken.jsonl, line 1: Expect"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (write(tmp_path / "broken.jsonl", golden(NAMES[:1])).open("a")).write('{"task_id": ')
-    try:
-        code = run(["eval", "tests", *arguments])
-    except SystemExit as exit_:
-        code = exit_.code
-    shown = capsys.readouterr()
-    assert code == 2
-    assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
+    assert run(["eval", "tests", *arguments]) == 2
+    assert message in capsys.readouterr().err
 
 
 LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "7", "--batch-size", "4"]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """An evaluation that nothing interrupts."""
-    folder = tmp_path_factory.mktemp("evaluation") / "whole"
-    assert run(["eval", "tests", *LONG, "--workers", "3", "--output-dir", str(folder)]) == 0
-    return folder
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_path, capsys):
-    parts = tmp_path / "parts"
+def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(["eval", "tests", *LONG, "--workers", "3", "--output-dir", str(whole)]) == 0
+    capsys.readouterr()
     command = [sys.executable, "-m", "codea1_env.cli", "eval", "tests", *LONG]
     command += ["--output-dir", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -249,8 +188,8 @@ def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_p
     while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 5:
         assert process.poll() is None
         time.sleep(0.01)
-    os.kill(process.pid, number)
-    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    process.kill()
+    process.wait(60)
     assert not (parts / "report.json").exists()
     done = verdicts.read_bytes()
     assert (whole / "verdicts.jsonl").read_bytes().startswith(done[: done.rfind(b"\n") + 1])
@@ -261,12 +200,12 @@ def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_p
 
 def test_the_tests_that_come_with_unleakedtestbench(shared_data, tmp_path, capsys):
     file = str(shared_data / "ult_lite.jsonl.gz")
-    options = ["--problems", file, "--samples", file, "--max-problems", "8"]
+    options = ["--problems", file, "--samples", file, "--max-problems", "5"]
     report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys)
-    assert report["scored"] == 8
-    assert len(report["unknown"]) == 192  # the rest of the file
-    assert sum(report["tests"].values()) == 40
+    assert report["scored"] == 5
+    assert len(report["unknown"]) == 195  # the rest of the file
+    assert sum(report["tests"].values()) == 25
     assert 0 < value(report, "pass@5") < 0.5  # few of them hold
     assert 0 < value(report, "mut@5") < value(report, "mut@5@pass") < 1
     assert value(report, "lcov@5") > value(report, "bcov@5") > 0
-    assert report["wrong_programs"]["problems_unchecked"] == 8
+    assert report["wrong_programs"]["problems_unchecked"] == 5

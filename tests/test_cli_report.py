@@ -11,9 +11,7 @@ from run_logs import episode, write_run
 from codea1_env.cli.app import run
 
 
-def test_a_page_is_written_once_unless_forced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_is_written_once_unless_forced(tmp_path, capsys):
     folder, page = write_run(tmp_path / "run", [episode(1)]), tmp_path / "page.html"
     assert run(["report", str(folder), "-o", str(page)]) == 0
     text = page.read_text("utf-8")
@@ -26,12 +24,7 @@ def test_a_page_is_written_once_unless_forced(
 
 
 @pytest.mark.parametrize("words", [["none"], [], [".", "-o", "."], [".", "-o", "no/page.html"]])
-def test_bad_input_is_one_line(
-    words: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_bad_input_is_one_line(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(["report", *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -47,9 +40,7 @@ def test_a_run_that_has_only_begun_has_no_empty_tables(tmp_path: Path) -> None:
     assert "Time and tokens" not in text
 
 
-def test_a_missing_package_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "altair", None)
     folder = write_run(tmp_path / "run", [])
     assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 2

@@ -12,12 +12,10 @@ import termios
 import time
 from pathlib import Path
 
-import pytest
 from run_logs import episode, write_run
 
 from codea1_env.cli.app import run
 from codea1_env.report.live import LiveReader
-from codea1_env.support.logs import tail_offset
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 
@@ -26,9 +24,7 @@ def append(log: Path, text: str) -> None:
         file.write(text)
 
 
-def test_a_finished_run_is_shown_once_without_a_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_finished_run_is_shown_once_without_a_terminal(tmp_path, capsys):
     hostile = episode(3, "own/\x1b[31m<b>", suites=[], history=[{"test": "assert\u202e\nf()", "status": "kept", "outcome": "fail"}])  # fmt: skip
     folder = write_run(tmp_path / "a", [episode(1), hostile])
     append(folder / METRICS, 'no row\n{"step": 4')
@@ -80,16 +76,7 @@ def test_a_run_is_read_on_while_it_is_written(tmp_path: Path) -> None:
     assert [each.step for each in again.episodes] == [1]
 
 
-def test_the_end_of_a_large_log_begins_with_a_whole_line(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    assert tail_offset(log, 5) == 0
-    log.write_bytes(b"one\ntwo\nthree\n")
-    assert [tail_offset(log, back) for back in (14, 13, 10, 9, 6, 5)] == [0, 4, 4, 8, 8, 14]
-
-
-def test_a_folder_that_is_no_run_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
     write_run(tmp_path / "a", [])
     for folder in (tmp_path, tmp_path / "none", tmp_path / "a" / METRICS):
         assert run(["watch", str(folder)]) == 2

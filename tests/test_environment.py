@@ -1,45 +1,22 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from additions import ADD, PROBLEMS, RIGHT, SUITE, WRONG, play, start
 
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v1 import env, parallel_env, raw_env
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Sandbox
 
-ADD = Problem(
-    task_id="test/add",
-    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
-    entry_point="add",
-    reference="def add(a, b):\n    secret_of_the_reference = a + b\n    return secret_of_the_reference\n",
-    tests=("assert add(17, 25) == 42",),
-    metadata={"split": "train"},
-)
-EVEN = Problem(
-    task_id="test/is_even",
-    prompt='def is_even(n):\n    """Return whether n is even."""\n',
-    entry_point="is_even",
-    reference="def is_even(n):\n    return n % 2 == 0\n",
-    tests=("assert is_even(4)",),
-    metadata={"split": "eval"},
-)
-PROBLEMS = [ADD, EVEN]
-
-RIGHT = "def add(a, b):\n    return a + b\n"
-WRONG = "def add(a, b):\n    return a - b\n"
-SUITE = (
-    "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(2, 2) == 4\nassert add(-1, 1) == 0"
-)
 ACTIONS = {
     CODER: [RIGHT, WRONG, "def add(a, b):\n    return 3", "", "def is_even(n):\n    return not n % 2"],
     TESTER: [SUITE, "assert add(1, 2) == 4", "assert is_even(3) == False\nassert is_even(8)", "", "("],
@@ -47,24 +24,9 @@ ACTIONS = {
 
 
 @pytest.fixture
-def make(sandbox: Sandbox) -> Callable[..., Any]:
+def make(sandbox):
     """A parallel environment over two small problems, in the sandbox of all tests."""
-
-    def make(**settings: Any) -> Any:
-        return parallel_env(**({"problems": PROBLEMS, "sandbox": sandbox} | settings))
-
-    return make
-
-
-def start(game: Any, problem: Problem = ADD, **options: Any) -> Any:
-    """Resets to a known problem; returns the observations."""
-    return game.reset(options={"problem_id": problem.task_id, **options})[0]
-
-
-def play(game: Any, program: str, tests: str) -> Any:
-    """One round; returns what the tester's step returned."""
-    game.step({CODER: program})
-    return game.step({TESTER: tests})
+    return functools.partial(parallel_env, problems=PROBLEMS, sandbox=sandbox)
 
 
 # Turns and rewards
@@ -83,10 +45,6 @@ def test_the_tester_sees_the_program_of_this_turn(make: Any) -> None:
         game.step({TESTER: SUITE})
 
 
-def start_turns(game: Any, problem: Problem = ADD) -> None:
-    game.reset(options={"problem_id": problem.task_id})
-
-
 def test_both_are_paid_in_the_testers_step(make: Any) -> None:
     config = RefereeConfig(rewards=RewardConfig(num_tests=4))
     game = make(referee=config)
@@ -102,20 +60,12 @@ def test_both_are_paid_in_the_testers_step(make: Any) -> None:
         assert info["active_agent"] is None
         assert info["task_id"] == "test/add"
         assert info["scorable"] is True
-        assert info["program"] == {
-            "problem": None,
-            "executes": True,
-            "outcome": "pass",
-            "message": "",
-        }
+        ran = {"problem": None, "executes": True, "outcome": "pass", "message": ""}
+        assert info["program"] == ran
         assert [test["outcome"] for test in info["tests"]] == ["fail", "pass", "fail", "fail"]
         assert [test["status"] for test in info["tests"]] == ["kept"] * 4
-        assert info["rewards"] == {
-            "code": 0.25,
-            "test": 0.875,
-            "validity": 1.0,
-            "adversarial": 0.75,
-        }
+        paid = {"code": 0.25, "test": 0.875, "validity": 1.0, "adversarial": 0.75}
+        assert info["rewards"] == paid
         assert info["book"] == {"size": 3, "problem_size": 3, "cleared": False}
         assert observations[agent]["round"] == 1
     assert infos[CODER]["tests"] is not infos[TESTER]["tests"]
@@ -126,7 +76,7 @@ def test_the_turn_based_form_pays_the_same(sandbox: Sandbox, make: Any) -> None:
     start(parallel)
     expected = play(parallel, WRONG, SUITE)[1]
     game = env(problems=PROBLEMS, sandbox=sandbox)
-    start_turns(game)
+    game.reset(options={"problem_id": ADD.task_id})
     game.step(WRONG)
     game.step(SUITE)
     paid = {}
@@ -143,7 +93,7 @@ def test_the_turn_based_form_pays_the_same(sandbox: Sandbox, make: Any) -> None:
 
 def test_rewards_accumulate_over_rounds_in_the_turn_based_form(sandbox: Sandbox) -> None:
     game = raw_env(problems=PROBLEMS, sandbox=sandbox, max_rounds=2)
-    start_turns(game)
+    game.reset(options={"problem_id": ADD.task_id})
     game.step(RIGHT)
     game.step("assert add(1, 2) == 3")
     assert game.agent_selection == CODER
@@ -151,15 +101,6 @@ def test_rewards_accumulate_over_rounds_in_the_turn_based_form(sandbox: Sandbox)
     game.step(RIGHT)
     assert game.rewards == {CODER: 0.0, TESTER: 0.0}
     assert game.last()[1] == pytest.approx(1 / 16)  # the tester's: validity 1/8, nothing broken
-
-
-def test_a_program_that_nothing_could_score_gets_zero_and_says_so(make: Any) -> None:
-    game = make()
-    start(game)
-    _, rewards, _, _, infos = play(game, RIGHT, "no tests at all")
-    assert rewards[CODER] == 0.0
-    assert infos[CODER]["scorable"] is False
-    assert infos[CODER]["rewards"]["code"] is None
 
 
 def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
@@ -207,27 +148,22 @@ def test_nothing_of_the_reference_or_the_golden_tests_is_shown(make: Any) -> Non
 # Spaces
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_observations_lie_in_their_spaces_at_every_step(make: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_observations_lie_in_their_spaces_at_every_step(make: Any) -> None:
+    rng = np.random.default_rng(1)
     game = make(max_rounds=3)
-    observations, infos = game.reset(seed=seed)
+    observations, infos = game.reset(seed=1)
     steps = 0
     while game.agents:
-        check_spaces(game, observations, infos)
+        assert all(
+            observations[agent] in game.observation_space(agent) for agent in (CODER, TESTER)
+        )
+        assert game.state() in game.state_space
         actor = infos[CODER]["active_agent"]
         observations, rewards, _, _, infos = game.step({actor: str(rng.choice(ACTIONS[actor]))})
         assert all(type(reward) is float and -1 <= reward <= 1 for reward in rewards.values())
         steps += 1
-    check_spaces(game, observations, infos)
+    assert all(observations[agent] in game.observation_space(agent) for agent in (CODER, TESTER))
     assert steps == 6
-
-
-def check_spaces(game: Any, observations: Any, infos: Any) -> None:
-    assert set(observations) == set(infos) == {CODER, TESTER}
-    for agent, observation in observations.items():
-        assert observation in game.observation_space(agent)
-    assert game.state() in game.state_space
 
 
 # Seeds, options and the Mistake Book
@@ -248,17 +184,16 @@ def episodes(game: Any, seed: int, steps: int) -> list[Any]:
     return log
 
 
-def test_the_same_seed_gives_the_same_episodes_for_fifty_steps(make: Any) -> None:
+def test_the_same_seed_gives_the_same_episodes_for_thirty_steps(make: Any) -> None:
     first, second = make(max_rounds=2), make(max_rounds=2)
     second.reset(seed=99)
     play(second, WRONG, SUITE)  # what came before a seed must not matter
-    log = episodes(first, seed=7, steps=50)
-    assert log == episodes(second, seed=7, steps=50)
-    assert log == episodes(first, seed=7, steps=50)
-    assert log != episodes(first, seed=8, steps=50)
-    assert any(step[4][CODER].get("history") for step in log if len(step) == 5), (
-        "the book took part"
-    )
+    log = episodes(first, seed=7, steps=30)
+    assert log == episodes(second, seed=7, steps=30)
+    assert log == episodes(first, seed=7, steps=30)
+    assert log != episodes(first, seed=8, steps=30)
+    # The book took part.
+    assert any(step[4][CODER].get("history") for step in log if len(step) == 5)
 
 
 def test_seeds_choose_among_all_problems(make: Any) -> None:
@@ -330,17 +265,15 @@ def play_on(game: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
-def test_turn_based_copies_go_on_too(sandbox: Sandbox, clone: Any) -> None:
+def test_turn_based_copies_go_on_too(sandbox, clone):
     game = env(problems=PROBLEMS, sandbox=sandbox)
     game.reset(seed=2)
     game.step(WRONG)
     twin = clone(game)
-    for each in (game, twin):
-        each.step(SUITE)
-    assert twin.last() == game.last()
-    for each in (game, twin):
-        each.step(None)
-    assert twin.last() == game.last()
+    for action in (SUITE, None):
+        for each in (game, twin):
+            each.step(action)
+        assert twin.last() == game.last()
 
 
 def test_a_copy_shares_problems_and_sandbox_and_a_pickle_holds_no_processes(make: Any) -> None:

@@ -1,57 +1,25 @@
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import pytest
+from additions import PROBLEMS, RIGHT, SUITE, WRONG, play, start
 
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v1 import parallel_env, raw_env
-from codea1_env.problems import Problem
-from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Sandbox, SandboxError
-
-ADD = Problem(
-    task_id="test/add",
-    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
-    entry_point="add",
-    reference="def add(a, b):\n    return a + b\n",
-    metadata={"split": "train"},
-)
-EVEN = Problem(
-    task_id="test/is_even",
-    prompt='def is_even(n):\n    """Return whether n is even."""\n',
-    entry_point="is_even",
-    reference="def is_even(n):\n    return n % 2 == 0\n",
-)
-PROBLEMS = [ADD, EVEN]
-RIGHT = "def add(a, b):\n    return a + b\n"
-WRONG = "def add(a, b):\n    return a - b\n"
-SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0"
 
 
 @pytest.fixture
-def make(sandbox: Sandbox) -> Callable[..., Any]:
+def make(sandbox):
     """A parallel environment over two small problems, in the sandbox of all tests."""
-
-    def make(**settings: Any) -> Any:
-        return parallel_env(**({"problems": PROBLEMS, "sandbox": sandbox} | settings))
-
-    return make
-
-
-def start(game: Any) -> None:
-    game.reset(options={"problem_id": "test/add"})
-
-
-def play(game: Any, program: str, tests: str) -> Any:
-    game.step({CODER: program})
-    return game.step({TESTER: tests})
+    return functools.partial(parallel_env, problems=PROBLEMS, sandbox=sandbox)
 
 
 # The registry
@@ -85,17 +53,11 @@ assert random.getstate() == state
         ({"max_rounds": 0}, ValueError, "Expect max_rounds to be a positive integer, actually: 0"),
         ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'html'.*'rgb_array'"),
         ({"problems": []}, ValueError, "Expect at least one problem"),
-        ({"problems": [ADD, ADD]}, ValueError, "unique, actually 2 times: 'test/add'"),
         ({"problems": ["test/add"]}, TypeError, "Expect problems to be a source"),
-        ({"problems": PROBLEMS, "split": "trian"}, ValueError, "none with split='trian'"),
         ({"problems": "no/such/file.jsonl"}, OSError, "no/such/file.jsonl"),
-        ({"referee": RewardConfig()}, TypeError, "Expect referee to be a RefereeConfig"),
-        ({"max_round": 2}, TypeError, "max_round"),
     ],
 )
-def test_wrong_arguments_raise(
-    make: Any, settings: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_wrong_arguments_raise(make, settings, error, message):
     with pytest.raises(error, match=message):
         make(**settings)
 
@@ -104,15 +66,11 @@ def test_wrong_arguments_raise(
     ("arguments", "error", "message"),
     [
         ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
-        ({"options": "test/add"}, TypeError, "Expect options to be a dict or None, actually"),
         ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
         ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
-        ({"options": {"mistake_book": "kep"}}, ValueError, '"keep" or "clear", actually: \'kep\''),
     ],
 )
-def test_a_wrong_reset_raises_and_leaves_the_episode_alone(
-    make: Any, arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_a_wrong_reset_raises_and_leaves_the_episode_alone(make, arguments, error, message):
     game = make(max_rounds=2)
     game.reset(seed=5)
     play(game, WRONG, SUITE)
@@ -126,20 +84,12 @@ def test_a_wrong_reset_raises_and_leaves_the_episode_alone(
 @pytest.mark.parametrize(
     ("actions", "error", "message"),
     [
-        (
-            {TESTER: SUITE},
-            ValueError,
-            r"Expect the action of 'coder_0', .*actions of \['tester_0'\]",
-        ),
-        ({}, ValueError, "Expect the action of 'coder_0'"),
+        ({TESTER: SUITE}, ValueError, r"Expect the action of 'coder_0', .*\['tester_0'\]"),
         ({"coder_1": RIGHT}, ValueError, "Expect agent to be .*actually: 'coder_1'"),
-        (RIGHT, TypeError, "Expect actions to be a dict"),
         ({CODER: None}, TypeError, "Expect the action of coder_0 to be a str .*NoneType"),
     ],
 )
-def test_wrong_actions_raise_and_change_nothing(
-    make: Any, actions: Any, error: type[Exception], message: str
-) -> None:
+def test_wrong_actions_raise_and_change_nothing(make, actions, error, message):
     game = make()
     start(game)
     with pytest.raises(error, match=message):
@@ -157,15 +107,11 @@ def test_the_other_agents_action_is_ignored(make: Any) -> None:
     assert rewards[CODER] == 1.0
 
 
-@pytest.mark.parametrize("call", ["step", "render", "state"])
-def test_nothing_can_be_done_before_reset(make: Any, call: str) -> None:
+def test_nothing_can_be_done_before_reset_and_after_the_end(make: Any, sandbox: Sandbox) -> None:
     game = make(render_mode="ansi")
-    with pytest.raises(gymnasium.error.ResetNeeded, match="Expect reset"):
-        getattr(game, call)(*([{CODER: ""}] if call == "step" else []))
-
-
-def test_nothing_can_be_done_after_the_end(make: Any, sandbox: Sandbox) -> None:
-    game = make()
+    for call in (lambda: game.step({CODER: ""}), game.render, game.state):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="Expect reset"):
+            call()
     start(game)
     play(game, RIGHT, SUITE)
     with pytest.raises(gymnasium.error.ResetNeeded, match="all of its 1 round"):

@@ -10,17 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env import MistakeBook, Referee, Sandbox
-from codea1_env.agents import FixedAgent, ReferenceCoder
-from codea1_env.judging.spread import Reply, SpreadReferee, _homes, answer
-from codea1_env.judging.verdicts import AttackAnswers, Judged, by_problem
+from codea1_env import Referee, Sandbox
+from codea1_env.judging.spread import Reply, SpreadReferee, answer
+from codea1_env.judging.verdicts import AttackAnswers, Judged
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
-from codea1_env.rollout import RolloutConfig, rollout
 
 PROBLEMS = load_problems("starter", "train")[:3]
-GOLDEN = ["\n".join(problem.tests) for problem in PROBLEMS]
 HOSTILE = ["", "nonsense(", "assert f(\0) == 1", "assert is_even(2) == 3\n" * 9, "[" * 10_000]
 SLOW = Problem("slow", "def f(n):", "f", "def f(n):\n    return n")
 
@@ -86,37 +83,7 @@ def test_verdicts_and_counters_are_those_of_one_place(sandbox, judges):
         done = getattr(judges.counters, name) - getattr(before, name)
         assert done == getattr(referee.counters, name)
     assert referee.counters.tests > 50
-
-
-def test_one_by_one_as_together(judges):
-    asked, programs, attacks, history = answers()
-    share = len(attacks) // len(programs)
-    alone = [
-        judged
-        for i in range(len(programs))
-        for judged in judges.judge_answers(
-            asked[i : i + 1], programs[i : i + 1], attacks[i * share : (i + 1) * share], history
-        )
-    ]
-    assert timeless(alone) == timeless(judges.judge_answers(asked, programs, attacks, history))
     assert judges.judge_answers([], [], [], {}) == []
-
-
-def test_rollouts_are_the_same(sandbox, judges):
-    class Golden(FixedAgent):
-        def act(self, observations):
-            tests = {problem.entry_point: problem.tests for problem in PROBLEMS}
-            return ["\n".join(tests[seen["entry_point"]]) for seen in observations]
-
-    played = [
-        rollout(PROBLEMS, ReferenceCoder(PROBLEMS), Golden(), each, MistakeBook(), config)
-        for each in (Referee(sandbox), judges)
-        for config in (RolloutConfig(2, 2), RolloutConfig(2, 2, oracle="coder", overlap=2))
-    ]
-    for one, other in zip(played[:2], played[2:], strict=True):
-        assert one.coder_experience() == other.coder_experience()
-        assert one.tester_experience("all") == other.tester_experience("all")
-        assert one.sandbox.tests == other.sandbox.tests > 0
 
 
 def test_errors_of_the_data_come_out(judges):
@@ -130,29 +97,11 @@ def test_errors_of_the_data_come_out(judges):
 
 def test_an_interrupt_leaves_judges_that_work(judges):
     sleeps = Program("import time\ndef f(n):\n    time.sleep(0.5)\n    return n")
-    slow = [dataclasses.replace(SLOW, task_id=f"slow/{i}") for i in range(20)]
-    asked = slow, [sleeps] * 20, ["assert f(1) == 1"] * 20, {}
+    slow = [dataclasses.replace(SLOW, task_id=f"slow/{i}") for i in range(8)]
+    asked = slow, [sleeps] * 8, ["assert f(1) == 1"] * 8, {}
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         judges.judge_answers(*asked)
     timer.join()
     assert len(judges.judge_answers(*answers())) == 2 * len(PROBLEMS)
-
-
-def test_shares_are_equal_and_stay(judges):
-    names = [f"problem/{i}" for i in range(64)]
-    homes = _homes(names, 2)
-    assert homes.count(0) == homes.count(1) == 32
-    assert _homes(names, 2) == homes
-    alone = [_homes([name], 2)[0] for name in names]
-    assert sum(one == other for one, other in zip(homes, alone, strict=True)) > 48
-
-
-def test_answers_are_divided_by_problem():
-    asked, programs, attacks, history = answers()
-    parts = by_problem(asked, programs, attacks, history)
-    assert [part.problem for part in parts] == PROBLEMS
-    assert [program for part in parts for program in part.programs] == programs
-    assert [text for part in parts for text in part.attacks] == attacks
-    assert [bool(part.history) for part in parts] == [True, False, True]

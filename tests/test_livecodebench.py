@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from typing import Any
 
@@ -35,13 +34,8 @@ def test_programs_that_read_input(sandbox: Sandbox) -> None:
     assert problem.cases == ()
     assert problem.compare == "lines"
     assert not problem.playable
-    assert problem.metadata == {
-        "source": "livecodebench",
-        "split": "v6",
-        "platform": "atcoder",
-        "difficulty": "easy",
-        "contest_date": "2024-05-04T00:00:00",
-    }
+    told = {"platform": "atcoder", "difficulty": "easy", "contest_date": "2024-05-04T00:00:00"}
+    assert problem.metadata == {"source": "livecodebench", "split": "v6", **told}
     assert outcomes(problem, "print(int(input()) + int(input()))", sandbox) == ["pass"] * 3
     # Imports that contest programs take for granted; judging ends with the first wrong answer.
     short = "a, b = map(int, stdin.read().split())\nprint(abs(a) + abs(reduce(add, [b])))"
@@ -104,17 +98,6 @@ def test_a_class_that_is_not_there(sandbox: Sandbox) -> None:
         assert "does not define 'Solution.turned'" in result.load.message
 
 
-def test_private_tests_may_be_plain(sandbox: Sandbox) -> None:
-    plain = {**CONTEST, "private_test_cases": contest_tests("stdin", ("2\n2", "4"))}
-    assert problem_of(plain).stdin_tests[1] == StdinTest("2\n2", "4")
-
-
-def test_dates_as_the_hub_has_them() -> None:
-    row = {**CONTEST, "contest_date": datetime.datetime(2024, 5, 4)}
-    assert problem_of(row).metadata["contest_date"] == "2024-05-04T00:00:00"
-    assert "contest_date" not in problem_of({**CONTEST, "contest_date": None}).metadata
-
-
 def test_the_preamble_runs_and_offers_what_contests_use(sandbox: Sandbox) -> None:
     names = "List deque heappush bisect_left gcd lru_cache Counter defaultdict inf cache permutations sys math"
     code = f"{PREAMBLE}\nfor name in {names.split()!r}: eval(name)\nprint(open, pow(2, 5, 7), datetime.__name__)"
@@ -125,32 +108,20 @@ def test_the_preamble_runs_and_offers_what_contests_use(sandbox: Sandbox) -> Non
 
 HUGE = "[" * 100_000
 BROKEN: list[tuple[dict[str, Any], str]] = [
-    ({"public_test_cases": None}, "Expect 'public_test_cases' to be text"),
     ({"public_test_cases": "{"}, "Expect 'public_test_cases' to be JSON, actually: "),
     ({"public_test_cases": HUGE}, "Expect 'public_test_cases' to be JSON, actually: "),
-    ({"public_test_cases": "{}"}, "to hold a list of tests, actually: dict"),
-    ({"public_test_cases": "[3]"}, "to be an object, actually: int 3"),
     ({"public_test_cases": '[{"input": "1"}]'}, "to have the texts input, output and testtype"),
-    ({"public_test_cases": '[{"input": "1", "output": 2, "testtype": "stdin"}]'}, "to have the texts"),
     ({"public_test_cases": contest_tests("other", ("1", "2"))}, "(stdin or functional)"),
     ({"public_test_cases": contest_tests("functional", ("1", "2"))}, "Expect tests of one kind, actually: functional, stdin"),
     ({"public_test_cases": "[]", "private_test_cases": "[]"}, "actually: no tests"),
-    ({"private_test_cases": 3}, "Expect 'private_test_cases' to be text"),
     ({"private_test_cases": "!"}, "Expect 'private_test_cases' to be JSON or packed JSON. Expect base64"),
-    ({"private_test_cases": packed("{")}, "Expect 'private_test_cases' to be JSON, actually: "),
-    ({"private_test_cases": packed('"a"')}, "to hold a list of tests, actually: str"),
     ({"private_test_cases": packed(contest_tests("stdin", ("\ud800", "2")))}, "lone surrogate"),
     ({"question_id": 7}, "Expect 'question_id' to be text"),
-    ({"question_content": None}, "Expect 'question_content' to be text"),
 ]  # fmt: skip
 BROKEN_CLASS: list[tuple[dict[str, Any], str]] = [
     ({"metadata": "{}"}, "to name the method of functional tests as func_name, actually: dict {}"),
-    ({"metadata": "[]"}, "as func_name"),
-    ({"metadata": None}, "Expect 'metadata' to be text"),
     ({"metadata": json.dumps({"func_name": "f(); import os"})}, "as func_name"),
-    ({"starter_code": None}, "Expect 'starter_code' to be text"),
     ({"public_test_cases": contest_tests("functional", ("__import__('os')", "2"))}, "Expect 'input' to be JSON"),
-    ({"public_test_cases": contest_tests("functional", ("1\n", "2"))}, "Expect 'input' to be JSON"),
     ({"public_test_cases": contest_tests("functional", ("1", "NaN"))}, "NaN is no JSON"),
     ({"public_test_cases": contest_tests("functional", ("9" * 50_001, "1"))}, "Expect 'input' to be JSON"),
     ({"public_test_cases": contest_tests("functional", (HUGE, "1"))}, "Expect 'input' to be JSON"),
@@ -173,7 +144,5 @@ def test_broken_rows_are_named(row: dict[str, Any], message: str) -> None:
 
 def test_a_row_without_private_tests_is_no_row() -> None:
     row = {name: value for name, value in CONTEST.items() if name != "private_test_cases"}
-    with pytest.raises(
-        ProblemsError, match="nearest layout, livecodebench, also has: private_test"
-    ):
+    with pytest.raises(ProblemsError, match="layout, livecodebench, also has: private_test"):
         problem_of(row)

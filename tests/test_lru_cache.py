@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from codea1_env.support.texts import ENTRY_CHARS, LRUCache
 
 
@@ -26,10 +24,9 @@ def test_long_texts_take_more_room():
     assert [cache.get(name) for name in ("c", "long", "huge")] == [None, None, 1]
 
 
-@pytest.mark.parametrize("times", [1, 100])
-def test_entering_again_replaces(times):
+def test_entering_again_replaces():
     cache = LRUCache[str, int](limit=2 * ENTRY_CHARS)
     cache.put("other", 7, size=0)
-    for number in range(times):
+    for number in range(100):
         cache.put("a", number, size=0)
-    assert (cache.get("a"), cache.get("other")) == (times - 1, 7)
+    assert (cache.get("a"), cache.get("other")) == (99, 7)

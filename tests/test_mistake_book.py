@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -50,19 +50,16 @@ def make(request, tmp_path):
     return lambda *args, **kwargs: SqliteBook(next(paths), *args, **kwargs)
 
 
-def frequencies(book: MistakeBook, task: str) -> dict[str, int]:
-    return {test: book.frequency(task, test) for test in book.tests(task)}
-
-
-@pytest.mark.parametrize("number", range(len(HISTORIES)))
-def test_released_histories(make, number):
-    book = make()
-    for step in HISTORIES[number]:
-        task = step["question_id"]
-        book.update(task, failed=step["failed"], passed=step["history_passed"])
-        assert frequencies(book, task) == step["frequencies_after"]
-        top = [book.frequency(task, test) for test in book.tests(task, limit=3)]
-        assert top == step["top3_frequencies_after"]
+def test_released_histories(make):
+    for history in HISTORIES:
+        book = make()
+        for step in history:
+            task = step["question_id"]
+            book.update(task, failed=step["failed"], passed=step["history_passed"])
+            found = {test: book.frequency(task, test) for test in book.tests(task)}
+            assert found == step["frequencies_after"]
+            top = [book.frequency(task, test) for test in book.tests(task, limit=3)]
+            assert top == step["top3_frequencies_after"]
 
 
 def test_per_step_decay_counts_all_programs_once(make):
@@ -73,13 +70,6 @@ def test_per_step_decay_counts_all_programs_once(make):
         assert book.frequency("p", "t") == left
 
 
-def test_a_test_that_some_pass_and_some_fail_stays(make):
-    book = make()
-    book.update("p", failed=["t"])
-    assert book.update("p", failed=["t"], passed=["t"]) == BookChange(1, 1, 0)
-    assert book.frequency("p", "t") == 1
-
-
 def test_order_is_by_frequency_then_by_entry(make):
     book = make()
     book.update("p", failed=["a", "b", "c", "c", "b", "d"])
@@ -88,6 +78,9 @@ def test_order_is_by_frequency_then_by_entry(make):
     assert book.tests("p", limit=0) == []
     book.update("p", failed=["a"], passed=["b"])
     assert book.tests("p") == ["a", "c", "b", "d"]
+    # A test that some pass and some fail stays.
+    assert book.update("p", failed=["d"], passed=["d"]) == BookChange(1, 1, 0)
+    assert book.frequency("p", "d") == 1
 
 
 def play(book: MistakeBook, steps: int, passing: tuple[str, ...] = (), limit: int = 8) -> None:
@@ -126,10 +119,6 @@ def test_nobody_is_moved_while_nobody_waits(make):
     assert book.tests("p") == ["a", "b", "c"]
     play(book, 1, limit=2)
     assert book.tests("p") == ["c", "a", "b"]
-    never = make(stale_after=None)
-    never.update("p", failed=["a", "a", "b"])
-    play(never, 9, limit=1)
-    assert never.tests("p") == ["a", "b"]
 
 
 def test_who_stands_behind_is_kept(make, tmp_path):
@@ -196,30 +185,23 @@ def test_texts_come_out_as_they_went_in(make, tmp_path, task):
     assert pickle.loads(pickle.dumps(book)).tests(task) == AWKWARD
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=[])), unique=True, max_size=20))
 def test_any_text_survives_the_file(texts):
     book = MistakeBook()
     book.update("p", failed=texts)
-    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"book-{os.getpid()}.sqlite"
-    try:
-        book.save(path)
-        assert MistakeBook.load(path).tests("p") == texts
-    finally:
-        path.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        book.save(Path(folder, "book.sqlite"))
+        assert MistakeBook.load(Path(folder, "book.sqlite")).tests("p") == texts
 
 
 @pytest.mark.parametrize(
     "state",
     [
         None,
-        {},
-        {"problems": [1]},
         {"problems": {"p": [["a"]]}},
         {"problems": {"p": [["a", 0]]}},
-        {"problems": {"p": [["a", "1"]]}},
         {"problems": {"p": [["a", 1], ["a", 2]]}},
-        {"problems": {"p": 5}},
         {"problems": {1: [["a", 1]]}},
     ],
 )
@@ -282,28 +264,6 @@ def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
 # Disks that are full
 
 
-def test_a_commit_that_does_not_fit_changes_nothing_and_may_be_tried_again(tmp_path):
-    path = tmp_path / "book.sqlite"
-    with SqliteBook(path) as book:
-        book.update("p", failed=["a", "b"])
-        book.commit()
-        [pages] = book._connection.execute("PRAGMA page_count").fetchone()
-        book._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        book.update("p", failed=["c"], passed=["a"])
-        book.update("q", failed=["x" * 10_000 + str(n) for n in range(9)])
-        before = book.state_dict()
-        for _ in range(2):
-            with pytest.raises(BookFileError, match=rf"{path}, actually: .*full.*free space"):
-                book.commit()
-            assert (book.state_dict(), len(book)) == (before, 11)
-            assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 1], ["b", 1]]}}
-        book.update("p", failed=["d"])
-        assert len(book) == 12
-        book._connection.execute("PRAGMA max_page_count = 99999")
-    assert len(MistakeBook.load(path)) == 12
-    assert MistakeBook.load(path).tests("p") == ["b", "c", "d"]
-
-
 def test_a_disk_without_room_is_no_loss(tmp_path):
     """The same with errors of the machine, where SQLite gives up the transaction by itself."""
     path = tmp_path / "book.sqlite"
@@ -351,25 +311,6 @@ def test_a_second_writer_is_refused_until_the_first_has_committed(tmp_path):
     assert MistakeBook.load(path).tests("p") == ["a", "b"]
 
 
-def test_a_book_that_cannot_be_saved_is_saved_again(tmp_path, monkeypatch):
-    path = tmp_path / "book.sqlite"
-    book = MistakeBook()
-    book.update("p", failed=["a"])
-    book.save(path)
-    book.update("p", failed=["b"])
-
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(book_file, "write_page", full)
-        with pytest.raises(BookFileError, match=r"disk is full\. Check the free space"):
-            book.save(path)
-    assert MistakeBook.load(path).tests("p") == ["a"]
-    book.save(path)
-    assert MistakeBook.load(path).tests("p") == ["a", "b"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["MistakeBook", "SqliteBook"])
 def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
@@ -410,19 +351,17 @@ def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
 
 
 def test_files_that_are_no_books_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="actually there is none"):
-        MistakeBook.load(tmp_path / "missing.sqlite")
-    with pytest.raises(FileNotFoundError, match="actually there is none"):
-        SqliteBook.load(tmp_path / "missing.sqlite")
+    for kind in (MistakeBook, SqliteBook):
+        with pytest.raises(FileNotFoundError, match="actually there is none"):
+            kind.load(tmp_path / "missing.sqlite")
     (tmp_path / "text").write_text("not a database, but long enough to be read as one" * 50)
     other = sqlite3.connect(tmp_path / "other.sqlite")
     other.execute("CREATE TABLE tests (a)")
     other.close()
     for name in ("text", "other.sqlite"):
-        with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
-            MistakeBook.load(tmp_path / name)
-        with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
-            SqliteBook(tmp_path / name)
+        for read in (MistakeBook.load, SqliteBook):
+            with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
+                read(tmp_path / name)
 
 
 @pytest.mark.parametrize("replay", ["quality", "uniform"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from codea1_env.mutation.kills import limits_beside, run_on_each
-from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox, TestResult
+from codea1_env.mutation.kills import Part, limits_beside, run_on_each, until_settled
+from codea1_env.sandbox import JobResult, Limits, Outcome, TestResult
 
-QUICK = Limits(0.4, 4.0, 0.4, 4.0, calls_per_test=1)
+QUICK = Limits(0.2, 2.0, 0.2, 2.0, calls_per_test=1)
 RIGHT = "def f(n):\n    return n\n"
 ENDLESS_ABOVE_1 = "def f(n):\n    while n > 1:\n        pass\n    return n\n"
 SLOW = "def f(n):\n    while n == 0:\n        pass\n    return n\n"
@@ -70,6 +72,18 @@ def test_a_program_that_never_loads_passes_nothing(sandbox):
     assert passes([program], tests, "f", QUICK, sandbox) == [[False, False]]
 
 
+def test_a_program_that_waits_is_given_up_behind_the_item_that_it_waits_in():
+    def run(parts: Sequence[Part]) -> list[list[str]]:
+        return [
+            ["done" if n < 2 or len(items) == 1 else "waits" for n in items] for _, items in parts
+        ]
+
+    found = until_settled(
+        1, 5, run, late=lambda each: each == "waits", settles=lambda _: False, waits=lambda _: True
+    )
+    assert found == [["done", "done", "done", None, None]]
+
+
 def test_without_tests_nothing_runs(sandbox):
     assert first_failures([RIGHT], [], "f", QUICK, sandbox) == [None]
     assert passes([RIGHT], [], "f", QUICK, sandbox) == [[]]
@@ -84,10 +98,3 @@ def test_limits_follow_the_reference_in_steps():
     assert limits_beside(took(0.001)).run_cpu_time == 0.5
     assert limits_beside(took(0.2, 0.1)).run_cpu_time == 1.5
     assert limits_beside(took(0.2, 0.12)) == limits_beside(took(0.2, 0.1))
-
-
-def test_a_failing_sandbox_says_nothing(sandbox):
-    own = Sandbox()
-    own.close()
-    with pytest.raises(RuntimeError):
-        first_failures([RIGHT], [equality(1)], "f", QUICK, own)

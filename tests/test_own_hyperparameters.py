@@ -6,7 +6,6 @@ import pytest
 
 from codea1_env.agents import make_algorithm
 from codea1_env.cli.app import run as main
-from codea1_env.rewards import REWARDS
 from codea1_env.training import TrainConfig
 
 
@@ -14,9 +13,6 @@ from codea1_env.training import TrainConfig
     ("name", "own"),
     [
         ("ppo", {"entropy": -1.0}),
-        ("ppo", {"epsilon": 0.0}),
-        ("ppo", {"num_iterations": 0}),
-        ("ppo", {"value_rate": 1.5}),
         ("reinforce", {"entropy": float("inf")}),
     ],
 )
@@ -31,14 +27,6 @@ def test_rounds_of_the_tester_need_rounds():
     assert TrainConfig(tester_rounds="first", max_rounds=2).tester_rounds == "first"
 
 
-@pytest.mark.parametrize("preset", ["qwen2.5-coder-7b", "qwen2.5-coder-1.5b"])
-def test_a_preset_made_short_divides_its_batches(preset, capsys):
-    assert main(["train", "--preset", preset, "--quick", "--dry-run"]) == 0
+def test_a_preset_made_short_divides_its_batches(capsys):
+    assert main(["train", "--preset", "qwen2.5-coder-7b", "--quick", "--dry-run"]) == 0
     assert "max_steps = 4" in capsys.readouterr().out
-
-
-def test_help_names_all_rewards(capsys):
-    with pytest.raises(SystemExit):
-        main(["train", "--help"])
-    shown = "".join(capsys.readouterr().out.split())
-    assert all(f'"{name}"' in shown.replace("│", "") for name in REWARDS)

@@ -21,14 +21,12 @@ def pack(pickled: bytes) -> str:
     return base64.b64encode(zlib.compress(pickled)).decode()
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("text", ["", "[1]", "é\n'\\", "a" * 300, "b" * 100_000])
-def test_a_text_of_every_protocol_is_read(protocol: int, text: str) -> None:
-    assert unpack_text(pack(pickle.dumps(text, protocol))) == text
-
-
-def test_texts_without_notes_and_frames_are_read() -> None:
-    assert unpack_text(pack(pickletools.optimize(pickle.dumps("abc", 4)))) == "abc"
+@pytest.mark.parametrize("text", ["", "é\n'\\", "a" * 300, "b" * 100_000])
+def test_a_text_of_every_protocol_is_read(text: str) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        pickled = pickle.dumps(text, protocol)
+        for each in (pickled, pickletools.optimize(pickled)):
+            assert unpack_text(pack(each)) == text
 
 
 class Runs:
@@ -55,8 +53,6 @@ def test_a_program_is_refused_and_not_run(tmp_path: Path) -> None:
         pickle.dumps(["a"]),
         pickle.dumps(b"a"),
         pickle.dumps(3),
-        pickle.dumps(None),
-        pickle.dumps(("a", "b")),
         pickle.dumps("a") + b"x",  # something after the end
         pickle.dumps("a")[:-1],  # no end
         pickle.dumps("a" * 1000)[:40],

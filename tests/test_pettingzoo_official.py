@@ -38,19 +38,19 @@ def settings(request: pytest.FixtureRequest, sandbox: Sandbox) -> dict[str, Any]
 
 @pytest.mark.parametrize("make", [code_a1_v1.env, code_a1_v1.raw_env], ids=["env", "raw_env"])
 def test_api(make: Make, settings: dict[str, Any]) -> None:
-    api_test(make(**settings), num_cycles=50)
+    api_test(make(**settings), num_cycles=20)
 
 
 def test_parallel_api(settings: dict[str, Any]) -> None:
-    parallel_api_test(code_a1_v1.parallel_env(**settings), num_cycles=50)
+    parallel_api_test(code_a1_v1.parallel_env(**settings), num_cycles=20)
 
 
 def test_seed(settings: dict[str, Any]) -> None:
-    seed_test(lambda: code_a1_v1.env(**settings), num_cycles=50)
+    seed_test(lambda: code_a1_v1.env(**settings), num_cycles=20)
 
 
 def test_parallel_seed(settings: dict[str, Any]) -> None:
-    parallel_seed_test(lambda: code_a1_v1.parallel_env(**settings), num_cycles=50)
+    parallel_seed_test(lambda: code_a1_v1.parallel_env(**settings), num_cycles=20)
 
 
 def test_render(settings: dict[str, Any]) -> None:

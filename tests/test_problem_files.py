@@ -18,30 +18,21 @@ from codea1_env.problems import Problem, ProblemsError, load_problems, read_prob
 # Files
 
 
-def test_jsonl_gz_and_parquet_hold_the_same(tmp_path: Path) -> None:
-    row = {**OWN, "test_program": None}
-    plain = write_lines(tmp_path / "set.jsonl", row)
+def test_plain_and_compressed_lines_hold_the_same(tmp_path):
+    plain = write_lines(tmp_path / "set.jsonl", {**OWN, "test_program": None})
     packed = tmp_path / "set.jsonl.gz"
     packed.write_bytes(gzip.compress(Path(plain).read_bytes()))
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = tmp_path / "set.parquet"
-    importlib.import_module("pyarrow.parquet").write_table(
-        pyarrow.Table.from_pylist([row]), parquet
-    )
-    expected = [Problem(**OWN)]
-    assert load_problems(plain) == expected
-    assert load_problems(str(packed)) == expected
-    assert load_problems(str(parquet)) == expected
-    assert next(iter(read_problems(parquet))).where == f"{parquet}, row 1"
+    assert load_problems(plain) == load_problems(str(packed)) == [Problem(**OWN)]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_parquet_of_every_layout(layout: str, tmp_path: Path) -> None:
+def test_parquet_of_every_layout(layout, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     path = tmp_path / "set.parquet"
     table = pyarrow.Table.from_pylist([LAYOUTS[layout]])
     importlib.import_module("pyarrow.parquet").write_table(table, path)
     assert load_problems(str(path)) == [to_problem(Row(LAYOUTS[layout], ""))]
+    assert next(iter(read_problems(path))).where == f"{path}, row 1"
 
 
 def test_file_that_is_one_json_array(tmp_path: Path) -> None:
@@ -68,7 +59,6 @@ BROKEN = [
     (b"\xff\xfe\n", "line 2: Expect UTF-8, actually byte 0 is not. Save the file as UTF-8."),
     (b"[" * 100_000 + b"\n", "line 2: Expect one JSON object a line"),
     (b"9" * 10_000 + b"\n", "line 2: Expect one JSON object a line"),
-    (b'{"prompt": "\\ud800"}\n', "line 2: Expect the fields of a known layout"),
     (json.dumps({**OWN, "reference": None}).encode(), "line 2: Expect the field 'reference' to be a text, actually: null"),
     (json.dumps({**OWN, "prompt": "\ud800"}).encode(), "line 2: Expect Problem.prompt to be text"),
 ]  # fmt: skip
@@ -91,18 +81,10 @@ def test_duplicate_id_names_both_lines(tmp_path: Path) -> None:
     assert f"is also at {path}, line 1" in str(caught.value)
 
 
-def test_empty_file(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "set.jsonl")
-    with pytest.raises(ProblemsError, match="at least one problem, actually there is none"):
-        load_problems(path)
-
-
 def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
     write_lines(tmp_path / "problems.jsonl", OWN)
     with pytest.raises(FileNotFoundError, match=r"there is no .*Did you mean .*problems\.jsonl\?"):
         load_problems(str(tmp_path / "problem.jsonl"))
-    with pytest.raises(FileNotFoundError, match=r"Check the path"):
-        load_problems(str(tmp_path / "nowhere" / "set.jsonl"))
 
 
 def test_folder_and_unknown_suffix(tmp_path: Path) -> None:
@@ -116,12 +98,8 @@ def test_folder_and_unknown_suffix(tmp_path: Path) -> None:
 
 def test_damaged_files(tmp_path: Path) -> None:
     data = gzip.compress(json.dumps(OWN).encode() * 1000)
-    for name, content in (
-        ("cut", data[:60]),
-        ("not", b"plain text"),
-        ("flip", data[:40] + b"\0" * 40),
-    ):
-        path = tmp_path / f"{name}.jsonl.gz"
+    path = tmp_path / "set.jsonl.gz"
+    for content in (data[:60], b"plain text", data[:40] + b"\0" * 40):
         path.write_bytes(content)
         with pytest.raises(ProblemsError, match="that gzip can unpack, actually: "):
             load_problems(str(path))
@@ -148,8 +126,6 @@ def test_split_selects(tmp_path: Path) -> None:
     assert [problem.task_id for problem in load_problems(path, "eval")] == ["other"]
     with pytest.raises(ProblemsError, match="one of eval, train, actually: 'test'"):
         load_problems(path, "test")
-    with pytest.raises(TypeError, match="Expect split to be a str or None"):
-        load_problems(path, 3)  # type: ignore[arg-type]
 
 
 def test_unknown_source_names_the_nearest() -> None:
@@ -157,16 +133,6 @@ def test_unknown_source_names_the_nearest() -> None:
         load_problems("startr")
     with pytest.raises(ProblemsError, match=r"Did you mean humaneval\+"):
         load_problems("HumanEvalPlus")
-    with pytest.raises(TypeError, match="Expect source to be a str"):
-        load_problems(3)  # type: ignore[arg-type]
-
-
-def test_hub_set_without_the_library_names_the_extra() -> None:
-    if importlib.util.find_spec("datasets") is not None:
-        pytest.skip("the library is installed")
-    for name in ("humaneval+", "mbpp", "org/name"):
-        with pytest.raises(ImportError, match=r"pip install 'codea1-env\[llm\]'"):
-            load_problems(name)
 
 
 def test_hub_sets_through_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,18 +158,12 @@ def test_hub_sets_through_the_library(tmp_path: Path, monkeypatch: pytest.Monkey
         load_problems("demo")
 
 
-def test_releases_are_files_of_which_only_the_wanted_are_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_releases_are_files_of_which_only_the_wanted_are_fetched(tmp_path, monkeypatch):
     pytest.importorskip("datasets")
     first = write_lines(tmp_path / "test.jsonl", CONTEST)
     second = write_lines(tmp_path / "test2.jsonl", {**CONTEST, "question_id": "second"})
-    files = {
-        "v1": first,
-        "v2": second,
-        "v3": str(tmp_path / "absent"),
-        "release_v2": [first, second],
-    }
+    absent = str(tmp_path / "absent")
+    files = {"v1": first, "v2": second, "v3": absent, "release_v2": [first, second]}
     hub = sources.HubSource("json", split="release_v2", data_files=files)
     monkeypatch.setitem(sources.HUB_SOURCES, "livecodebench", hub)
     found = load_problems("livecodebench")

@@ -46,6 +46,8 @@ def one() -> list[Problem]:
 
 def test_a_registered_name_is_a_source() -> None:
     register_source("mine", one)
+    with pytest.raises(ValueError, match="'mine' is taken"):
+        register_source("mine", one)
     assert load_problems("mine") == one()
     env = parallel_env(problems="mine")
     env.reset(seed=0)
@@ -64,25 +66,13 @@ def test_a_file_is_a_source(file: str, capsys: pytest.CaptureFixture[str]) -> No
     ("name", "load", "kind", "message"),
     [
         ("starter", one, ValueError, "is taken. Choose another"),
-        (3, one, TypeError, "Expect the name of a source to be a str, actually: 3"),
         ("a/b", one, ValueError, "which stand in files and ids"),
-        ("a.jsonl", one, ValueError, "which stand in files and ids"),
-        ("", one, ValueError, "which stand in files and ids"),
-        ("mine", 5, TypeError, "a function without parameters"),
         ("mine", lambda split: [], TypeError, "a function without parameters"),
     ],
 )
-def test_what_is_no_source_is_named_at_registration(
-    name: str, load: object, kind: type[Exception], message: str
-) -> None:
+def test_what_is_no_source_is_named_at_registration(name, load, kind, message):
     with pytest.raises(kind, match=message):
         register_source(name, load)  # type: ignore[arg-type]
-
-
-def test_two_of_one_name_are_named_at_registration() -> None:
-    register_source("mine", one)
-    with pytest.raises(ValueError, match="'mine' is taken"):
-        register_source("mine", one)
 
 
 def test_what_a_file_gives_is_checked(file: str) -> None:

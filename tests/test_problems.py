@@ -7,10 +7,8 @@ import dataclasses
 import inspect
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from problem_rows import LAYOUTS, OWN, SOLUTION, judged
 
@@ -18,7 +16,7 @@ import codea1_env
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable, load_problems
-from codea1_env.sandbox import Case, Limits, Outcome, Sandbox
+from codea1_env.sandbox import Case, Outcome, Sandbox
 
 # Problem
 
@@ -29,14 +27,8 @@ def test_problem_is_immutable_hashable_and_can_be_copied() -> None:
     assert problem.cases == (Case((2,), {}, 4), Case((0,), {}, 0))
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.prompt = "other"  # type: ignore[misc]
-    for change in (
-        lambda: problem.metadata.update(a="b"),  # type: ignore[attr-defined]
-        lambda: problem.metadata.__setitem__("a", "b"),  # type: ignore[attr-defined]
-        lambda: problem.metadata.clear(),  # type: ignore[attr-defined]
-        lambda: problem.metadata.pop("split"),  # type: ignore[attr-defined]
-    ):
-        with pytest.raises(TypeError, match="cannot be changed"):
-            change()
+    with pytest.raises(TypeError, match="cannot be changed"):
+        problem.metadata.update(a="b")  # type: ignore[attr-defined]
     for twin in (copy.deepcopy(problem), copy.copy(problem), pickle.loads(pickle.dumps(problem))):
         assert twin == problem
         assert hash(twin) == hash(problem)
@@ -47,22 +39,14 @@ def test_problem_is_immutable_hashable_and_can_be_copied() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "error", "message"),
     [
-        ("task_id", 7, TypeError, "task_id to be a str, actually: <class 'int'>"),
         ("entry_point", "f(x); import os", ValueError, "entry_point to be a Python name"),
-        ("entry_point", "a.b.c", ValueError, "entry_point to be a Python name, or Class.method"),
         ("tests", "assert f(1)", TypeError, "tests to be a list or tuple of str"),
-        ("cases", [(1, 2)], TypeError, "cases to be a list or tuple of Case"),
         ("compare", "alike", ValueError, "compare to be one of equal, exact, set, not-none, lines"),
-        ("atol", float("nan"), ValueError, "atol to be a number from 0"),
-        ("base", 3, ValueError, "base to be at most the number of cases, 2"),
         ("checker", "def right(x): ...", ValueError, "checker to define check"),
-        ("metadata", {"level": 3}, TypeError, r"metadata\['level'\] to be a str"),
         ("prompt", "\ud800", ValueError, r"prompt to be text .* lone surrogate '\\ud800' at 0"),
     ],
 )
-def test_wrong_fields_are_refused(
-    field: str, value: object, error: type[Exception], message: str
-) -> None:
+def test_wrong_fields_are_refused(field, value, error, message):
     with pytest.raises(error, match=f"Expect Problem.{message}"):
         Problem(**{**OWN, field: value})
 
@@ -82,20 +66,11 @@ def test_inputs_and_outputs() -> None:
     assert hash(problem) != hash(Problem(**{**values, "stdin_tests": [StdinTest("1", "3")]}))
     with pytest.raises(ValueError, match="either stdin_tests or tests that call the program"):
         Problem(**{**OWN, "stdin_tests": [StdinTest("1", "2")]})
-    for wrong in ({"stdin": "1", "stdout": "2"}, ["1", "2"], "12", [{"stdin": "1", "stdout": "2"}]):
-        with pytest.raises(TypeError, match="to be a list or tuple of StdinTest"):
-            Problem(**{**values, "stdin_tests": wrong})
-    with pytest.raises(TypeError, match="stdin to be a str"):
-        StdinTest(1, "2")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="to be a list or tuple of StdinTest"):
+        Problem(**{**values, "stdin_tests": ["1", "2"]})
     row = {**values, "stdin_tests": [{"stdin": "1", "stdout": "2"}]}
     assert to_problem(Row(row, "")) == problem
-    for rows in (
-        [{"stdin": "1"}],
-        [{"stdin": "1", "stdout": "2", "x": 3}],
-        [3],
-        {"stdin": "1"},
-        "x",
-    ):
+    for rows in ([{"stdin": "1"}], [{"stdin": "1", "stdout": "2", "x": 3}], [3], "x"):
         with pytest.raises(ProblemsError, match="Expect 'stdin_tests' to be a list of objects"):
             to_problem(Row({**values, "stdin_tests": rows}, ""))
 
@@ -128,62 +103,6 @@ def test_tests_of_every_layout_tell_right_from_wrong(layout: str, sandbox: Sandb
         assert Outcome.PASS not in {result.outcome for result in results}
 
 
-PYTEST_STYLE = """import pytest
-from solution import double
-
-@pytest.fixture
-def two():
-    yield 2
-
-@pytest.mark.parametrize("given, wanted", [(1, 2), (0, 0), pytest.param(-1, -2, id="negative")])
-@pytest.mark.timeout(5)
-def test_values(given, wanted, two):
-    assert double(given) == wanted == two * given
-
-class TestDouble:
-    def setup_method(self):
-        self.four = 4
-
-    @pytest.mark.parametrize("plus", [0, 1])
-    def test_method(self, plus, two):
-        assert double(two) + plus == self.four + plus
-
-    def test_floats(self):
-        assert double(0.1) == pytest.approx(0.2)
-        assert double(0.1) != pytest.approx(0.21, abs=1e-3)
-        assert [double(0.1)] == pytest.approx([0.2])
-
-@pytest.mark.slow
-def test_raises():
-    with pytest.raises(TypeError, match="NoneType") as caught:
-        double(None)
-    assert caught.type is TypeError
-    pytest.raises(TypeError, double)
-
-if __name__ == "__main__":
-    pytest.main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "passes"),
-    [
-        ("def double(x): return 2 * x", True),
-        ("def double(x): return 2 * abs(x)", False),  # a case of test_values
-        ("def double(x): return 2 * x if x != 2 else 5", False),  # test_method
-        ("def double(x): return round(2 * x)", False),  # test_floats
-        ("def double(x=0): return x + x", False),  # second half of test_raises
-        ("def double(x): return 2 * (x or 0)", False),  # first half of test_raises
-        ("def double(x): return 2 * x if x is not None else 1 / 0", False),  # another exception
-    ],
-)
-def test_a_module_that_is_no_data_runs_by_pytest(code: str, passes: bool, sandbox: Sandbox) -> None:
-    problem = to_problem(Row({**LAYOUTS["kodcode"], "test_code": PYTEST_STYLE}, "here"))
-    results = judged(problem, code, sandbox)
-    assert all(result.passed for result in results) == passes, results
-    assert {result.judged for result in results} == {"inside"}
-
-
 @pytest.mark.parametrize("layout", ["kodcode", "bigcodebench"])
 def test_no_tests_are_not_a_pass(layout: str, sandbox: Sandbox) -> None:
     field = "test" if layout == "bigcodebench" else "test_code"
@@ -201,19 +120,8 @@ def test_function_called_check(sandbox: Sandbox) -> None:
     problem = to_problem(Row(row, "here"))
     assert problem.cases == (Case((2,), {}, True), Case((3,), {}, False))
     assert all(each.passed for each in judged(problem, problem.reference, sandbox))
-    assert [each.passed for each in judged(problem, "def check(n): return True", sandbox)] == [
-        True,
-        False,
-    ]
-
-
-def test_function_that_the_test_calls_is_the_entry_point() -> None:
-    """A few rows of MBPP+ name the first function of the program, which is only a helper."""
-    row = {**LAYOUTS["mbpp+ release"], "entry_point": "helper"}
-    row["canonical_solution"] = f"def helper(x):\n    return x\n\n{SOLUTION}"
-    problem = to_problem(Row(row, "here"))
-    assert problem.entry_point == "double"
-    assert "def double(x):" in problem.prompt
+    always = judged(problem, "def check(n): return True", sandbox)
+    assert [each.passed for each in always] == [True, False]
 
 
 def test_carriage_returns_of_mbpp_are_removed() -> None:
@@ -246,15 +154,8 @@ def test_description_cannot_end_the_docstring() -> None:
         ([1, 2], "Expect a JSON object, actually: list [1, 2]. Write one object a line."),
         (None, "Expect a JSON object"),
         ({"task_id": "a", "prompt": "b", "entry_point": "c"}, "nearest layout, codea1, also has: reference"),
-        ({}, "Expect the fields of a known layout"),
         ({**OWN, "tests": "assert double(1)"}, "Expect 'tests' to be a list of texts"),
-        ({**OWN, "test": "x"}, "actually also: test"),
-        ({**OWN, "task_id": 7}, "task_id to be a str, actually: <class 'int'>. Correct this row."),
-        ({**LAYOUTS["mbpp full"], "task_id": "x"}, "Expect 'task_id' to be an int, actually: str 'x'"),
-        ({**LAYOUTS["mbpp full"], "test_list": [], "challenge_test_list": []}, "Expect at least one test in 'test_list'"),
         ({**LAYOUTS["mbpp full"], "test_list": ["assert g(1)"], "challenge_test_list": []}, "to call a function of the program (double)"),
-        ({**LAYOUTS["mbpp full"], "test_list": "assert"}, "Expect 'test_list' to be a list of texts"),
-        ({**LAYOUTS["humaneval+ hub"], "test": None}, "Expect 'test' to be text, actually: NoneType None"),
         ({**LAYOUTS["kodcode"], "test_info": []}, "Expect 'test_info' to hold a function_name"),
     ],
 )  # fmt: skip
@@ -278,35 +179,12 @@ def test_wrong_rows_name_place_and_remedy(row: object, message: str) -> None:
         ("ult_lite", 200, "ult", {"test"}),
     ],
 )
-def test_public_data_set(
-    file: str, count: int, source: str, splits: set[str], shared_data: Path, sandbox: Sandbox
-) -> None:
+def test_public_data_set(file, count, source, splits, shared_data):
     problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
     assert len(problems) == count
     assert {problem.metadata["source"] for problem in problems} == {source}
     assert {problem.metadata["split"] for problem in problems} == splits
     assert all("\r" not in problem.reference for problem in problems)
     no_data = {"MBPP/367", "MBPP/533", "MBPP/596", "MBPP/601", "MBPP/927"}
-    assert {each.task_id for each in problems if each.test_module} == (
-        no_data if file == "mbpp" else set()
-    )
-    rng = np.random.default_rng(0)
-    for index in rng.choice(count, 12, replace=False):
-        problem = problems[index]
-        if problem.number_of_tests:
-            results = judged(
-                problem, problem.reference, sandbox, Limits(run_cpu_time=60, run_wall_time=300)
-            )
-            assert {result.outcome for result in results} <= {Outcome.PASS}, problem.task_id
-
-
-@pytest.mark.parametrize(
-    ("file", "task_id"),
-    [("humanevalplus", "HumanEval/32"), ("mbppplus", "MBPP/56"), ("mbppplus", "MBPP/6")],
-)
-def test_rows_that_need_care(file: str, task_id: str, shared_data: Path, sandbox: Sandbox) -> None:
-    problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
-    (problem,) = (problem for problem in problems if problem.task_id == task_id)
-    assert all(each.passed for each in judged(problem, problem.reference, sandbox))
-    wrong = f"def {problem.entry_point}(*args): return 17"
-    assert not all(each.passed for each in judged(problem, wrong, sandbox))
+    modules = {each.task_id for each in problems if each.test_module}
+    assert modules == (no_data if file == "mbpp" else set())

@@ -54,16 +54,6 @@ def test_answers_get_what_their_prompt_gives(sandbox: Sandbox):
     assert read_program(GIVEN, " ", sandbox).code == ""
 
 
-def test_in_the_game_a_program_may_use_the_imports_that_it_was_shown():
-    env = code_a1_v1.raw_env(problems=[GIVEN])
-    env.reset(seed=0)
-    env.step("def total(xs: List[int]) -> int:\n    return sum(xs)")
-    assert env.observe(TESTER)["code"].startswith("from typing import List\n")
-    env.step("assert total([1, 2]) == 3")
-    assert env.rewards[CODER] == 1.0
-    env.close()
-
-
 @pytest.mark.parametrize(
     ("prompt", "given"),
     [
@@ -78,13 +68,6 @@ def test_of_prose_above_the_function_only_the_imports_are_given(prompt, given):
     given = prompt.removesuffix("\ndef f():\n") if given is None else given
     whole = whole_program(Problem("demo", prompt, "f", "def f(): ..."), "def f(): ...")
     assert whole == (f"{given}\n\n\ndef f(): ..." if given else "def f(): ...")
-
-
-def test_what_is_given_stands_behind_future_imports():
-    code = "# mine\nfrom __future__ import annotations\n\ndef total(xs: List[int]): ..."
-    assert whole_program(GIVEN, code) == (
-        "# mine\nfrom __future__ import annotations\nfrom typing import List\n\n\ndef total(xs: List[int]): ..."
-    )
 
 
 @pytest.mark.parametrize(

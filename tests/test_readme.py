@@ -30,10 +30,6 @@ SNIPPETS = [
 ]
 
 
-def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) >= 4
-
-
 @pytest.mark.parametrize("snippet", SNIPPETS)
 def test_snippet_runs(snippet: str, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -73,11 +69,3 @@ def test_folders_in_the_readme_exist() -> None:
     named = re.findall(r"^\| `([\w/]+)/`", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(named) >= 5
     assert [name for name in named if not (ROOT / name).is_dir()] == []
-
-
-def test_commands_in_the_readme_exist() -> None:
-    from codea1_env.cli.app import COMMANDS
-
-    named = set(re.findall(r"^    codea1 (\w+)", README.read_text(encoding="utf-8"), re.MULTILINE))
-    assert named
-    assert named <= set(COMMANDS)

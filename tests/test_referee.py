@@ -45,11 +45,7 @@ def test_tests_as_they_attack(referee):
 @pytest.mark.parametrize(
     "test",
     [
-        "assert inc(7) == 8",
-        "assert 8 == inc(7), 'message'",
-        "assert inc(n=7) == 8",
-        "assert inc(3 + 4) == 9 - 1",
-        "x = 7\nassert inc(x) == x + 1",
+        "assert 8 == inc(n=7), 'message'",
         "r = inc(7)\nassert r == 8",
         "for n in [7]:\n    assert inc(n) == n + 1",
         "def test_inc():\n    assert inc(7) == 8",
@@ -75,10 +71,6 @@ def test_right_predictions_count(referee, test):
     [
         ("assert inc(7) == 7", "predicts 7, the reference returns 8"),
         ("assert inc(3 + 4) == [1], 'because it is [1]'", "predicts [1], the reference returns 8"),
-        ("assert 'x' == inc(7)", "predicts 'x', the reference returns 8"),
-        ("n = 7\nexpected = 9\nassert inc(n) == expected", "predicts 9, the reference returns 8"),
-        ("assert inc(n=7) == 0", "predicts 0, the reference returns 8"),
-        ("assert inc(7) is None", "predicts None, the reference returns 8"),
         ("assert not inc(7)", "predicts False, the reference returns 8"),
         ("assert inc(7) == (8,)", "predicts (8,), the reference returns 8"),
     ],
@@ -114,7 +106,6 @@ def test_a_wrong_prediction_is_dropped_if_asked(sandbox):
         ("assert inc('a') == 'b'", "raises on the reference: TypeError"),
         ("assert inc(1, 2) == 3", "takes at most 1 argument"),
         ("assert inc(m=3) == 3", "has no parameter m"),
-        ("assert inc() == 3", "the signature does not take these arguments"),
     ],
 )
 def test_calls_without_a_value_are_invalid(referee, test, reason):
@@ -130,11 +121,7 @@ def test_calls_without_a_value_are_invalid(referee, test, reason):
     [
         "assert inc(7) != 8",
         "assert inc(7) > 0",
-        "assert inc(7) is not None",
-        "assert inc(7) in [8, 9]",
         "assert isinstance(inc(7), int)",
-        "assert callable(inc)",
-        "assert inc(1) == inc(1)",
         "assert inc(inc(1)) == 3",
         "assert (inc(1) == 5, 'never false')",
         "assert inc(undefined) == 3",
@@ -157,18 +144,6 @@ def test_what_says_no_value_is_no_test_and_counts_as_invalid(referee, test):
 def test_what_is_not_about_the_function_costs_nothing(referee, text):
     verdict = judge(referee, WRONG, [text])
     assert verdict.suites[0].outcome == SuiteOutcome(True, (), 0, 0, 0)
-
-
-def test_one_text_may_hold_many_tests(referee):
-    tests = ["for n in range(3):\n    assert inc(n) == n + 1", "assert inc(5) == 6"]
-    verdict = judge(referee, WRONG, tests)
-    assert [test.text for test in verdict.suites[0].tests] == [
-        "assert inc(0) == 1",
-        "assert inc(1) == 2",
-        "assert inc(2) == 3",
-        "assert inc(5) == 6",
-    ]
-    assert verdict.failed == ("assert inc(5) == 6",)
 
 
 # The domain
@@ -207,7 +182,6 @@ HALF = Problem("half", "def half(n): ...", "half", "def half(n):\n    return n /
     [
         (RefereeConfig(), "kept", Outcome.PASS),
         (RefereeConfig(float_tolerance=0), "corrected", Outcome.FAIL),
-        (RefereeConfig(float_tolerance=1e-12), "corrected", Outcome.FAIL),
         (PAPER, "corrected", Outcome.FAIL),
     ],
 )
@@ -247,7 +221,6 @@ def test_wide_tolerances_do_not_let_wrong_programs_pass(referee):
         ("1000000", "abs(total(1) - 1000000.005) < 0.01", True),  # as the test says
         ("1000000", "total(1) == 1000000.5", False),  # the game's tolerance is for floats
         ("1000000.5", "total(1) == 1000001", True),
-        ("1000000", "abs(total(1) - 1000001) < 0.01", False),
     ],
 )
 def test_tolerances_are_what_they_are_called(referee, value, test, kept):
@@ -300,9 +273,7 @@ def test_calls_are_the_same_if_they_bind_the_same(referee):
     [
         ("float", "2", "2.0"),
         ("float", "0", "-0.0"),
-        ("float", "2e3", "2000"),
         ("list[float]", "[1, 2]", "[1.0, 2]"),
-        ("dict[str, float]", "{'a': 1, 'b': 2}", "{'b': 2.0, 'a': 1}"),
         ("int | bool", "1", "True"),
         ("tuple[float, ...]", "(1, 2.5)", "(1.0, 2.5)"),
     ],
@@ -346,15 +317,9 @@ def test_wrong_predictions_of_one_call_attack_once(referee):
     assert verdict.suites[0].outcome == SuiteOutcome(True, (True,), 3, 0, 0)
 
 
-def test_long_suites_are_cut(sandbox):
+def test_what_comes_after_the_last_test_takes_no_place(sandbox):
     referee = Referee(sandbox, RefereeConfig(max_suite_tests=2))
     verdict = judge(referee, RIGHT, [f"assert inc({n}) == {n + 1}" for n in range(4)])
     assert statuses(verdict) == ["kept"] * 2 + ["invalid"] * 2
-    assert verdict.suites[0].tests[3].reason == "comes after the first 2 tests"
-    assert verdict.suites[0].outcome.invalid == 2
-    # What comes later cannot take the place of what came before.
     verdict = judge(referee, RIGHT, [f"assert inc(1) == {n}" for n in (5, 6, 2)])
     assert statuses(verdict) == ["corrected", "invalid", "invalid"]
-
-
-# Wrong use

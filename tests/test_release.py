@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,9 +73,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize(("row", "info"), PROMPTS.values(), ids=PROMPTS)
-def test_references_run_and_bare_programs_have_what_the_prompt_gives(
-    row: dict[str, Any], info: dict[str, Any], sandbox: Sandbox
-) -> None:
+def test_references_run_and_bare_programs_have_what_the_prompt_gives(row, info, sandbox):
     problem = problem_of(row, info)
     assert "Double it" in problem.prompt
     assert outcomes(problem, problem.reference, sandbox) == {Outcome.PASS}
@@ -87,16 +84,7 @@ def test_references_run_and_bare_programs_have_what_the_prompt_gives(
 
 TESTS = {
     "check": ("def check(candidate):\n    assert candidate(2) == 4\n", 1, False),
-    "pytest": (
-        "from solution import double\n\ndef test_two():\n    assert double(2) == 4\n",
-        1,
-        False,
-    ),
-    "class": (
-        "from solution import *\nclass TestIt:\n    def test_two(self):\n        assert double(2) == 4\n",
-        1,
-        False,
-    ),
+    "class": ("from solution import *\nclass TestIt:\n    def test_two(self):\n        assert double(2) == 4\n", 1, False),
     "lines": ("\n# two\nassert double(2) == 4\n\nassert double(3) == math.sqrt(36)\n", 1, True),
     "statements": ("assert double(\n    2) == 4\n", 1, False),
     "statements with imports": ("two = math.sqrt(4)\nassert double(two) == 4\n", 0, True),
@@ -104,8 +92,7 @@ TESTS = {
     "list as JSON": ('["assert double(2) == 4"]', 1, False),
     "none": (None, 0, False),
     "blank": (" \n", 0, False),
-    "empty list": ([], 0, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("test", "number", "module"), TESTS.values(), ids=TESTS)
@@ -158,22 +145,13 @@ def test_in_the_game_programs_have_the_imports_of_the_row() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"GT_code": None}, "Expect 'GT_code' to be text, actually: NoneType None"),
     ({"GT_code": " \n"}, "Expect 'GT_code' to hold the reference solution, actually it is blank"),
     ({"GT_code": "def other(x):\n    return x"}, "Expect 'GT_code' to define 'double', the function_name in 'extra_info', or to be its body, actually it defines other"),
-    ({"GT_code": "    return x", "info": {"function_declaration": ""}}, "Expect 'problem' or the function_declaration in 'extra_info' to declare 'double'"),
     ({"problem": 3}, "Expect 'problem' to be text, actually: int 3"),
-    ({"test": 3}, "Expect 'test' to be a list of texts, actually: int 3"),
-    ({"test": ["assert double(1) == 2", None]}, "Expect 'test' to be a list of texts"),
     ({"test": "[1, 2"}, "Expect 'test' to be Python text or a list of texts, actually: Expecting"),
     ({"test": "double(2)"}, "Expect 'test' to be a text that defines check(candidate) or test functions, or texts that assert something"),
-    ({"test": ["def check(candidate):\n    assert candidate(2) == 4\n"]}, "Expect 'test' to be a text that defines check"),
     ({"info": "{"}, "Expect 'extra_info' to be an object or JSON, actually: Expecting"),
-    ({"info": "[]"}, "Expect 'extra_info' to be an object, actually: list []"),
     ({"info": {"function_name": None}}, "Expect 'extra_info' to hold a function_name, actually: NoneType None"),
-    ({"info": {"function_name": "f(x)"}, "GT_code": "    return x", "problem": "def f(x):\n    pass"}, "Expect 'problem' or the function_declaration"),
-    ({"info": {"question_id": ""}}, "Expect 'extra_info' to hold a question_id, actually: str ''"),
-    ({"info": {"imports": 3}}, "Expect 'imports' in 'extra_info' to be text or a list of texts, actually: int 3"),
     ({"info": {"imports": ["math"]}}, "Expect 'imports' in 'extra_info' to be import statements, actually: str 'math'"),
 ]  # fmt: skip
 
@@ -186,9 +164,8 @@ def test_wrong_rows_name_place_and_remedy(change: dict[str, Any], message: str) 
     assert str(caught.value).endswith(". Correct this row.")
 
 
-@pytest.mark.parametrize("column", ["problem", "GT_code", "test", "extra_info"])
-def test_a_missing_column_is_named(column: str, tmp_path: Path) -> None:
-    row = {key: value for key, value in WHOLE.items() if key != column}
+def test_a_missing_column_is_named(tmp_path):
+    row = {key: value for key, value in WHOLE.items() if key != "GT_code"}
     path = write_lines(tmp_path / "set.jsonl", WHOLE, row)
-    with pytest.raises(ProblemsError, match=f"line 2: .*code-a1 release, also has: {column}. Add"):
+    with pytest.raises(ProblemsError, match=r"line 2: .*code-a1 release, also has: GT_code. Add"):
         load_problems(path)

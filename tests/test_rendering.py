@@ -95,16 +95,6 @@ def test_every_stage_of_an_episode_can_be_shown(play: Any) -> None:
     assert endings == ["coder_0 is to act.", "tester_0 is to act."] * 3 + ["The episode is over."]
 
 
-def test_the_book_and_missing_programs_are_shown(play: Any) -> None:
-    game = play(WRONG, SUITE, "", "", max_rounds=2)
-    text = without_colour(game.render())
-    assert "Program by coder_0, round 2 of 2\nno program: " in text
-    assert "Tests from the Mistake Book" in text
-    page = Page(rendering.html(game.game.episode)).text
-    assert "Tests from the Mistake Book" in page
-    assert "no program" in page
-
-
 def test_html_is_one_balanced_page_that_loads_and_runs_nothing(play: Any) -> None:
     text = play(WRONG, SUITE, render_mode="html").render()
     assert text.startswith("<!DOCTYPE html>")
@@ -130,17 +120,6 @@ def test_html_shows_the_players_text_and_nothing_of_it_acts(play: Any) -> None:
         assert part in page.text
     assert page.tags.count("tr") >= 5
     assert "corrected, as written it predicts 3, the reference returns 2" in page.text
-
-
-def test_colours_follow_strings_over_several_lines() -> None:
-    page = _coloured('x = """It\'s\nif """ + "a\\"b"  # "c\nreturn 1')
-    assert page.count("\n") == 2
-    first, second, third = page.split("\n")
-    assert first == 'x = <span class="t-string">&quot;&quot;&quot;It&#x27;s</span>'
-    assert second.startswith('<span class="t-string">if &quot;&quot;&quot;</span> + ')
-    assert '<span class="t-string">&quot;a\\&quot;b&quot;</span>' in second
-    assert second.endswith('<span class="t-comment"># &quot;c</span>')
-    assert third == '<span class="t-word">return</span> <span class="t-number">1</span>'
 
 
 @pytest.mark.parametrize("text", ['"', "\\", '"""', "\\'", "(", "#"])
@@ -184,9 +163,7 @@ def test_human_prints_each_judged_round_once(play: Any, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == printed
 
 
-def test_a_terminal_that_knows_only_ascii_gets_escapes(
-    play: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_a_terminal_that_knows_only_ascii_gets_escapes(play, monkeypatch, tmp_path):
     game = play(WRONG, SUITE)
     with open(tmp_path / "out", "w", encoding="ascii") as out:
         monkeypatch.setattr("sys.stdout", out)

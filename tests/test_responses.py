@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import (
     MAX_ACTION_CHARS,
@@ -29,7 +29,6 @@ from codea1_env.sandbox import InfraError, Sandbox, encoded_arguments
 from codea1_env.sandbox.inside import codec
 
 ADD = "def add(a, b):\n    return a + b\n"
-SQUARE = "def square(n):\n    return n * n\n"
 F = "```"
 DOUBLE = Problem(
     "demo", "def f(n: int, by: int = 2) -> int:\n", "f", "def f(n, by=2):\n    return by * n"
@@ -57,26 +56,6 @@ def test_the_program_is_found(sandbox: Sandbox, text: str) -> None:
     program = parse_program(text, "add", sandbox)
     assert program.code.strip() == ADD.strip()
     assert program.problem is None
-
-
-@pytest.mark.parametrize(
-    ("text", "marks"),
-    [
-        (f"{F}python\n{SQUARE}{F} This works for all integers.", []),
-        (f'{F}python\ndef square(n):\n    """Square.\n\n    {F}\n    square(3)\n    {F}\n    """\n    return n * n\n{F}', ["return n * n"]),
-        (f"<think>\nEasy.\n</think>\n{SQUARE}", []),
-        (f"Here is the solution:\n\n{SQUARE}", []),
-        (f"{SQUARE}\nThis returns the square.\n", []),
-        (f"{F}python\ndef times(a, b):\n    return a * b\n{F}\nand\n{F}python\ndef square(n):\n    return times(n, n)\n{F}", ["def times"]),
-        (f"{F}python\n{SQUARE}\ndef main():\n    print(square(", []),
-        (f"{F}python\nimport operator\n{F}\n{F}python\ndef square(n):\n    return operator.mul(n, n)\n{F}", ["import operator"]),
-    ],
-)  # fmt: skip
-def test_right_programs_keep_running(sandbox: Sandbox, text: str, marks: list[str]) -> None:
-    program = parse_program(text, "square", sandbox)
-    assert all(mark in program.code for mark in marks)
-    (result,) = sandbox.run_tests(program.code, ["assert square(3) == 9"])
-    assert result.outcome.value == "pass"
 
 
 def test_code_is_taken_byte_for_byte(sandbox: Sandbox) -> None:
@@ -130,11 +109,8 @@ def test_a_suite(sandbox: Sandbox) -> None:
         "assert f(1) == True",
         "assert f([1]) == 2",
     ]
-    assert suite.dropped == (
-        Dropped(
-            "cannot be parsed: '(' was never closed", "assert f(", True, InvalidReason.UNPARSABLE
-        ),
-    )
+    reason = "cannot be parsed: '(' was never closed"
+    assert suite.dropped == (Dropped(reason, "assert f(", True, InvalidReason.UNPARSABLE),)
     first = suite.tests[0]
     assert first.call == encoded_arguments([[1]], {})
     assert codec.decode(first.predicted) == float("inf")
@@ -147,57 +123,10 @@ def test_one_call_has_one_text(sandbox: Sandbox) -> None:
     text = "n = 2\n" + "\n".join(f"assert f({each}) == 4" for each in written)
     suite = parse_suite(text, DOUBLE, sandbox)
     assert len(suite.tests) == len(written)
-    assert {(test.call, test.call_text) for test in suite.tests} == {
-        (encoded_arguments([2], {}), "f(2)")
-    }
-    assert texts(parse_suite("assert f(by=3, n=1) == 3", DOUBLE, sandbox)) == [
-        "assert f(1, 3) == 3"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("reference", "calls", "text"),
-    [
-        ("def f(a, *, k=1, m=2): pass", ["1, m=3, k=4", "a=1, k=4, m=3"], "f(1, k=4, m=3)"),
-        ("def f(a, *, k=1): pass", ["1", "1, k=1"], "f(1)"),
-        ("def f(a, b=1, *rest): pass", ["1, 1, 3"], "f(1, 1, 3)"),
-        ("def f(a, **others): pass", ["1, z=1, y=2", "y=2, a=1, z=1"], "f(1, y=2, z=1)"),
-        ("def f(a, /, b=1): pass", ["1, b=2", "1, 2"], "f(1, 2)"),
-        ("def f(a, b=1, c=None): pass", ["1, c=3", "1, 1, 3"], "f(1, 1, 3)"),
-        ("def f(a, b=object(), c=None): pass", ["1, c=3"], "f(1, c=3)"),
-        ("class f:\n    def __init__(self, a): pass", ["1"], "f(1)"),
-        ("def f(a, b): pass\ndef f(a, b=2): pass", ["1", "1, 2"], "f(1)"),
-        ("def f(a: int = None): pass", ["", "None", "a=None"], "f()"),
-    ],
-)
-def test_calls_are_bound_as_the_reference_takes_them(
-    sandbox: Sandbox, reference: str, calls: list[str], text: str
-) -> None:
-    problem = Problem("x", "Do it.", "f", reference)
-    suite = parse_suite("\n".join(f"assert f({call}) == 0" for call in calls), problem, sandbox)
-    assert [test.fault for test in suite.tests] == [None] * len(calls)
-    assert {test.call_text for test in suite.tests} == {text}
-
-
-@pytest.mark.parametrize(
-    ("call", "reason"),
-    [
-        ("f('a')", "outside the signature: n is a str, not int"),
-        ("f(True)", "outside the signature: n is a bool, not int"),
-        ("f(None)", "outside the signature: n is None, not int"),
-        ("f(1, by=[1, 'a'])", "outside the signature: by is a list[int | str], not int"),
-        ("f()", "the signature does not take these arguments: n is missing"),
-        (
-            "f(1, 2, 3)",
-            "the signature does not take these arguments: it takes at most 2 arguments, not 3",
-        ),
-        ("f(1, m=2)", "the signature does not take these arguments: it has no parameter m"),
-        ("f(1, n=2)", "the signature does not take these arguments: n is given twice"),
-    ],
-)
-def test_what_is_outside_the_signature(sandbox: Sandbox, call: str, reason: str) -> None:
-    (test,) = parse_suite(f"assert {call} == 1", DOUBLE, sandbox).tests
-    assert (test.fault, test.reason) == (InvalidReason.OUTSIDE_SIGNATURE, reason)
+    calls = {(test.call, test.call_text) for test in suite.tests}
+    assert calls == {(encoded_arguments([2], {}), "f(2)")}
+    other = parse_suite("assert f(by=3, n=1) == 3", DOUBLE, sandbox)
+    assert texts(other) == ["assert f(1, 3) == 3"]
 
 
 @pytest.mark.parametrize(
@@ -302,8 +231,8 @@ def test_random_texts_never_raise(sandbox: Sandbox) -> None:
         "for x in [1]:", "<think>", "</think>", '{"assert_statements": ["', "class T:", "self.assertEqual(f(2), 3)",
         "x = ", "@pytest.mark.parametrize('x', [1])", "with pytest.raises(E):", "def test_a(x):", "assert", "f(x)", "- ",
     ]  # fmt: skip
-    answers = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(600)]
-    answers += ["\n".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(600)]
+    answers = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(300)]
+    answers += ["\n".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(300)]
     programs = parse_programs([(text, "f") for text in answers], sandbox)
     assert all(isinstance(program, Program) for program in programs)
     suites = parse_suites([(text, PLAIN) for text in answers], sandbox)
@@ -332,7 +261,6 @@ def test_a_killed_analysis_process_changes_nothing() -> None:
     with Sandbox(workers=1) as own:
         wanted = parse_suite(text, DOUBLE, own)
         for number in range(0, 12, 3):
-            others = set(analysts())
 
             def kill(delay: float = 0.001 * number) -> None:
                 time.sleep(delay)
@@ -343,12 +271,10 @@ def test_a_killed_analysis_process_changes_nothing() -> None:
             thread.start()
             found = parse_suites([(text, DOUBLE)] * 9, own)
             thread.join()
-            assert found == [wanted] * 9, others
+            assert found == [wanted] * 9
 
 
-def test_what_is_always_killed_is_raised_and_not_remembered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_always_killed_is_raised_and_not_remembered(monkeypatch):
     problem = Problem("fresh", "def f(n: int):\n", "f", "def f(n):\n    return n  # only here")
     with Sandbox(workers=1) as own:
 
@@ -362,10 +288,3 @@ def test_what_is_always_killed_is_raised_and_not_remembered(
             with pytest.raises(InfraError):
                 parse_program("def f(): pass", "f", own)
         assert texts(parse_suite("assert f(1) == 1", problem, own)) == ["assert f(1) == 1"]
-
-
-def test_golden_tests_are_within_their_signatures(sandbox: Sandbox) -> None:
-    problems = [problem for problem in load_problems("starter") if problem.tests]
-    suites = parse_suites([("\n".join(problem.tests), problem) for problem in problems], sandbox)
-    for problem, suite in zip(problems, suites, strict=True):
-        assert len(texts(suite)) == len(problem.tests), (problem.task_id, suite)

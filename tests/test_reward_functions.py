@@ -91,9 +91,7 @@ def quick(folder: Path, **changes: object) -> TrainConfig:
     )  # fmt: skip
 
 
-def test_training_pays_them_and_a_run_is_repeated_with_them(
-    tmp_path: Path, sandbox: Sandbox, named: str
-) -> None:
+def test_training_pays_them_and_a_run_is_repeated_with_them(tmp_path, sandbox, named):
     train(quick(tmp_path / "one", rewards=named), sandbox=sandbox)
     rows = list(read_rows(tmp_path / "one" / METRICS))
     paid = [row["reward/tester/mean"] for row in rows if "reward/tester/mean" in row]
@@ -119,7 +117,6 @@ WRONG = {
     "kode": (ValueError, "one of code-a1, execution-first, mutation-score"),
     "codea1_env.rewards:code_b1": (ValueError, "to define the function 'code_b1'. Did you mean"),
     "nowhere.py:f": (ValueError, "there is no such file"),
-    "nowhere:f": (ValueError, "a module that can be imported"),
     "codea1_env.rewards:REWARDS": (TypeError, "to be a function"),
 }
 
@@ -136,7 +133,7 @@ def test_a_wrong_name_is_an_error_at_once(name: str) -> None:
             make()
 
 
-@pytest.mark.parametrize("paid", [None, (1.0,), (0.0, float("nan")), ("1", 1), (0.5, True)])
+@pytest.mark.parametrize("paid", [None, (0.0, float("nan")), (0.5, True)])
 def test_what_is_no_reward_is_named(paid: object) -> None:
     config = RewardConfig(function=lambda outcome, config: paid)
     with pytest.raises(ValueError, match="to return the program's reward"):
@@ -150,12 +147,6 @@ def test_a_program_that_the_book_breaks_pays_no_suite_again(history, expected):
     outcome = SuiteOutcome(True, [True, True], 0, *history)
     paid = find_reward("incremental")(outcome, RewardConfig(num_tests=2))
     assert paid == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("name", sorted(REWARDS))
-def test_no_reward_pays_tests_of_a_program_that_does_not_run(name):
-    assert find_reward(name)(SuiteOutcome(False, [True, True], 0, 0, 0), RewardConfig())[1] == 0
-    assert find_reward(name)(SuiteOutcome(True, [], 8, 0, 0), RewardConfig())[0] is None
 
 
 def test_the_example_of_secure_code_prefers_what_a_static_analyser_accepts() -> None:

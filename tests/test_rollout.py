@@ -9,9 +9,7 @@ from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_en
 from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
-from codea1_env.responses import Program
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
-from codea1_env.sandbox import InfraError
 from codea1_env.spaces import Observation, observe
 
 PROBLEMS = {problem.entry_point: problem for problem in load_problems("starter", "train")}
@@ -48,10 +46,7 @@ def play(referee, coder, tester, *, problems=TWO, book=None, config=SMALL) -> Ro
 
 
 def test_everybody_meets_everybody(referee):
-    coder, tester = (
-        Cycle("def is_even(n): return n % 2 == 0", "def is_even(n): return True"),
-        Cycle(""),
-    )
+    coder, tester = Cycle(RIGHT, "def is_even(n): return True"), Cycle("")
     played = play(referee, coder, tester, problems=TWO[:1])
     assert [episode.program.code for episode in played.episodes] == list(coder.answers)
     assert [len(episode.suites) for episode in played.episodes] == [3, 3]
@@ -60,9 +55,8 @@ def test_everybody_meets_everybody(referee):
     assert {seen["turn"] for seen in tester.seen} == {1}
 
 
-@pytest.mark.parametrize("overlap", [2, 3])
-def test_parts_are_judged_as_the_whole(referee, overlap):
-    config = RolloutConfig(2, 3, overlap=overlap)
+def test_parts_are_judged_as_the_whole(referee):
+    config = RolloutConfig(2, 3, overlap=2)
     suites = "assert is_even(3) == False", "assert last_item([1, 2]) == 2", "nonsense("
     tester = Cycle(*suites)
     parts = play(referee, WrongCoder(), tester, config=config)
@@ -75,22 +69,16 @@ def test_parts_are_judged_as_the_whole(referee, overlap):
 
 def test_a_failure_of_the_judge_comes_out(referee):
     broken = Problem("broken", "def f(n): ...", "f", "raise ValueError")
+    coder, tester, config = Cycle(""), Cycle(""), RolloutConfig(2, 2, overlap=2)
     with pytest.raises(BrokenReferenceError):
-        play(
-            referee,
-            Cycle("def f(n): return n"),
-            Cycle("assert f(1) == 1"),
-            problems=[broken, TWO[0]],
-            config=RolloutConfig(2, 2, overlap=2),
-        )
+        play(referee, coder, tester, problems=[broken, TWO[0]], config=config)
 
 
 def test_groups_and_rewards_of_the_coder(referee):
     played = play(referee, ReferenceCoder(TWO), GoldenTester(TWO, 8))
     experience = played.coder_experience()
-    assert [item.group for item in experience] == ["starter/is_even"] * 2 + [
-        "starter/last_item"
-    ] * 2
+    groups = ["starter/is_even"] * 2 + ["starter/last_item"] * 2
+    assert [item.group for item in experience] == groups
     assert [item.reward for item in experience] == [1.0] * 4
     assert [item.action for item in experience[::2]] == [problem.reference for problem in TWO]
 
@@ -99,13 +87,10 @@ def test_groups_and_rewards_of_the_tester(referee):
     tester = Cycle("assert is_even(3) == False", "assert is_even(2) == True", "nonsense(")
     played = play(referee, Cycle(WRONG["is_even"], "syntax error("), tester, problems=TWO[:1])
     everything = played.tester_experience("all")
-    assert [item.group for item in everything] == ["starter/is_even#0"] * 3 + [
-        "starter/is_even#1"
-    ] * 3
-    assert [item.observation["code"] for item in everything[::3]] == [
-        WRONG["is_even"],
-        "syntax error(",
-    ]
+    groups = ["starter/is_even#0"] * 3 + ["starter/is_even#1"] * 3
+    assert [item.group for item in everything] == groups
+    codes = [item.observation["code"] for item in everything[::3]]
+    assert codes == [WRONG["is_even"], "syntax error("]
     rewards = [item.reward for item in everything]
     assert rewards[0] > rewards[1] > rewards[2]
     assert rewards[3:] == [0.0, 0.0, 0.0], "a program that does not run pays nobody"
@@ -118,55 +103,26 @@ def test_a_program_without_valid_tests_is_not_scored(referee):
 
 
 def test_the_book_of_before_the_step_is_replayed(referee):
-    book = MistakeBook()
-    first = play(
-        referee, WrongCoder(), Cycle("assert is_even(3) == False"), problems=TWO[:1], book=book
-    )
+    shared: Any = {"problems": TWO[:1], "book": MistakeBook()}
+    first = play(referee, WrongCoder(), Cycle(BREAKS), **shared)
     assert all(not episode.verdict.history for episode in first.episodes)
-    second = play(
-        referee,
-        ReferenceCoder(TWO),
-        Cycle("assert is_even(2) == True"),
-        problems=TWO[:1],
-        book=book,
-    )
+    second = play(referee, ReferenceCoder(TWO), Cycle("assert is_even(2) == True"), **shared)
     for episode in second.episodes:
-        assert [test.text for test in episode.verdict.history] == ["assert is_even(3) == False"]
-        assert episode.verdict.history_passed == ("assert is_even(3) == False",)
-    assert book.frequency("starter/is_even", "assert is_even(3) == False") == 6 - 2
+        assert [test.text for test in episode.verdict.history] == [BREAKS]
+        assert episode.verdict.history_passed == (BREAKS,)
+    assert shared["book"].frequency("starter/is_even", BREAKS) == 6 - 2
 
 
 def test_without_the_book_nothing_is_replayed_or_written(referee):
     book = MistakeBook()
-    book.update("starter/is_even", failed=["assert is_even(3) == False"])
+    book.update("starter/is_even", failed=[BREAKS])
     before = book.state_dict()
     config = RolloutConfig(2, 2, use_book=False)
-    played = play(
-        referee, WrongCoder(), Cycle("assert is_even(5) == False"), book=book, config=config
-    )
+    tester = Cycle("assert is_even(5) == False")
+    played = play(referee, WrongCoder(), tester, book=book, config=config)
     assert all(not episode.verdict.history for episode in played.episodes)
     assert book.state_dict() == before
     assert played.book_change.added == 0
-
-
-def test_same_rewards_as_the_environment(referee, sandbox):
-    code, tests = WRONG["last_item"], "assert last_item([4]) == 4\nassert last_item([]) == None"
-    [episode] = play(
-        referee, Cycle(code), Cycle(tests), problems=TWO[1:], config=RolloutConfig(1, 1)
-    ).episodes
-    env = parallel_env(problems=TWO, sandbox=sandbox)
-    env.reset(seed=0, options={"problem_id": "starter/last_item"})
-    env.step({CODER: code})
-    rewards = env.step({TESTER: tests})[1]
-    assert rewards[CODER] == episode.verdict.code_reward
-    assert rewards[TESTER] == episode.test_rewards[0]
-
-
-def test_hostile_answers_are_scored(referee):
-    hostile = ["", "\x00", "\ud800", "(" * 100_000, "x" * 10_000_000, "import os; os._exit(0)"]
-    played = play(referee, Cycle(*hostile), Cycle(*hostile), config=RolloutConfig(6, 6))
-    assert len(played.episodes) == 12
-    assert all(item.reward is None or item.reward <= 1 for item in played.coder_experience())
 
 
 def test_wrong_use_raises_at_once(referee):
@@ -178,73 +134,14 @@ def test_wrong_use_raises_at_once(referee):
         def act(self, observations):
             return [1 for _ in observations]
 
-    with pytest.raises(
-        ValueError, match=r"coder \(.*\) to return one answer per observation \(4\), actually: 1"
-    ):
+    with pytest.raises(ValueError, match=r"one answer per observation \(4\), actually: 1"):
         play(referee, Short(), Cycle(""))
-    with pytest.raises(
-        ValueError, match=r"tester \(.*\) to answer with strings, actually: <class 'int'>"
-    ):
+    with pytest.raises(ValueError, match=r"tester \(.*\) to answer with strings"):
         play(referee, Cycle(""), Numbers())
     with pytest.raises(ValueError, match="actually twice: 'starter/is_even'"):
         play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
     with pytest.raises(ValueError, match="num_generations to be at least 1, actually: 0"):
         RolloutConfig(num_generations=0)
-
-
-def answers_to(problems: Sequence[Problem]) -> tuple[list[Program], list[str]]:
-    """A right program, a wrong one and one that does not run for each problem, and two suites for each."""
-    programs, attacks = [], []
-    for problem in problems:
-        for code in (
-            problem.reference,
-            f"def {problem.entry_point}(*a): return {{'no': 0}}",
-            "def",
-        ):
-            programs.append(Program(code))
-            attacks += [
-                "\n".join(problem.tests),
-                f"{problem.tests[0]}\nassert {problem.entry_point}(",
-            ]
-    return programs, attacks
-
-
-def test_answers_are_judged_alike_in_any_parts(sandbox):
-    """The judge shares out problems to threads; nothing of it shows in the verdicts."""
-    problems = list(PROBLEMS.values())[:7]
-    programs, attacks = answers_to(problems)
-    asked = [problem for problem in problems for _ in range(3)]
-    history = {problem.task_id: problem.tests[:2] for problem in problems}
-    together = Referee(sandbox).judge_answers(asked, programs, attacks, history)
-    one_by_one = []
-    for i, (problem, program) in enumerate(zip(asked, programs, strict=True)):
-        mine = attacks[2 * i : 2 * i + 2]
-        one_by_one += Referee(sandbox).judge_answers([problem], [program], mine, history)
-    assert [suites for suites, _ in together] == [suites for suites, _ in one_by_one]
-    for (_, one), (_, other) in zip(together, one_by_one, strict=True):
-        assert (one.suites, one.history, one.stale) == (other.suites, other.history, other.stale)
-        assert (one.code_reward, one.load.outcome) == (other.code_reward, other.load.outcome)
-    assert [verdict.code_reward for _, verdict in together] == [1.0, 0.0, 0.0] * len(problems)
-
-
-def test_a_failure_of_ours_in_one_part_is_raised(sandbox, monkeypatch):
-    problems = list(PROBLEMS.values())[:5]
-    programs, attacks = answers_to(problems)
-    asked = [problem for problem in problems for _ in range(3)]
-    submit, broken = sandbox.submit_encoded, problems[3].reference
-
-    def sometimes(code: str, *args: Any, **options: Any) -> Any:
-        if code != broken:
-            return submit(code, *args, **options)
-        raise InfraError("no memory")
-
-    referee = Referee(sandbox)
-    with monkeypatch.context() as patch:
-        patch.setattr(sandbox, "submit_encoded", sometimes)
-        with pytest.raises(InfraError, match="no memory"):
-            referee.judge_answers(asked, programs, attacks, {})
-    verdicts = [verdict for _, verdict in referee.judge_answers(asked, programs, attacks, {})]
-    assert [verdict.code_reward for verdict in verdicts] == [1.0, 0.0, 0.0] * len(problems)
 
 
 BREAKS = "assert is_even(3) == False"
@@ -264,12 +161,8 @@ def test_a_program_is_repaired_in_the_second_round(referee, tester_rounds):
     coder, tester = Repairs(), Cycle(BREAKS)
     config = RolloutConfig(2, 3, max_rounds=2, tester_rounds=tester_rounds)
     played = play(referee, coder, tester, problems=TWO[:1], config=config)
-    assert [(e.round, e.index, e.verdict.code_reward) for e in played.episodes] == [
-        (0, 0, 0.0),
-        (0, 1, 0.0),
-        (1, 0, 1.0),
-        (1, 1, 1.0),
-    ]
+    found = [(each.round, each.index, each.verdict.code_reward) for each in played.episodes]
+    assert found == [(0, 0, 0.0), (0, 1, 0.0), (1, 0, 1.0), (1, 1, 1.0)]
     repair = coder.seen[2]
     assert (repair["code"], repair["tests"]) == (WRONG["is_even"], BREAKS)
     assert repair["round"] == 1
@@ -280,10 +173,8 @@ def test_a_program_is_repaired_in_the_second_round(referee, tester_rounds):
     later = ["starter/is_even/round-1#0"] * 3 + ["starter/is_even/round-1#1"] * 3
     assert groups == (first + later if tester_rounds == "every" else first)
     assert len(tester.seen) == len(groups)
-    assert [item.group for item in played.coder_experience()] == [
-        *["starter/is_even"] * 2,
-        *["starter/is_even/round-1"] * 2,
-    ]
+    groups = [item.group for item in played.coder_experience()]
+    assert groups == ["starter/is_even"] * 2 + ["starter/is_even/round-1"] * 2
 
 
 def test_rounds_show_what_the_environment_shows(referee, sandbox):
@@ -308,6 +199,5 @@ def test_a_black_box_tester_sees_no_program_in_any_round(referee):
     tester = Cycle(BREAKS)
     config = RolloutConfig(1, 1, black_box=True, max_rounds=2)
     play(referee, Repairs(), tester, problems=TWO[:1], config=config)
-    assert [(seen["code"], seen["tests"], seen["feedback"]) for seen in tester.seen] == [
-        ("",) * 3
-    ] * 2
+    shown = [(seen["code"], seen["tests"], seen["feedback"]) for seen in tester.seen]
+    assert shown == [("", "", "")] * 2

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import pickle
-import random
 
-import numpy as np
 import pytest
 
 from codea1_env.problems import Problem
@@ -24,16 +22,13 @@ PROBLEM = Problem(
 )
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a\nb\tc", "é 漢 🎉", "\x00", "\ud800", "\x1b[2J", "a" * 65_536]
-)
-def test_any_text_up_to_the_length_is_in_the_space(text: str) -> None:
-    assert text in action_space()
-
-
-@pytest.mark.parametrize("value", ["a" * 65_537, b"text", None, 3, ["a"]])
-def test_too_long_texts_and_other_types_are_not(value: object) -> None:
-    assert value not in action_space()
+def test_any_text_up_to_the_length_is_in_the_space():
+    space = action_space()
+    for text in ("", "é 漢 🎉", "\x00", "\ud800", "\x1b[2J", "a" * 65_536):
+        assert text in space
+    for value in ("a" * 65_537, b"text", None, 3, ["a"]):
+        assert value not in space
+    assert pickle.loads(pickle.dumps(space)) == space != Text(5)
 
 
 def test_samples_are_short_printable_and_repeat_with_the_seed() -> None:
@@ -49,31 +44,15 @@ def test_samples_are_short_printable_and_repeat_with_the_seed() -> None:
     assert all(text in space for text in first)
 
 
-def test_sampling_leaves_the_global_random_state_alone() -> None:
-    before = random.getstate(), np.random.get_state()[1].tolist()
-    observation_space().sample()
-    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
-
-
 def test_masks_are_refused_with_a_reason() -> None:
     with pytest.raises(ValueError, match="Expect mask and probability to be None"):
         action_space().sample(mask=(1, None))
 
 
-def test_spaces_compare_by_what_they_hold() -> None:
-    assert Text(5) == Text(5)
-    assert Text(5) != Text(6)
-    assert hash(Text(5)) == hash(Text(5))
-    assert observation_space(2) == observation_space(2)
-    assert observation_space(2) != observation_space(3)
-    assert pickle.loads(pickle.dumps(action_space())) == action_space()
-
-
 def test_the_observation_space_has_the_fields_of_an_observation() -> None:
     assert set(observation_space()) == set(Observation.__annotations__)
-    assert (
-        "observation" not in observation_space()
-    )  # PettingZoo's api_test gives it another meaning
+    # PettingZoo's api_test gives it another meaning.
+    assert "observation" not in observation_space()
 
 
 def test_observe_shows_the_problem_and_hides_the_solution() -> None:

@@ -11,7 +11,6 @@ import pytest
 from codea1_env.problem_sets.findings import FindingKind, ProblemFinding
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import ProblemsError, load_problems
-from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Limits, Sandbox
 
 GOOD: dict[str, Any] = {
@@ -37,7 +36,6 @@ def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
 
 FINDINGS = [
     ({"reference": "def double(x) return x"}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-    ({"reference": "(" * 10_000}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
     ({"entry_point": "triple", "tests": ["assert triple(2) == 4"]},
      FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
     ({"entry_point": "Solution.double", "tests": ["assert Solution().double(2) == 4"]},
@@ -51,15 +49,12 @@ FINDINGS = [
      FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
     ({"checker": "def check(args, output, expected): return 1 / 0"}, FindingKind.CHECKER_FAILS, "ZeroDivisionError"),
     ({"checker": "def check(args, output, expected): return 1"}, FindingKind.CHECKER_FAILS, "returned int, not True or False"),
-    ({"checker": "def check(args, output, expected):\n    while True: pass"}, FindingKind.CHECKER_FAILS, "timeout"),
     ({"checker": "def check(args, output): return True"}, FindingKind.CHECKER_FAILS, "gave no answer"),
     ({"checker": "def check(args, output, expected): return False"}, FindingKind.REFERENCE_FAILS, "checker says"),
     ({"reference": "def double(x): return ['a', *{'a', 'b', 'c', 'd'}][1:]", "checker": "def check(a, b, c): return True"},
      FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
     ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
      FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
-    ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
-      "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
     ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
     ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
     ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
@@ -74,27 +69,20 @@ FINDINGS = [
 
 
 @pytest.fixture(scope="module")
-def findings(
-    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> dict[int, list[ProblemFinding]]:
+def findings(sandbox, tmp_path_factory):
     """What is found in each line of one file: a good row, and then the bad ones."""
     bad = [row(f"demo/{n}", **changes) for n, (changes, *_) in enumerate(FINDINGS, 2)]  # fmt: skip
     path = tmp_path_factory.mktemp("findings")
     found: dict[int, list[ProblemFinding]] = {}
     for each in check(path, GOOD, *bad, sandbox=sandbox):
         found.setdefault(int(each.where.rpartition(f"{path}/set.jsonl, line ")[2]), []).append(each)
+    assert [*found] == sorted(found)
     return found
 
 
 @pytest.mark.parametrize("line", range(2, len(FINDINGS) + 2))
-def test_finding_has_kind_file_and_line(
-    line: int, findings: dict[int, list[ProblemFinding]]
-) -> None:
+def test_finding_has_kind_file_and_line(line, findings):
     changes, kind, message = FINDINGS[line - 2]
-    if kind is None:  # which of the two comes first depends on the seed: fails or differs
-        kinds = {finding.kind for finding in findings[line]}
-        assert kinds <= {FindingKind.REFERENCE_FAILS, FindingKind.NON_DETERMINISTIC}
-        return
     found = [
         each
         for each in findings[line]
@@ -113,59 +101,17 @@ def test_finding_has_kind_file_and_line(
     [
         ({"tests": ["assert double(2 == 4"]}, {FindingKind.REFERENCE_FAILS, FindingKind.NOT_PLAYABLE}, "assert double(2 == 4"),
         ({"tests": ["assert double(1) > 1"]}, {FindingKind.NOT_PLAYABLE}, "assert double(1) > 1"),
-        ({"tests": ["assert double(2) == 4", "assert double(1) > 1"]}, set(), "assert double(1) > 1"),
         ({"tests": ["assert double(1) > 1"], "reference": "import time\ndef double(x): return time.time_ns()"},
          {FindingKind.NOT_PLAYABLE, FindingKind.NON_DETERMINISTIC}, "assert double(1) > 1"),
-        ({"test_module": "x = 1"}, {FindingKind.REFERENCE_FAILS}, "x = 1"),
         ({"test_module": "import nothing_like_it"}, {FindingKind.REFERENCE_FAILS}, "import nothing_like_it"),
     ],
 )  # fmt: skip
-def test_what_is_no_data_is_named(
-    changes: dict[str, Any],
-    others: set[FindingKind],
-    message: str,
-    tmp_path: Path,
-    sandbox: Sandbox,
-) -> None:
+def test_what_is_no_data_is_named(changes, others, message, tmp_path, sandbox):
     findings = check(tmp_path, row(**changes), sandbox=sandbox)
     assert {finding.kind for finding in findings} == {FindingKind.JUDGED_INSIDE, *others}
     (inside,) = (each for each in findings if each.kind is FindingKind.JUDGED_INSIDE)
     assert message in inside.message
     assert inside.where == f"{tmp_path}/set.jsonl, line 1"
-
-
-def test_arguments_that_are_no_plain_data(tmp_path: Path, sandbox: Sandbox) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "from codea1_env.problems import Problem\nfrom codea1_env.sandbox import Case\n"
-        "def problems():\n    return [Problem('a', 'def f(x):', 'f', 'def f(x): return 1', cases=(Case((object(),), {}, 1),))]"
-    )
-    report = validate_problems(f"{file}:problems", sandbox)
-    assert [each.kind for each in report.findings] == [FindingKind.BROKEN_ROW]
-    assert "mine.py:problems, problem 1" in report.findings[0].where
-    assert "case 1 to be plain data" in report.findings[0].message
-
-
-def test_all_findings_are_reported_in_order(tmp_path: Path, sandbox: Sandbox) -> None:
-    findings = check(
-        tmp_path,
-        "not json",
-        row("a", tests=["assert double(1) == 1", "assert double(2) == 2"]),
-        row("b", entry_point="other", tests=["assert other(1) == 2"]),
-        '{"task_id": 3, "prompt": "", "entry_point": "", "reference": ""}',
-        row("a", reference="def"),
-        sandbox=sandbox,
-    )
-    assert [finding.kind for finding in findings] == [
-        FindingKind.BROKEN_ROW,
-        FindingKind.REFERENCE_FAILS,
-        FindingKind.REFERENCE_FAILS,
-        FindingKind.MISSING_ENTRY_POINT,
-        FindingKind.BROKEN_ROW,
-        FindingKind.DUPLICATE_ID,
-        FindingKind.DUPLICATE_PROMPT,
-        FindingKind.UNPARSABLE_REFERENCE,
-    ]
 
 
 def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -190,9 +136,7 @@ def test_set_that_training_does_not_take_says_why(tmp_path: Path, sandbox: Sandb
         load_problems(str(tmp_path / "set.jsonl"), "train")
 
 
-def test_slow_reference_is_a_warning(
-    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_reference_is_a_warning(tmp_path, sandbox, monkeypatch):
     monkeypatch.setattr("codea1_env.problem_sets.validate.SLOW_PROGRAM", 0.01)
     busy = "def double(x):\n    for _ in range(3_000_000): pass\n    return 2 * x"
     findings = check(tmp_path, row(reference=busy), sandbox=sandbox)
@@ -221,35 +165,9 @@ def test_split_and_limit(tmp_path: Path, sandbox: Sandbox) -> None:
     assert validate_problems(file, sandbox, limit=1).ok
     with pytest.raises(ProblemsError, match="one of eval, train, actually: 'test'"):
         validate_problems(file, sandbox, split="test")
-    with pytest.raises(ValueError, match="Expect limit to be a positive int or None, actually: 0"):
-        validate_problems(file, sandbox, limit=0)
-
-
-def test_source_that_cannot_be_used_is_raised(tmp_path: Path, sandbox: Sandbox) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no"):
-        validate_problems(tmp_path / "none.jsonl", sandbox)
-    (tmp_path / "set.jsonl").write_text("\n\n")
-    with pytest.raises(ProblemsError, match="at least one problem"):
-        validate_problems(tmp_path / "set.jsonl", sandbox)
-    with pytest.raises(ProblemsError, match="Did you mean starter"):
-        validate_problems("startre", sandbox)
 
 
 def test_public_set(shared_data: Path, sandbox: Sandbox) -> None:
     report = validate_problems(shared_data / "mbpp.jsonl.gz", sandbox, limit=40)
     assert report.ok, report.findings
     assert report.problems == 40
-
-
-@pytest.mark.parametrize(
-    ("tests", "calls"),
-    [
-        (["assert f(1, b=[2]) == f(-1)"], [((1,), {"b": [2]}), ((-1,), {})]),
-        (["x = 3\nassert f(x) == 1", "assert f('a')"], [(("a",), {})]),
-        (["assert f(*[1])", "assert f(**{'a': 1})", "assert g(1)", "assert a.f(1)"], []),
-        (["assert f(", "(" * 10_000, "assert f(2)"], [((2,), {})]),
-        (["assert f({1, 2}, {'a': (None, True)}, -1.5, 1 + 2j)"], [(({1, 2}, {"a": (None, True)}, -1.5, 1 + 2j), {})]),
-    ],
-)  # fmt: skip
-def test_literal_calls(tests: list[str], calls: list[Any], sandbox: Sandbox) -> None:
-    assert sandbox.analyse(literal_calls, tests, "f") == calls

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from codea1_env.cli.app import run
-from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
+from codea1_env.evaluation.audit import AuditConfig, audit_of, audit_problem, summary
 from codea1_env.evaluation.statistics import proportion
-from codea1_env.problems import Problem, ProblemsError
-from codea1_env.sandbox import Sandbox
+from codea1_env.problems import Problem, ProblemsError, StdinTest
+from codea1_env.sandbox import Case, Sandbox
 
 CLIP = "def clip(n: int) -> int:\n    if n < 0:\n        return 0\n    return min(n, 9)\n"
 PROMPT = 'def clip(n: int) -> int:\n    """Clip n to 0..9.\n\n    >>> clip(5)\n    5\n    >>> clip(12)\n    9\n    """\n'
 STRONG = [f"assert clip({n}) == {min(max(n, 0), 9)}" for n in (-20, -1, 0, 1, 5, 8, 9, 10, 40)]
+THIRD = [Case((1,), {}, 1 / 3), Case((2,), {}, 2 / 3)]
 
 
 def problem(tests: list[str], **changes: Any) -> Problem:
@@ -38,7 +39,6 @@ def test_strong_tests_let_nothing_pass(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("tests", "kinds"),
     [
-        (["assert clip(-3) == 0", "assert clip(-1) == 0", "assert clip(7) == 7"], {"mutant"}),
         (["assert clip(5) == 5", "assert clip(12) == 9"], {"examples", "mutant"}),
         (["assert clip(9) == 9", "assert clip(12) == 9"], {"constant", "examples", "mutant"}),
     ],
@@ -81,15 +81,9 @@ def test_right_programs_that_fail(sandbox: Sandbox) -> None:
     )
     assert set(given.rejected) == {"given"}
     third = {"entry_point": "third", "reference": "def third(n): return n / 3"}
-    exact = problem([], cases=_third(), compare="exact", **third)
+    exact = problem([], cases=THIRD, compare="exact", **third)
     assert set(audit_problem(exact, sandbox).rejected) == {"rounded otherwise"}
-    assert audit_problem(problem([], cases=_third(), **third), sandbox).rejected == {}
-
-
-def _third() -> list[Any]:
-    from codea1_env.sandbox import Case
-
-    return [Case((1,), {}, 1 / 3), Case((2,), {}, 2 / 3)]
+    assert audit_problem(problem([], cases=THIRD, **third), sandbox).rejected == {}
 
 
 def test_a_recursive_reference_is_run_twice_and_no_oftener(sandbox: Sandbox) -> None:
@@ -107,15 +101,9 @@ def test_without_a_reference_only_what_pretends_is_known(sandbox: Sandbox) -> No
     assert "no reference, so no mutants" in found.note
     assert "reference" not in found.tried
     printing = Problem(
-        "demo/echo", "Print 3.", "main", "", stdin_tests=(_stdin("1", "3"), _stdin("2", "3"))
+        "demo/echo", "Print 3.", "main", "", stdin_tests=(StdinTest("1", "3"), StdinTest("2", "3"))
     )
     assert audit_problem(printing, sandbox).wrong == {"constant"}
-
-
-def _stdin(given: str, printed: str) -> Any:
-    from codea1_env.problems import StdinTest
-
-    return StdinTest(given, printed)
 
 
 def test_summary_counts_only_what_can_judge(sandbox: Sandbox) -> None:
@@ -127,12 +115,10 @@ def test_summary_counts_only_what_can_judge(sandbox: Sandbox) -> None:
         summary(audits[1:])
 
 
-def test_wilson_interval() -> None:
+def test_wilson_interval():
     estimate = proportion(14, 49)  # as many as the 28.5% of arXiv 2606.16062
     assert (round(estimate.low, 3), round(estimate.high, 3)) == (0.178, 0.424)
     assert proportion(3, 3).high == 1.0
-    with pytest.raises(ValueError, match="at least one"):
-        proportion(0, 0)
 
 
 # The command
@@ -156,26 +142,24 @@ def audited(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[st
 
 
 def test_command_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source, folder = rows(tmp_path / "set.jsonl", 20), tmp_path / "out"
+    source, folder = rows(tmp_path / "set.jsonl", 6), tmp_path / "out"
     whole = audited([source, "--output-dir", str(folder)], capsys)
-    assert (whole["wrong"]["problems"], whole["wrong"]["found"]) == (20, 10)
+    assert (whole["wrong"]["problems"], whole["wrong"]["found"]) == (6, 3)
     log = folder / "audits.jsonl"
     lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(lines[:7]) + lines[7][:30])  # as a kill leaves it
+    log.write_text("".join(lines[:3]) + lines[3][:30])  # as a kill leaves it
     again = [source, "--output-dir", str(folder)]
     assert run(["problems", "audit", *again]) == 2
     assert "--resume" in capsys.readouterr().err
     assert audited([*again, "--resume"], capsys) == whole
-    assert len(log.read_text().splitlines()) == 20
+    assert len(log.read_text().splitlines()) == 6
     assert run(["problems", "audit", *again, "--resume", "--mutants", "3"]) == 2
     assert "mutants was 12, now 3" in capsys.readouterr().err
     assert run(["problems", "audit", source, "--output-dir", str(tmp_path / "t")]) == 0
     assert "a wrong program passes" in capsys.readouterr().out
 
 
-def test_answers_of_an_agent_and_right_programs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answers_of_an_agent_and_right_programs(tmp_path, capsys):
     source = rows(tmp_path / "set.jsonl", 2)
     right = tmp_path / "right.jsonl"
     right.write_text(json.dumps({"task_id": "d/0", "solution": "def clip(n): return 0"}) + "\n")
@@ -190,23 +174,12 @@ def test_answers_of_an_agent_and_right_programs(
     ("arguments", "message"),
     [
         (["none.jsonl"], "none.jsonl"),
-        (["starter", "--mutants", "0"], "--mutants to be at least 1"),
         (["starter", "--resume"], "--output-dir DIR with --resume"),
-        (["starter", "--agent", "nobody"], "unknown player 'nobody'"),
         (["starter", "--right-programs", "none.jsonl"], "none.jsonl"),
-        (["starter", "--split", "no"], "Expect the split to be one of"),
     ],
 )
-def test_bad_input(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str],
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_bad_input(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["problems", "audit", *arguments]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_types_are_those_of_rows() -> None:
-    empty = ProblemAudit("a", "it has no tests", False, False, {}, (), {})
-    assert audit_of(empty.row()) == empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from in_one_process import InFolder, ignore
 from codea1_env.agents import MutantCoder
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.runner import EvaluationPlan, Stopped
+from codea1_env.evaluation.runner import EvaluationPlan
 from codea1_env.evaluation.samples import read_samples
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import InfraError, Outcome, Sandbox, TestResult
@@ -53,12 +53,10 @@ class Coder:
         return [self.answers[number % len(self.answers)] for number in numbers]
 
 
-def opened(
-    problems: Sequence[Problem], sandbox: Sandbox, folder: ResultFolder, *stop: Callable[[], bool]
-) -> InFolder:
+def opened(problems: Sequence[Problem], sandbox: Sandbox, folder: ResultFolder) -> InFolder:
     own = CodeEvaluation()
     own.load(problems)
-    found = InFolder(own, sandbox, folder, *stop)
+    found = InFolder(own, sandbox, folder)
     found.check()
     return found
 
@@ -106,39 +104,8 @@ def test_every_kind_of_end(sandbox, tmp_path):
     assert report["figures"]["all"]["pass@10"]["value"] == 1.0
 
 
-def test_base_and_all_tests(sandbox, tmp_path):
-    programs = [
-        PLUS.reference,
-        "def double(n):\n    return 2 * abs(n)\n",
-        "def double(n): return 0",
-    ]
-    rows, report = judge([PLUS], [("demo/double", code) for code in programs], sandbox, tmp_path)
-    assert [(row["outcome"], row["base"]) for row in rows] == [
-        ("pass", True), ("fail", True), ("fail", False),
-    ]  # fmt: skip
-    assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(1 / 3)
-    assert report["figures"]["base"]["pass@1"]["value"] == pytest.approx(2 / 3)
-
-
-def test_broken_references_are_excluded_and_listed(sandbox, tmp_path):
-    broken = Problem("demo/bad", "def f():\n", "f", "def f(): return 1", ("assert f() == 2",))
-    bare = Problem("demo/none", "def g():\n", "g", "def g(): return 1")
-    blank = Problem("demo/blank", "def h():\n", "h", "def h(): return 1", ("  ", "x = 0\nassert x"))
-    programs = [
-        ("demo/bad", "def f(): return 2"), ("demo/next", NEXT.reference), ("demo/none", ""),
-        ("demo/blank", "def h(): return 2"),
-    ]  # fmt: skip
-    rows, report = judge([broken, NEXT, bare, blank], programs, sandbox, tmp_path)
-    assert [row["outcome"] for row in rows] == ["excluded", "pass", "excluded", "excluded"]
-    assert report["figures"]["all"]["pass@1"]["value"] == 1.0
-    assert report["scored"] == 1
-    assert report["excluded"]["demo/none"] == "it has no tests"
-    assert "its own reference fails: fail" in report["excluded"]["demo/blank"]
-    assert "its own reference fails: fail" in report["excluded"]["demo/bad"]
-
-
 def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
-    problems = load_problems("starter")[:6]
+    problems = load_problems("starter")[:4]
     outputs = []
     for workers in (1, 3):
         with (
@@ -150,7 +117,7 @@ def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
             evaluation.judge_agent(lambda _, coder=mutants: coder, EvaluationPlan(3, 4, 0), ignore)
         outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
     assert outputs[0] == outputs[1]
-    assert outputs[0].count(b"\n") == 18
+    assert outputs[0].count(b"\n") == 12
 
 
 def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
@@ -164,63 +131,6 @@ def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
     assert len(set(coder.seeds)) == len(coder.seeds) == 2
     assert [row["task_id"] for row in samples] == ["demo/next"] * 3 + ["demo/double"] * 3
     assert samples[0] == {"task_id": "demo/next", "solution": NEXT.reference, "answer": fenced}
-
-
-class StopAfter:
-    """Asks to stop after some verdicts."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def watch(self, *_: object) -> None:
-        self.left -= 1
-
-    def __call__(self) -> bool:
-        return self.left <= 0
-
-
-def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
-    answers = [f"def next_number(n):\n    return n + {i}\n" for i in range(12)]
-    plan = EvaluationPlan(num_samples=12, batch_size=2, seed=0)
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    with ResultFolder(whole, {}, resume=False) as folder:
-        evaluation = opened([NEXT], sandbox, folder)
-        evaluation.judge_agent(Coder(answers), plan, ignore)
-    stop = StopAfter(3)
-    first = Coder(answers)
-    with ResultFolder(parts, {}, resume=False) as folder:
-        evaluation = opened([NEXT], sandbox, folder, stop)
-        with pytest.raises(Stopped):
-            evaluation.judge_agent(first, plan, stop.watch)
-        done = folder.rows("verdicts.jsonl")
-    assert 3 <= len(done) <= first.asked <= 12
-    rest = Coder(answers[first.asked :] or answers)
-    seen: list[int] = []
-    with ResultFolder(parts, {}, resume=True) as folder:
-        evaluation = opened([NEXT], sandbox, folder)
-        evaluation.judge_agent(rest, plan, lambda sample, verdict: seen.append(sample.index))
-    assert first.asked + rest.asked == 12
-    assert seen == list(range(12))
-    for name in ("samples.jsonl", "verdicts.jsonl"):
-        assert (parts / name).read_bytes() == (whole / name).read_bytes()
-
-
-def test_rows_that_a_kill_cut_off_are_made_again(sandbox, tmp_path):
-    plan = EvaluationPlan(num_samples=4, batch_size=2, seed=0)
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = opened([NEXT], sandbox, folder)
-        evaluation.judge_agent(Coder(["x"]), plan, ignore)
-    files = {name: (tmp_path / name).read_bytes() for name in ("samples.jsonl", "verdicts.jsonl")}
-    lines = {name: content.splitlines(keepends=True) for name, content in files.items()}
-    (tmp_path / "samples.jsonl").write_bytes(b"".join(lines["samples.jsonl"][:3]))  # half a batch
-    (tmp_path / "verdicts.jsonl").write_bytes(b"".join(lines["verdicts.jsonl"][:2])[:-5])
-    (tmp_path / "references.jsonl").write_bytes(b'{"task_id": ')
-    coder = Coder(["x"])
-    with ResultFolder(tmp_path, {}, resume=True) as folder:
-        evaluation = opened([NEXT], sandbox, folder)
-        evaluation.judge_agent(coder, plan, ignore)
-    assert coder.asked == 2
-    assert files == {name: (tmp_path / name).read_bytes() for name in files}
 
 
 def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):

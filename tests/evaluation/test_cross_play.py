@@ -7,8 +7,9 @@ import re
 
 import numpy as np
 import pytest
+from in_one_process import Says
 
-from codea1_env.agents import BoundaryTester, FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.agents import BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.evaluation.cross_play import (
     CrossPlayEvaluation,
     Opponents,
@@ -21,14 +22,6 @@ from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.problems import load_problems
 
 PROBLEMS = load_problems("starter", "train")[20:24]
-
-
-class Says(FixedAgent):
-    def __init__(self, text):
-        self.text = text
-
-    def act(self, observations):
-        return [self.text] * len(observations)
 
 
 @pytest.fixture(scope="module")

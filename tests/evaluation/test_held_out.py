@@ -1,28 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import pytest
+from in_one_process import Says
 
 from codea1_env import Referee, Sandbox
-from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.agents import GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, youden_j
+from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.judging.verdicts import Verdict
 from codea1_env.problems import Problem, load_problems
-from codea1_env.spaces import Observation
 
 PROBLEMS = load_problems("starter", "train")[20:26]
-
-
-class Says(FixedAgent):
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        return [
-            self.text.replace("NAME", observation["entry_point"]) for observation in observations
-        ]
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +52,7 @@ def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
     assert kills_beside(golden, [(item, ()) for item in held_out], referee)[0] == alone
 
 
-def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(
-    held_out, sandbox: Sandbox
-):
+def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(held_out, sandbox):
     split = dataclasses.replace(held_out[0], mutants=held_out[0].mutants[:1])
     right, *_ = split.problem.tests
     wrong = right.replace("==", "== 12345 +", 1) if "==" in right else right
@@ -96,3 +84,10 @@ def test_nothing_held_back_is_nothing_to_measure(sandbox: Sandbox):
     held_out = hold_out([problem], sandbox)
     assert pass_rate(ReferenceCoder([problem]), held_out, sandbox) is None
     assert kill_rate(GoldenTester([problem]), held_out, Referee(sandbox)) is None
+
+
+def test_lines_before_the_end_of_a_loop_are_those_of_functions_with_while():
+    assert lines_before_loops_end("def f(n):\n    for i in range(n):\n        pass\n") == []
+    helper = "def helper(n):\n    return n\n\n"
+    loop = "def f(n):\n    step = 1\n    while n > 0:\n        n -= step\n    return helper(n)\n"
+    assert lines_before_loops_end(helper + loop) == [4, 5, 6, 7]

@@ -21,13 +21,12 @@ WITH_CARE = {
     "HumanEval/83",  # an integer of more than 128 KiB
     "HumanEval/130",
     "MBPP/56",  # its function is called check, as that of the test
-    "MBPP/255",  # a value of 128 million items
 }
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("name", "every"), [("humanevalplus", 6), ("mbppplus", 18)])
+@pytest.mark.parametrize(("name", "every"), [("humanevalplus", 20), ("mbppplus", 60)])
 def test_references_are_right(name: str, every: int, shared_data: Path, tmp_path: Path, capsys):
     with gzip.open(shared_data / f"{name}.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]
@@ -69,14 +68,13 @@ def test_floats_are_compared_as_evalplus_does(expression, passes, sandbox):
     assert all(result.passed for result in results) == passes, results
 
 
-@pytest.mark.parametrize("task_id", ["MBPP/737", "MBPP/787", "MBPP/794"])
-def test_tests_that_compared_without_asserting(task_id, shared_data, sandbox):
-    problems = {
-        each.task_id: each for each in load_problems(str(shared_data / "mbppplus.jsonl.gz"))
-    }
-    problem = problems[task_id]
-    for code, passes in (
-        (problem.reference, True),
-        (f"def {problem.entry_point}(text):\n    return True\n", False),
-    ):
-        assert all(result.passed for result in judged(problem, code, sandbox)) == passes
+def test_rows_whose_tests_need_care_refuse_wrong_programs(shared_data, sandbox):
+    """A root of a polynomial; a function called check; tests that compared without asserting."""
+    wanted = ("HumanEval/32", "MBPP/56", "MBPP/737", "MBPP/787", "MBPP/794")
+    files = [shared_data / f"{name}.jsonl.gz" for name in ("humanevalplus", "mbppplus")]
+    rows = [each for file in files for each in load_problems(str(file)) if each.task_id in wanted]
+    assert len(rows) == 5
+    for problem in rows:
+        assert all(each.passed for each in judged(problem, problem.reference, sandbox))
+        wrong = f"def {problem.entry_point}(*args): return True"
+        assert not all(each.passed for each in judged(problem, wrong, sandbox)), problem.task_id

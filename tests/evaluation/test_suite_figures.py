@@ -79,10 +79,8 @@ def test_figures_are_means_over_the_problems_that_have_a_value():
     assert values["mu"] == pytest.approx(0.2 * 0.5 - 0.8 * 0.1)
     mul = found["Mul@5"]
     assert mul
-    assert (mul.low, mul.high) == (
-        0.0,
-        pytest.approx(0.2),
-    )  # no problem with a right test, or only that
+    # No problem with a right test, or only that.
+    assert (mul.low, mul.high) == (0.0, pytest.approx(0.2))
 
 
 def test_the_paper_multiplies_percentages():
@@ -110,16 +108,6 @@ def test_mu_without_wrong_tests_or_without_right_ones():
         found = estimate([values], "mu")
         assert found
         assert found.value == mu
-
-
-def test_an_interval_is_that_of_a_plain_bootstrap():
-    rng = np.random.default_rng(1)
-    values = rng.random(60)
-    found = estimate([{"x": float(each)} for each in values], "x")
-    assert found
-    draws = rng.choice(values, size=(20_000, 60)).mean(axis=1)
-    assert found.value == pytest.approx(values.mean())
-    assert (found.low, found.high) == pytest.approx(np.quantile(draws, [0.025, 0.975]), abs=0.01)
 
 
 def test_differences_are_paired():

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from in_one_process import InFolder, ignore
+from in_one_process import InFolder
 
-from codea1_env.evaluation.report import build_report
-from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.runner import EvaluationPlan, Stopped
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.runner import EvaluationPlan
 from codea1_env.evaluation.suites.coverage import Coverage
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.evaluation.suites.judging import PoolRuns, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.mutation import Mutant
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, Sandbox
 
 CLAMP = Problem(
@@ -46,15 +45,9 @@ def mutator(source: str) -> list[Mutant]:
     return [Mutant(code, "", 1, name) for name, code in MUTANTS.items()]
 
 
-def judge(
-    tests: Sequence[str],
-    sandbox: Sandbox,
-    problem: Problem = CLAMP,
-    programs: dict[str, list[str]] | None = None,
-    num_tests: int = 5,
-) -> SuiteScore:
-    own = SuiteJudge(sandbox, num_tests, mutator, programs)
-    return own.judge(problem, own.check(problem), SuiteSample(problem.task_id, 0, {"tests": tests}))
+def judge(tests: Sequence[str], sandbox: Sandbox, num_tests: int = 5) -> SuiteScore:
+    own = SuiteJudge(sandbox, num_tests, mutator)
+    return own.judge(CLAMP, own.check(CLAMP), SuiteSample(CLAMP.task_id, 0, {"tests": tests}))
 
 
 def test_kills_and_coverage_of_the_first_tests(sandbox):
@@ -82,10 +75,11 @@ def test_what_is_no_data_runs_inside_and_says_so(sandbox):
         "def test_a():\n    try:\n        clamp(3)\n    except BaseException:\n        pass",
         "assert len([clamp]) == 1",
     ]
-    score = judge(tests, sandbox)
+    own = SuiteJudge(sandbox, 5, lambda source: mutator(source)[:4])  # all that end
+    score = own.judge(CLAMP, own.check(CLAMP), SuiteSample(CLAMP.task_id, 0, {"tests": tests}))
     assert [test.judged for test in score.tests] == ["outside", *["inside"] * 4]
     assert [test.fault for test in score.tests] == ["", "", "", "tests nothing", "tests nothing"]
-    assert score.killed == (1, 2, 0, 0, 0)
+    assert score.killed == (1, 1, 0, 0, 0)
     assert [each.lines_hit for each in score.coverage] == [3, 5, 5, 5, 5]
 
 
@@ -103,12 +97,6 @@ def test_stated_tolerances_and_floats(sandbox):
     score = own.judge(half, own.check(half), SuiteSample("demo/half", 0, {"tests": tests}))
     assert [test.fault for test in score.tests] == ["", "wrong value", "", ""]
     assert score.killed == (1, 0, 0, 0, 0)
-
-
-def test_without_a_right_test_nothing_is_killed_or_covered(sandbox):
-    score = judge(["assert clamp(-1) == 1"], sandbox)
-    assert score.killed == (0,) * 5
-    assert score.coverage == (Coverage(6, 0, 4, 0),) * 5
 
 
 def test_repeated_and_late_tests(sandbox):
@@ -161,15 +149,8 @@ def test_a_mutator_that_cannot_read_a_reference_excludes_it(sandbox):
         raise AnalysisError("too deep")
 
     own = SuiteJudge(sandbox, 1, refuse)
-    sample = SuiteSample(CLAMP.task_id, 0, {"tests": []})
-    score = own.judge(CLAMP, own.check(CLAMP), sample)
+    score = own.judge(CLAMP, own.check(CLAMP), SuiteSample(CLAMP.task_id, 0, {"tests": []}))
     assert score.excluded == "its reference has no mutants: too deep"
-    evaluation = SuiteEvaluation()
-    evaluation.load([CLAMP])
-    evaluation.add(sample, score)
-    report = build_report(evaluation, {}, {})
-    assert report["excluded"] == {CLAMP.task_id: score.excluded}
-    assert report["scored"] == 0
 
 
 def test_scores_survive_a_file(sandbox):
@@ -180,119 +161,30 @@ def test_scores_survive_a_file(sandbox):
     assert type(check).of(json.loads(json.dumps(check.row()))) == check
 
 
-class Answers:
-    """A tester with prepared answers, that counts what it was asked for."""
-
-    def __init__(self, answers: Sequence[str]) -> None:
-        self.answers = answers
-        self.asked = 0
-        self.seen: list[Any] = []
-
-    def __call__(self, seed: int) -> Answers:
-        return self
-
-    def act(self, observations):
-        self.seen += observations
-        numbers = range(self.asked, self.asked + len(observations))
-        self.asked += len(observations)
-        return [self.answers[number % len(self.answers)] for number in numbers]
-
-
-ANSWERS = [
-    f"assert clamp({n}) == {min(max(n, 0), 9)}\nassert clamp({n + 1}) == 0" for n in range(-3, 9)
-]
-FILES = ("samples.jsonl", "verdicts.jsonl")
-
-
-def opened(
-    problems: Sequence[Problem], judge: SuiteJudge, folder: ResultFolder, **options: Any
-) -> InFolder:
+def opened(problems: Sequence[Problem], judge: SuiteJudge, folder: ResultFolder) -> InFolder:
     own = SuiteEvaluation(num_tests=judge._num_tests)
     own.load(problems)
-    found = InFolder(own, judge._sandbox, folder, **options)
+    found = InFolder(own, judge._sandbox, folder)
     own.suite_judge = judge
     found.check()
     return found
 
 
-def run_agent(
-    folder: ResultFolder, sandbox: Sandbox, tester: Answers, stop_after: int = 99
-) -> SuiteEvaluation:
-    """Ask for 12 suites, two at a time."""
-    seen: list[SuiteSample] = []
-    judge = SuiteJudge(sandbox, 2, mutator)
-    evaluation = opened([CLAMP], judge, folder, stop=lambda: len(seen) >= stop_after)
-
-    def watch(sample: SuiteSample, score: SuiteScore) -> None:
-        evaluation.own.add(sample, score)
-        seen.append(sample)
-
-    evaluation.judge_agent(tester, EvaluationPlan(12, 2, 0), watch)
-    return evaluation.own
-
-
 def test_a_tester_sees_the_reference(sandbox, tmp_path):
-    tester = Answers(ANSWERS)
+    seen: list[Any] = []
+
+    class Tester:
+        def act(self, observations):
+            seen.extend(observations)
+            return ["assert clamp(1) == 1"] * len(observations)
+
     with ResultFolder(tmp_path, {}, resume=False) as folder:
-        tally = run_agent(folder, sandbox, tester)
-        assert folder.rows("samples.jsonl")[0] == {"task_id": "demo/clamp", "answer": ANSWERS[0]}
-    assert {seen["code"] for seen in tester.seen} == {CLAMP.reference}
-    assert {seen["turn"] for seen in tester.seen} == {1}
-    assert tally.total == 12
-
-
-def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    with ResultFolder(whole, {}, resume=False) as folder:
-        run_agent(folder, sandbox, Answers(ANSWERS))
-    first = Answers(ANSWERS)
-    with ResultFolder(parts, {}, resume=False) as folder:
-        with pytest.raises(Stopped):
-            run_agent(folder, sandbox, first, stop_after=3)
-        assert 3 <= len(folder.rows("verdicts.jsonl")) <= first.asked <= 12
-    rest = Answers(ANSWERS[first.asked :] or ANSWERS)
-    with ResultFolder(parts, {}, resume=True) as folder:
-        assert run_agent(folder, sandbox, rest).total == 12
-    assert first.asked + rest.asked == 12
-    for name in FILES:
-        assert (parts / name).read_bytes() == (whole / name).read_bytes()
-
-
-def test_scores_do_not_depend_on_workers(tmp_path):
-    problems = load_problems("starter")[30:36]
-    outputs = []
-    for workers in (1, 3):
-        with (
-            Sandbox(workers) as sandbox,
-            ResultFolder(tmp_path / str(workers), {}, resume=False) as folder,
-        ):
-            evaluation = opened(problems, SuiteJudge(sandbox, 3), folder, threads=workers)
-            samples = [
-                SuiteSample(problem.task_id, i, {"tests": list(problem.tests[i : i + 4])})
-                for problem in problems
-                for i in range(2)
-            ]
-            evaluation.judge_file(samples, ignore)
-        outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
-    assert outputs[0] == outputs[1]
-    assert outputs[0].count(b"\n") == 12
-
-
-def test_scores_of_other_suites_are_refused(sandbox, tmp_path):
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
-        folder.append("verdicts.jsonl", [{"task_id": "demo/clamp", "sample": 1}])
-        with pytest.raises(FolderError, match="go on with demo/clamp, sample 0"):
-            run_agent(folder, sandbox, Answers(ANSWERS))
-
-
-def test_a_failing_sandbox_is_no_score(tmp_path):
-    own = Sandbox()
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
-        evaluation = opened([CLAMP], SuiteJudge(own, 2), folder)
-        own.close()
-        with pytest.raises(RuntimeError):
-            evaluation.judge_agent(Answers(ANSWERS), EvaluationPlan(2, 2, 0), ignore)
-        assert folder.rows("verdicts.jsonl") == []
+        evaluation = opened([CLAMP], SuiteJudge(sandbox, 2, mutator), folder)
+        evaluation.judge_agent(lambda _: Tester(), EvaluationPlan(3, 2, 0), evaluation.own.add)
+        row = {"task_id": "demo/clamp", "answer": "assert clamp(1) == 1"}
+        assert folder.rows("samples.jsonl") == [row] * 3
+    assert [(each["code"], each["turn"]) for each in seen] == [(CLAMP.reference, 1)] * 3
+    assert evaluation.own.total == 3
 
 
 def test_a_report_by_hand(sandbox, tmp_path):

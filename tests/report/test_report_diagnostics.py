@@ -74,20 +74,9 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     assert 'id="diagnostics"' in page
 
 
-def test_the_radar_has_a_corner_for_each_tag(tmp_path: Path) -> None:
-    _, charts = diagnosed_section(read_folders([written(tmp_path)]).diagnostics)
-    radar = charts[0]
-    assert radar.title.endswith("radar")
-    points = [
-        point for rows in radar.spec["datasets"].values() for point in rows if "area" in point
-    ]
-    assert [point["tag"] for point in points] == ["rarity", "collusion", "cycling", "rarity"]
-    assert all(point["x"] ** 2 + point["y"] ** 2 == pytest.approx(1, abs=0.01) for point in points)
-
-
 @pytest.mark.parametrize(
     "content",
-    ['{"version": 1}', '{"version": 2}', '{"version": 1, "scores": [3], "experiments": [{}]}', "["],
+    ['{"version": 2}', '{"version": 1, "scores": [3], "experiments": [{}]}', "["],
 )
 def test_scores_of_another_form(tmp_path: Path, content: str) -> None:
     (tmp_path / SCORES).write_text(content)

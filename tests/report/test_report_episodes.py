@@ -31,9 +31,7 @@ def test_a_sample_has_all_steps_alike_and_is_the_same_each_time(tmp_path: Path) 
     assert len(drawn(run).rows) == 400
 
 
-def test_an_episode_names_its_outcome_and_the_difference_to_the_last_program(
-    tmp_path: Path,
-) -> None:
+def test_an_episode_names_its_outcome_and_the_difference_to_the_last_program(tmp_path):
     tests = [{"test": "assert one() == 1", "status": "kept", "outcome": "pass"}]
     passing = episode(3, suites=[{"tests": tests}], history=[])
     page = drawn(write_run(tmp_path / "run", [episode(1), episode(2, executes=False), passing]))
@@ -48,15 +46,9 @@ def test_an_episode_names_its_outcome_and_the_difference_to_the_last_program(
 
 
 def test_lines_that_are_no_episodes_are_counted(tmp_path: Path) -> None:
-    run = write_run(
-        tmp_path / "run",
-        [
-            episode(1),
-            episode(2, suites="none"),
-            episode(2, history=[{"test": "a", "status": "kept", "outcome": []}]),
-            {"step": 3},
-        ],
-    )
+    odd = [{"test": "a", "status": "kept", "outcome": []}]
+    rows = [episode(1), episode(2, suites="none"), episode(2, history=odd), {"step": 3}]
+    run = write_run(tmp_path / "run", rows)
     with (run / EPISODES).open("ab") as log:
         log.write(b"\xff\n[1]\n" + b"[" * 100_000 + b'\n{"step": 4, "task')
     log = scan(read_run(run, "run"))

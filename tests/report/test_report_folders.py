@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -32,14 +31,8 @@ def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -
         job = bench / "runs" / "code-a1" / f"seed_{seed}"
         run = write_run(job / "run", [], seed=seed)
         rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
-        scores = {
-            "kill_rate": 0.5,
-            "copier_kill_rate": 0.25,
-            "new_kill_rate": None,
-            "only_book": None,
-            "past_pass_rate": None,
-            "task_id": "own/one",
-        }
+        nothing = dict.fromkeys(("new_kill_rate", "only_book", "past_pass_rate"))
+        scores = {"kill_rate": 0.5, "copier_kill_rate": 0.25, "task_id": "own/one", **nothing}
         with (run / "held_out.jsonl").open("w") as log:
             for row in rows:
                 log.write(json.dumps({"step": row["step"], **scores, "pass_rate": row["held_out/pass_rate"]}) + "\n")  # fmt: skip
@@ -52,9 +45,6 @@ def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -
     assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 0.25 1 4 16 64 --sweep-seeds 2"]  # fmt: skip
     assert (start[0], copier[0]) == ("start (control)", "copier (control)")
     assert sheet.note.startswith("2 of 4 runs done")
-    assert "rates were swept" in sheet.note
-    unswept = dataclasses.replace(found, config=dataclasses.replace(config, sweep=(1.0,)))
-    assert "may only have the better step size" in leaderboard_sheet(unswept).note
 
 
 def test_a_swept_benchmark_shows_the_runs_with_the_rates_that_were_chosen(tmp_path: Path) -> None:
@@ -94,10 +84,8 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     assert [[cell.text for cell in row] for row in figures.rows] == [
         ["pass@1", "0.500 [0.250, 0.750]"]
     ]
-    assert [cell.text for cell in whole.rows[0]][1:] == [
-        "mutant", "starter", "1 verdict",
-        "codea1 x",
-    ]  # fmt: skip
+    told = [cell.text for cell in whole.rows[0]]
+    assert told[1:] == ["mutant", "starter", "1 verdict", "codea1 x"]
     assert whole.rows[0][-1].folded
     assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
     (bars,) = evaluation_charts(found.evaluations)
@@ -181,8 +169,6 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("config.toml", "no_such_setting = 1\n", "of this version"),
         ("config.toml", "learning_rate = 1\n", "of an older one"),
         ("bench.json", '{"version": 1}', "version 2, actually: 1"),
-        ("bench.json", '{"version": 2, "settings": {"speed": 1}}', "settings of a benchmark"),
-        ("eval.json", "{", "JSON file"),
         ("crossplay.json", '{"coders": ["a"]}', "cross-play"),
     ],
 )
