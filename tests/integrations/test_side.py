@@ -58,10 +58,12 @@ def test_players_of_a_run_and_of_its_earlier_steps(tmp_path: Path, sandbox: Sand
         OneSide("coder", str(run / "checkpoints" / "step_9"), problems=problems, sandbox=sandbox)
 
 
-def test_a_wrong_task(sandbox: Sandbox) -> None:
+def test_a_wrong_task_and_a_wrong_wording(sandbox: Sandbox) -> None:
     side = OneSide("coder", "copier", sandbox=sandbox)
     with pytest.raises(ValueError, match="Did you mean 'starter/add_numbers'"):
         side.judge([SideAnswer("starter/add_number", "")])
+    with pytest.raises(ValueError, match="Expect wording to be one of few-shot, detailed"):
+        OneSide(wording="loud")
 
 
 def test_an_answer_of_10_mb_is_judged(sandbox: Sandbox) -> None:
