@@ -64,9 +64,7 @@ def last_row(name: str, folder: Path, sandbox: Sandbox) -> dict[str, Any]:
         ("reward-model", {"coder", "tester"}, True),
     ],
 )
-def test_baseline_trains_whom_it_says(
-    name: str, learners: set[str], book: bool, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_baseline_trains_whom_it_says(name, learners, book, tmp_path, sandbox) -> None:
     row = last_row(name, tmp_path, sandbox)
     losses = {"coder": "coder/loss", "tester": "tester/loss", "model": "model/programs/loss"}
     assert {player for player, loss in losses.items() if loss in row} == learners

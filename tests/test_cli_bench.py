@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.agents.models import resolve
 from codea1_env.cli import bench_algorithms
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
@@ -34,10 +33,8 @@ def test_results_folder(bench: Path):
     assert {"bench.json", "results.jsonl", "LEADERBOARD.md", "runs"} <= names
     text = (bench / "LEADERBOARD.md").read_text()
     assert "2 of 2 runs done, 0 failed" in text
-    assert (
-        "codea1 bench algorithms --algorithms code-a1 golden-tests --problems starter-medium"
-        in text
-    )
+    command = "codea1 bench algorithms --algorithms code-a1 golden-tests --problems starter-medium"
+    assert command in text
 
 
 def test_resumed_with_its_own_settings(bench: Path, capsys):
@@ -64,10 +61,7 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     about = json.loads(capsys.readouterr().out)
     assert (about["runs"], about["done"], about["failed"]) == (4, 4, 1)
     assert "| custom_algorithm.py:RankGradient | 0." in about["leaderboard"]
-    assert (
-        "Broken, seed 0: `PlayerError: Expect Broken.update to return, actually it raised ZeroDi"
-        in about["leaderboard"]
-    )
+    assert "Broken, seed 0: `PlayerError: Expect Broken.update" in about["leaderboard"]
     assert any("in update" in path.read_text() for path in bench.rglob("log.txt"))
 
 
@@ -75,24 +69,13 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     ("arguments", "message"),
     [
         (["algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
-        (["algorithms", "--algorithms", "mine.py"], "the class behind the file, as mine.py:NAME"),
         (["algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
-        (["algorithms", "--problems", "starer"], "starer"),
         (["algorithms", "--resume"], "expect --output-dir DIR with --resume"),
-        (["algorithm"], "Did you mean 'bench algorithms'"),
         (["cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
-        (["cross-play", "--coders", "."], "to be the folder of a run"),
         (["cross-play", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
-        (["cross-play", "--seed", "-1"], "Expect --seed to be at least 0, actually: -1"),
         (["cross-play", "--coders", "--testers", "golden"], "Expect --coders to name at least one player, actually: none. Name mutant or reference"),
-        (["cross-play", "--testers"], "Expect --testers to name at least one player"),
-        (["cross-play", "--problems", "nope"], "actually: 'nope'"),
         (["cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
-        (["algorithms", "--algorithms", "gspo"], "coder.algorithm: Expect an algorithm for tabular players: grpo"),
-        (["algorithms", "--preset", "nope"], "unknown preset 'nope'. Expect one of: paper"),
         (["algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
-        (["algorithms", "--processes", "0"], "Expect --processes to be at least 1"),
-        (["algorithms", "--algorithms"], "Expect algorithms to name at least one"),
         (["algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
     ],
 )  # fmt: skip
@@ -127,17 +110,15 @@ def test_an_interrupted_benchmark_goes_on_to_the_same_results(tmp_path: Path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run([*LONG, str(whole)]) == 0
     command = [sys.executable, "-m", "codea1_env.cli", *LONG, str(parts)]
-    for number, runs in ((signal.SIGINT, "sweep/*/*"), (signal.SIGTERM, "runs/*")):
-        begun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        saved = f"{runs}/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
-        while not list(parts.glob(saved)) and begun.poll() is None:
-            time.sleep(0.02)
-        begun.send_signal(number)
-        output, _ = begun.communicate(timeout=60)
-        assert begun.returncode == 130
-        assert "To go on, add: --resume --output-dir" in output
-        assert not list(parts.glob(f"{runs}/*/result.json")), "it was interrupted in the middle"
-        command = [*command, "--resume"]
+    begun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    saved = "sweep/*/*/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
+    while not list(parts.glob(saved)) and begun.poll() is None:
+        time.sleep(0.02)
+    begun.send_signal(signal.SIGINT)
+    output, _ = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    assert "To go on, add: --resume --output-dir" in output
+    assert not list(parts.glob("sweep/*/*/*/result.json")), "it was interrupted in the middle"
     assert run([*LONG, str(parts), "--resume"]) == 0
     scores = [json.loads((each / "results.jsonl").read_text()) for each in (whole, parts)]
     assert scores[0]["end"] == scores[1]["end"]
@@ -149,8 +130,6 @@ class Fussy:
     def __init__(self, learning_rate):
         self.learning_rate = learning_rate
     def update(self, policy, samples):
-        if self.learning_rate == 32.0:
-            raise ValueError("too large")
         coder = policy.draws == 1
         good = self.learning_rate == (8.0 if coder else 4.0)
         for sample in samples:  # first come the reference, and golden tests that kill here what copies kill
@@ -168,14 +147,13 @@ def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: P
     command += [str(folder), "--sweep", "0.25"]
     assert run(command) == 0
     before = json.loads((folder / "results.jsonl").read_text())
-    assert run([*command, "4", "16", "--resume"]) == 0
-    rows = [json.loads(line) for line in (folder / "sweep.jsonl").read_text().splitlines()]
-    assert [(r["player"], r["best"], r["learning_rate"], r["at_edge"]) for r in rows] == [
-        ("coder", 4.0, 8.0, False),
-        ("tester", 0.25, 4.0, True),
+    assert run([*command, "4", "--resume"]) == 0
+    rows = list(read_rows(folder / "sweep.jsonl"))
+    assert [(r["player"], r["best"], r["learning_rate"]) for r in rows] == [
+        ("coder", 4.0, 8.0),
+        ("tester", 0.25, 4.0),
     ]
     assert rows[0]["scores"]["4"] == [1.0]
-    assert rows[0]["scores"]["16"] == [None], "the run failed"
     after = json.loads((folder / "results.jsonl").read_text())
     assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
     assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
@@ -199,10 +177,7 @@ def test_a_row_whose_sweep_fails_is_told_at_once_and_is_not_in_the_table(tmp_pat
     command = ["bench", "algorithms", *sizes, *sweep, *names, "--output-dir", str(folder)]
     assert run(command) == 1
     shown = capsys.readouterr().out
-    told = (
-        "4 of 4 runs of the sweep done, 2 failed: mine.py:Raises #1000: PlayerError: Expect Raises"
-    )
-    assert shown.count(told) == 1
+    assert shown.count("4 of 4 runs of the sweep done, 2 failed: mine.py:Raises #1000: Pl") == 1
     assert "1 of 1 runs done" in shown
     assert [row["entry"] for row in read_rows(folder / "results.jsonl")] == ["grpo"]
     found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
@@ -212,31 +187,17 @@ def test_a_row_whose_sweep_fails_is_told_at_once_and_is_not_in_the_table(tmp_pat
     assert "| - | - | - |" in table
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            "[coder.trainer]\nnope = 1",
-            r"row\.toml: Cannot make the coder: Expect the fields of GRPO",
-        ),
-        ('[tester]\nmodel = "no/such folder"', r"row\.toml: Cannot make the tester: .*no/such fol"),
-    ],
-)
-def test_rows_are_looked_at_before_any_run(row: str, message: str, tmp_path: Path, monkeypatch):
+def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
     pytest.importorskip("trl")
-    monkeypatch.setattr(language_models, "resolve", _only_the_default)
+    monkeypatch.setattr(language_models, "resolve", lambda name, say=None: Path())
     monkeypatch.setattr(language_models, "load_tokenizer", lambda folder: None)
     path = tmp_path / "row.toml"
-    path.write_text(row)
+    path.write_text("[coder.trainer]\nnope = 1")
     folder = tmp_path / "results"
-    command = ["bench", "algorithms", "--preset", "smollm2-cpu", "--output-dir", str(folder)]
-    with pytest.raises(InputError, match=message):
-        bench_algorithms.run([*command[2:], "--algorithms", "grpo", str(path)])
+    command = ["--preset", "smollm2-cpu", "--output-dir", str(folder)]
+    with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: Expect the fields of"):
+        bench_algorithms.run([*command, "--algorithms", "grpo", str(path)])
     assert not folder.exists()
-
-
-def _only_the_default(name: str, say: object = None) -> Path:
-    return Path() if name == "smollm2-135m" else resolve(name)
 
 
 def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, capsys):
@@ -270,11 +231,5 @@ def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):
     evaluated = tmp_path / "evaluated"
     evaluated.mkdir()
     (evaluated / "samples.jsonl").write_text("{}\n")
-    trained = tmp_path / "trained"
-    trained.mkdir()
-    for name in ("config.toml", "metrics.jsonl"):
-        (trained / name).touch()
-    for folder in (evaluated, trained):
-        assert run([*play, "--output-dir", str(folder)]) == 2
-        assert "to be a new or an empty folder" in capsys.readouterr().err
-    assert len(list(trained.iterdir())) == 2
+    assert run([*play, "--output-dir", str(evaluated)]) == 2
+    assert "to be a new or an empty folder" in capsys.readouterr().err

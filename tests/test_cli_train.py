@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run
 from codea1_env.problems import load_problems
-from codea1_env.training.settings import PRESETS
+from codea1_env.support.logs import read_rows
 
 
 def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -25,49 +24,24 @@ def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, An
     return tomllib.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_preset_is_valid(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = dry_run("--preset", preset, capsys=capsys)
-    # "tabular" writes out the defaults.
-    assert (settings == dry_run(capsys=capsys)) == (preset == "tabular")
-
-
-@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("baseline", ["self-play", "sft"])
 def test_baseline_reaches_the_settings(baseline: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = dry_run("--baseline", baseline, capsys=capsys)
-    blocks = {
-        f"{block}.{name}": value
-        for block in ("coder", "tester")
-        for name, value in settings[block].items()
-    }
+    blocks = {f"tester.{name}": value for name, value in settings["tester"].items()}
+    blocks |= {f"coder.{name}": value for name, value in settings["coder"].items()}
     assert (settings | blocks).items() >= dict(BASELINES[baseline].overrides).items()
 
 
-def test_command_line_wins_over_file_over_baseline_over_preset(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_command_line_wins_over_file_over_baseline_over_preset(capsys, tmp_path) -> None:
     path = tmp_path / "run.toml"
     path.write_text('seed = 5\nmax_steps = 50\nuse_book = true\nsplit = "None"\n')
     options = ["--max-steps", "60", "--config", str(path), "--baseline", "no-book", "--quick"]
     settings = dry_run(*options, capsys=capsys)
-    assert settings["max_steps"] == 60
-    assert settings["seed"] == 5
-    assert settings["use_book"] is True
-    assert settings["split"] == "None"
-    assert settings["num_generations"] == 4
+    expected = {"max_steps": 60, "seed": 5, "use_book": True, "split": "None", "num_generations": 4}
+    assert settings.items() >= expected.items()
 
 
-def test_dry_run_can_be_given_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    first = dry_run("--quick", "--split", "None", "--seed", "9", capsys=capsys)
-    path = tmp_path / "again.toml"
-    run(["train", "--quick", "--split", "None", "--seed", "9", "--dry-run"])
-    path.write_text(capsys.readouterr().out)
-    assert dry_run("--config", str(path), capsys=capsys) == first
-
-
-def test_settings_of_a_run_come_back_whole(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_settings_of_a_run_come_back_whole(capsys, tmp_path) -> None:
     """Settings that are None are not lost, although TOML has no word for it."""
     folder = tmp_path / "run"
     arguments = ["train", "--preset", "shortest", "--split", "None", "--max-steps", "2", "--json"]
@@ -82,11 +56,8 @@ def test_settings_of_a_run_come_back_whole(
     # Where the cluster of a run was is of no use to whom goes on without it.
     config = folder / "config.toml"
     local = config.read_text()
-    config.write_text(
-        local.replace('engine = "local"', 'engine = "ray"').replace(
-            '"local"\nlearner', '"auto"\nlearner'
-        )
-    )
+    ray = local.replace('engine = "local"', 'engine = "ray"')
+    config.write_text(ray.replace('"local"\nlearner', '"auto"\nlearner'))
     assert tomllib.loads(config.read_text())["address"] == "auto"
     assert run([*resume, "--engine", "local", "--dry-run"]) == 0
     assert tomllib.loads(capsys.readouterr().out)["address"] == "local"
@@ -95,15 +66,22 @@ def test_settings_of_a_run_come_back_whole(
     assert json.loads(capsys.readouterr().out)["step"] == 3
 
 
-def test_quick_run_from_the_shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = train("--quick", "--output-dir", "mine[b]", cwd=tmp_path)
+def test_quick_run_from_the_shell(tmp_path, capsys, monkeypatch) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "codea1_env.cli",
+        "train",
+        "--quick",
+        "--output-dir",
+        "mine[b]",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Run folder: mine[b]" in done.stdout
     assert "\x1b" not in done.stdout
     assert (tmp_path / "mine[b]" / "config.toml").is_file()
-    rows = list(map(json.loads, (tmp_path / "mine[b]" / "metrics.jsonl").read_text().splitlines()))
+    rows = list(read_rows(tmp_path / "mine[b]" / "metrics.jsonl"))
     for name in ("held_out/pass_rate", "held_out/kill_rate"):  # the first command shows learning
         assert rows[-1][name] > rows[0][name] + 0.1
     end = rows[-1]  # and a tester that learned more than to copy
@@ -111,15 +89,13 @@ def test_quick_run_from_the_shell(
     assert end["held_out/new_kill_rate"] > 0.2
     assert "what it kills of the others" in done.stdout
 
-    played = codea1("play", "--coder", "mine[b]", "--tester", "mine[b]", "--json", cwd=tmp_path)
-    assert played.returncode == 0, played.stderr
-    starter = load_problems("starter", "train", "medium")
-    assert json.loads(played.stdout)["problem"] in {each.task_id for each in starter[:6]}
-    unknown = codea1("play", "--coder", "mine[b]", "--problem", "is_leap_year", cwd=tmp_path)
-    assert unknown.returncode == 2
-    assert "unknown problem 'is_leap_year'. Expect one of: starter/" in unknown.stderr
-
     monkeypatch.chdir(tmp_path)
+    assert run(["play", "--coder", "mine[b]", "--tester", "mine[b]", "--json"]) == 0
+    starter = load_problems("starter", "train", "medium")
+    played = json.loads(capsys.readouterr().out)
+    assert played["problem"] in {each.task_id for each in starter[:6]}
+    assert run(["play", "--coder", "mine[b]", "--problem", "is_leap_year"]) == 2
+    assert "unknown problem 'is_leap_year'. Expect one of: starter/" in capsys.readouterr().err
     for options, message in (
         (["--quick"], "it holds a run"),
         (["--resume"], "Raise max_steps"),
@@ -129,41 +105,27 @@ def test_quick_run_from_the_shell(
         assert message in capsys.readouterr().err
 
 
-def test_the_quick_preset_takes_all_problems_of_another_source(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_quick_preset_takes_all_problems_of_another_source(capsys) -> None:
     assert dry_run("--quick", capsys=capsys)["difficulty"] == "medium"
     other = dry_run("--quick", "--problems", "cells:C=64,faults=1/64,problems=2", capsys=capsys)
     assert other["difficulty"] == "None"
 
 
-def test_run_at_another_level_of_the_sandbox(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_run_at_another_level_of_the_sandbox(capsys, tmp_path, monkeypatch) -> None:
+    """And without a folder: it makes one."""
+    monkeypatch.chdir(tmp_path)
     results = []
     for level in ("kernel", "None"):
-        folder = str(tmp_path / level)
-        arguments = ["--preset", "shortest", "--max-steps", "1", "--json", "--output-dir", folder]
+        arguments = ["--preset", "shortest", "--max-steps", "1", "--json"]
         assert run(["train", *arguments, "--sandbox-level", level]) == 0
-        capsys.readouterr()
-        results.append((tmp_path / level / "metrics.jsonl").read_bytes())
+        result = json.loads(capsys.readouterr().out)
+        assert result["finished"] is True
+        results.append((tmp_path / result["output_dir"] / "metrics.jsonl").read_bytes())
     assert results[0] == results[1]
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
-def test_run_without_a_folder_makes_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(["train", "--preset", "shortest", "--max-steps", "1", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["finished"] is True
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert tmp_path / result["output_dir"] == folder
-
-
-def test_ctrl_c_ends_cleanly_and_the_run_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_cleanly_and_the_run_goes_on(tmp_path, capsys, monkeypatch) -> None:
     command = [sys.executable, "-m", "codea1_env.cli", "train", "--quick", "--max-steps", "200"]
     command += ["--eval-steps", "200", "--output-dir", "mine"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
@@ -175,32 +137,14 @@ def test_ctrl_c_ends_cleanly_and_the_run_goes_on(
             process.kill()
     assert process.returncode == 130
     assert "Traceback" not in errors
-    steps = [
-        json.loads(line)["step"]
-        for line in (tmp_path / "mine" / "metrics.jsonl").read_text().splitlines()
-    ]
-    assert 2 <= steps[-1] < 200
-    assert (tmp_path / "mine" / "checkpoints" / f"step_{steps[-1]}").is_dir()
-
-    more = str(steps[-1] + 1)
+    *_, last = read_rows(tmp_path / "mine" / "metrics.jsonl")
+    step = last["step"]
+    assert 2 <= step < 200
+    assert (tmp_path / "mine" / "checkpoints" / f"step_{step}").is_dir()
     monkeypatch.chdir(tmp_path)
-    assert run(["train", "--resume", "--output-dir", "mine", "--max-steps", more, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["step"] == steps[-1] + 1
-
-
-def train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return codea1("train", *arguments, cwd=cwd)
-
-
-def codea1(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "codea1_env.cli", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=120,
-        env=os.environ,
-    )
+    more = ["--max-steps", str(step + 1), "--json"]
+    assert run(["train", "--resume", "--output-dir", "mine", *more]) == 0
+    assert json.loads(capsys.readouterr().out)["step"] == step + 1
 
 
 def wait_for_step(log: Path, step: int) -> None:
@@ -214,31 +158,22 @@ def wait_for_step(log: Path, step: int) -> None:
 LLM = ["--preset", "smollm2-cpu"]
 
 
-def settings_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
-    assert run(["train", *arguments, "--dry-run"]) == 0
-    return tomllib.loads(capsys.readouterr().out)
-
-
-def test_a_number_of_steps_goes_before_a_time_budget(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert settings_of(capsys, *LLM)["time_budget"] == 10.0
-    assert settings_of(capsys, *LLM, "--time-budget", "3")["time_budget"] == 3.0
+def test_a_number_of_steps_goes_before_a_time_budget(tmp_path, capsys) -> None:
+    assert dry_run(*LLM, capsys=capsys)["time_budget"] == 10.0
+    assert dry_run(*LLM, "--time-budget", "3", capsys=capsys)["time_budget"] == 3.0
     for arguments in (["--max-steps", "5"], ["--max-steps", "5", "--time-budget", "3"]):
-        settings = settings_of(capsys, *LLM, *arguments)
+        settings = dry_run(*LLM, *arguments, capsys=capsys)
         assert (settings["max_steps"], settings["time_budget"]) == (5, "None")
     file = tmp_path / "mine.toml"
     file.write_text("max_steps = 7\n")
-    settings = settings_of(capsys, *LLM, "--config", str(file))
+    settings = dry_run(*LLM, "--config", str(file), capsys=capsys)
     assert (settings["max_steps"], settings["time_budget"]) == (7, "None")
 
 
-def test_fields_of_a_trainer_stay_beside_those_of_the_command_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    before = settings_of(capsys, *LLM)["coder"]["trainer"]
+def test_fields_of_a_trainer_stay_beside_those_of_the_command_line(capsys) -> None:
+    before = dry_run(*LLM, capsys=capsys)["coder"]["trainer"]
     assert before
-    given = settings_of(capsys, *LLM, "--coder.trainer", "warmup_steps = 3")["coder"]["trainer"]
+    given = dry_run(*LLM, "--coder.trainer", "warmup_steps = 3", capsys=capsys)["coder"]["trainer"]
     assert given == before | {"warmup_steps": 3}
 
 
@@ -259,16 +194,12 @@ def away(outcome, config):
     ],
 )
 def test_rewards_of_ones_own_that_fail_take_a_line(
-    name: str,
-    code: int,
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, code: int, said: str, capsys, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(REWARDS)
-    assert run(["train", "--quick", "--rewards", f"mine.py:{name}", "--output-dir", "r"]) == code
+    short = ["train", "--preset", "shortest", "--output-dir", "r"]
+    assert run([*short, "--rewards", f"mine.py:{name}"]) == code
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err
@@ -287,23 +218,18 @@ def test_a_resumed_run_says_that_a_file_of_ones_own_is_another(
     assert run(["train", "--resume", "--output-dir", "r", "--max-steps", "2"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "after step 1. Not the same as before: mine.py:same." in out
-    rows = Path("r/own_files.jsonl").read_text().splitlines()
-    assert [json.loads(row)["step"] for row in rows] == [0, 1]
+    assert [row["step"] for row in read_rows(Path("r/own_files.jsonl"))] == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([*LLM, "--time-budget", "0"], "--time-budget to be greater than 0, actually: 0.0"),
-        ([*LLM, "--time-budget", "-1"], "--time-budget to be greater than 0"),
-        ([*LLM, "--time-budget", "inf"], "--time-budget to be a finite number"),
         (["--time-budget", "5"], "Expect --time-budget with language models"),
         ([*LLM, "--threads", "0"], "Expect --threads to be greater than 0"),
     ],
 )
-def test_bad_budgets_and_threads(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_budgets_and_threads(arguments, message, capsys) -> None:
     assert run(["train", *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -320,9 +246,7 @@ def test_a_file_extends_a_preset(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "unknown preset 'qwen'" in capsys.readouterr().err
 
 
-def test_a_runs_own_settings_do_not_undo_a_baseline(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_runs_own_settings_do_not_undo_a_baseline(tmp_path, capsys) -> None:
     assert run(["train", "--dry-run"]) == 0
     path = tmp_path / "config.toml"
     path.write_text(capsys.readouterr().out)
@@ -347,30 +271,17 @@ def test_short_forms_name_the_players(capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "message"),
     [
         (["--learning-rate", "3"], "--learning-rate is now --coder.learning-rate"),
-        (["--tester_learning_rate=3"], "--tester_learning_rate is now --tester.learning-rate"),
-        (["--no-freeze-tester"], "--no-freeze-tester is now --tester.no-freeze"),
-        (
-            ["--tester-sampling.top-p", "1"],
-            "--tester-sampling.top-p is now --tester.sampling.top-p",
-        ),
-        (
-            ["--coder", "a-model"],
-            "A language model is 'llm', with its name or folder as coder.model",
-        ),
+        (["--tester-sampling.top-p", "1"], "is now --tester.sampling.top-p"),
+        (["--coder", "a-model"], "A language model is 'llm', with its name or folder as coder.m"),
+        (["--config", "old.toml"], "old.toml: coder is now coder.player; tester_sampling is now"),
     ],
 )
-def test_options_of_older_versions(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_options_and_files_of_older_versions(
+    arguments: list[str], message: str, tmp_path: Path, capsys, monkeypatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("old.toml").write_text('coder = "mutant"\n[tester_sampling]\ntop_k = 3\n')
     assert run(["train", "--dry-run", *arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert message in error
     assert "\n" not in error
-
-
-def test_a_file_of_an_older_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text('extends = "tabular"\ncoder = "mutant"\n[tester_sampling]\ntop_k = 3\n')
-    assert run(["train", "--dry-run", "--config", str(path)]) == 2
-    moved = "coder is now coder.player; tester_sampling is now tester.sampling"
-    assert capsys.readouterr().err == f"codea1: {path}: {moved}\n"

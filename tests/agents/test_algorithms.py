@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import ALGORITHMS, Experience, Pool, TabularAgent, make_algorithm
-from codea1_env.agents.algorithms import (
-    GRPO,
-    PPO,
-    RLOO,
-    Reinforce,
-    ReinforcePlusPlus,
-    teaches,
-)
+from codea1_env.agents.algorithms import GRPO, PPO, RLOO, Reinforce, ReinforcePlusPlus, teaches
 from codea1_env.agents.losses import clipped_loss, entropy_gradient, group_advantages, k3
 from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, in_groups
 from codea1_env.problems import Problem
@@ -28,30 +21,21 @@ def samples(rewards, drawn=None, group="g", key="t"):
 def test_group_advantages_by_hand():
     # mean 2, deviations -1, 0, 1, standard deviation of the sample 1
     assert group_advantages(samples([1.0, 2.0, 3.0])) == pytest.approx([-1 / 1.0001, 0, 1 / 1.0001])
-    assert group_advantages(samples([1.0, 2.0, 3.0]), scale=False) == pytest.approx([-1, 0, 1])
-
-
-def test_an_unscorable_answer_is_left_out_of_its_group():
+    # An unscorable answer is left out of its group.
     assert group_advantages(samples([1.0, None, 3.0]), scale=False) == pytest.approx([-1, 0, 1])
-    assert in_groups(samples([1.0, None, 3.0]), RLOO().advantages) == pytest.approx([-2, 0, 2])
 
 
-@pytest.mark.parametrize("rewards", [[None, None], [0.3, 0.3, 0.3], [None, 1.0]])
+@pytest.mark.parametrize("rewards", [[None, None], [0.1 + 0.2, 0.3, 0.3], [None, 1.0]])
 def test_groups_that_teach_nothing(rewards):
-    assert not group_advantages(samples(rewards)).any()
+    assert group_advantages(samples(rewards)) == pytest.approx(0)  # rounding is not blown up
     for algorithm in (RLOO(), ReinforcePlusPlus()):
         assert in_groups(samples(rewards), algorithm.advantages) == pytest.approx(0)
 
 
-def test_rounding_is_not_blown_up():
-    assert abs(group_advantages(samples([0.1 + 0.2, 0.3]))).max() < 1e-9
-
-
 def test_leave_one_out_by_hand():
     # 1 - mean(2, 6), 2 - mean(1, 6), 6 - mean(1, 2)
-    assert in_groups(samples([1.0, 2.0, 6.0]), RLOO().advantages) == pytest.approx(
-        [-3.0, -1.5, 4.5]
-    )
+    found = in_groups(samples([1.0, 2.0, None, 6.0]), RLOO().advantages)
+    assert found == pytest.approx([-3.0, -1.5, 0.0, 4.5])
 
 
 @pytest.mark.parametrize(
@@ -78,9 +62,8 @@ def test_k3_by_hand():
 
 def test_the_baseline_of_reinforce_plus_plus_is_the_batch():
     batch = samples([0.0, 1.0], group="a") + samples([2.0, None], group="b", key="other")
-    assert in_groups(batch, ReinforcePlusPlus().advantages) == pytest.approx(
-        [-1 / 1.0001, 0, 1 / 1.0001, 0]
-    )
+    found = in_groups(batch, ReinforcePlusPlus().advantages)
+    assert found == pytest.approx([-1 / 1.0001, 0, 1 / 1.0001, 0])
     policy = SoftmaxPolicy({"t": 2, "other": 2})
     ReinforcePlusPlus().update(policy, batch)
     # One answer of two of its table, and the only one of the other: its advantage times (1[0] - p).
@@ -92,10 +75,8 @@ def test_the_baseline_of_reinforce_plus_plus_is_the_batch():
     ("wrong", "what"),
     [
         (lambda rewards: rewards[0], r"shape \(2, 2\), actually: \(2,\)"),
-        (lambda rewards: rewards.tolist(), "actually: <class 'list'>"),
         (lambda rewards: rewards / 0.0, "actually: NaN or infinite"),
         (lambda rewards: rewards.astype(str), "actually: an array of <U"),
-        (lambda rewards: rewards.astype(complex), "actually: an array of complex128"),
     ],
 )
 def test_advantages_that_are_none(wrong, what):
@@ -113,13 +94,6 @@ def test_grpo_step_by_hand():
     assert metrics == {"loss": pytest.approx(0.0), "clip_ratio": 0.0}
 
 
-def test_rloo_step_by_hand():
-    policy = SoftmaxPolicy({"t": 3})
-    metrics = RLOO(learning_rate=1.0).update(policy, samples([1.0, 0.0]))
-    assert policy.logits["t"] == pytest.approx([0.5, -0.5, 0.0])  # advantages 1 and -1, mean of two
-    assert metrics["loss"] == pytest.approx(0.0)
-
-
 def test_rloo_weighs_the_whole_answer():
     # Two draws from three items: (0, 1) earns 1, (2, 1) earns 0.
     policy = SoftmaxPolicy({"t": 3}, draws=2)
@@ -129,7 +103,7 @@ def test_rloo_weighs_the_whole_answer():
     assert policy.logits["t"] == pytest.approx(0.5 * first - 0.5 * last)
 
 
-@pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
+@pytest.mark.parametrize("loss_type", ["dapo", "dr_grpo"])
 def test_grpo_follows_the_gradient_of_its_loss(loss_type):
     """The second of two passes, with clipping and KL, against a numerical derivative."""
     rng = np.random.default_rng(0)
@@ -163,38 +137,28 @@ def test_grpo_follows_the_gradient_of_its_loss(loss_type):
 
 
 @pytest.mark.parametrize("name", [each for each in TABULAR if each != "reinforce"])
-@pytest.mark.parametrize("rewards", [[None, None, None], [0.5, 0.5, 0.5], [None, 0.5, None]])
-def test_nothing_to_learn_changes_nothing(name, rewards):
-    policy = SoftmaxPolicy({"t": 3})
-    policy.logits["t"] = np.array([0.3, -0.2, 0.1])
-    make_algorithm(name, {"learning_rate": 1.0}).update(policy, samples(rewards))
-    assert policy.logits["t"].tolist() == [0.3, -0.2, 0.1]
+def test_nothing_to_learn_changes_nothing(name):
+    for rewards in ([None, None, None], [0.5, 0.5, 0.5], [None, 0.5, None]):
+        policy = SoftmaxPolicy({"t": 3})
+        policy.logits["t"] = np.array([0.3, -0.2, 0.1])
+        make_algorithm(name, {"learning_rate": 1.0}).update(policy, samples(rewards))
+        assert policy.logits["t"].tolist() == [0.3, -0.2, 0.1]
 
 
-def test_a_name_without_the_form_that_is_wanted(tmp_path):
-    with pytest.raises(
-        ValueError,
-        match=r"algorithm for tabular players: grpo, dapo, dr_grpo, rloo, .* class with update; actually: 'gspo'",
-    ):
-        make_algorithm("gspo", {}, "tabular")
+def test_algorithms_that_cannot_be_made(tmp_path):
     path = tmp_path / "own.py"
-    path.write_text("class Own:\n    def update(self, policy, samples): return {}\n")
-    with pytest.raises(
-        ValueError,
-        match=r"for language models: .*cispo.* with trainer or advantages or loss; actually",
-    ):
-        make_algorithm(f"{path}:Own", {}, "llm")
-
-
-def test_an_algorithm_that_needs_what_is_no_setting_is_named(tmp_path):
-    path = tmp_path / "own.py"
-    path.write_text(
-        "class Own:\n    def __init__(self, learning_rate, gamma): pass\n    def update(self, policy, samples): return {}\n"
-    )
-    with pytest.raises(
-        ValueError, match=r"learning_rate and its own hyperparameters, actually it needs: gamma"
-    ):
-        make_algorithm(f"{path}:Own", {"learning_rate": 1.0})
+    update = "    def update(self, policy, samples): return {}\n"
+    needy = "class Needy:\n    def __init__(self, learning_rate, gamma): pass\n"
+    path.write_text(f"class Own:\n{update}{needy}{update}")
+    for name, player, own, message in (
+        ("gspo", "tabular", {}, r"for tabular players: grpo, dapo, .* with update; actually: 'gspo'"),
+        (f"{path}:Own", "llm", {}, r"for language models: .*cispo.* with trainer or advantages or loss"),
+        (f"{path}:Needy", "tabular", {}, "actually it needs: gamma"),
+        ("ppo", "tabular", {"entrpy": 0.02}, r"hyperparameters of ppo .*'entrpy'. Did you mean entropy\?"),
+        ("rloo", "tabular", {"epsilon": 0.1}, r"of rloo \(learning_rate\), actually: 'epsilon'"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            make_algorithm(name, {"learning_rate": 1.0}, player, own)
 
 
 def test_reinforce_step_by_hand():
@@ -258,83 +222,51 @@ def test_hyperparameters_of_a_class_are_its_own(tmp_path):
     assert make_algorithm("grpo", settings | {"epsilon": 0.1}).epsilon == 0.1
 
 
-@pytest.mark.parametrize(
-    ("name", "own", "message"),
-    [
-        ("ppo", {"entrpy": 0.02}, r"hyperparameters of ppo .*actually: 'entrpy'. Did you mean entropy\?"),
-        ("rloo", {"epsilon": 0.1}, r"of rloo \(learning_rate\), actually: 'epsilon'"),
-    ],
-)  # fmt: skip
-def test_hyperparameters_that_there_are_not(name, own, message):
-    with pytest.raises(ValueError, match=message):
-        make_algorithm(name, {"learning_rate": 1.0}, own=own)
-
-
 def test_the_state_of_an_algorithm_is_saved_with_its_player(tmp_path):
+    def step(player):
+        answers = player.act([SEEN] * 4)
+        player.learn([Experience(SEEN, a, float(a == "1"), "g") for a in answers])
+
     first, second = (make_player(PPO()) for _ in range(2))
     for _ in range(3):
-        answers = first.act([SEEN] * 4)
-        first.learn([Experience(SEEN, a, float(a == "1"), "g") for a in answers])
+        step(first)
     first.save(tmp_path)
     second.load(tmp_path)
     assert second.algorithm.state_dict() == first.algorithm.state_dict() != {}
-    for player in (first, second):
-        answers = player.act([SEEN] * 4)
-        player.learn([Experience(SEEN, a, float(a == "1"), "g") for a in answers])
+    step(first)
+    step(second)
     assert second.policy.state_dict() == first.policy.state_dict()
+
+
+def loads_badly(self, state):
+    float(state["baseline"])
 
 
 @pytest.mark.parametrize(
     ("state", "loads", "message"),
     [
-        ({"a": {1, 2}}, True, "Remembers.state_dict to return numbers.* actually: a value of type set"),
-        ({1: 0.5, "1": 0.25}, True, "Remembers.state_dict .* actually: a key of type int"),
-        ({"a": [{None: 0.5}]}, True, "Remembers.state_dict .* actually: a key of type NoneType"),
-        ({}, False, "Remembers to have load_state_dict beside state_dict"),
-        (None, True, "Remembers.state_dict to return its state, actually: None"),
+        ({"a": {1, 2}}, print, "Remembers.state_dict to return numbers.* actually: a value of type set"),
+        ({1: 0.5}, print, "Remembers.state_dict .* actually: a key of type int"),
+        ({}, None, "Remembers to have load_state_dict beside state_dict"),
+        (None, print, "Remembers.state_dict to return its state, actually: None"),
+        ([0.5], loads_badly, "Remembers.load_state_dict to return, actually it raised TypeError"),
     ],
 )  # fmt: skip
-def test_a_state_that_cannot_be_saved_is_an_error_at_the_start(state, loads, message, monkeypatch):
-    class Remembers(RLOO):
-        def state_dict(self):
-            return state
-
-    if loads:
-        Remembers.load_state_dict = lambda self, state: None
-    with pytest.raises(ValueError, match=message):
-        make_player(Remembers())
-    monkeypatch.setitem(ALGORITHMS, "remembers", Remembers)
+def test_a_state_that_cannot_be_kept_is_an_error_at_the_start(state, loads, message, monkeypatch):
+    methods = {"state_dict": lambda self: state} | ({"load_state_dict": loads} if loads else {})
+    monkeypatch.setitem(ALGORITHMS, "remembers", type("Remembers", (RLOO,), methods))
     for player in ("tabular", "llm"):
         with pytest.raises(ValueError, match=message):
             make_algorithm("remembers", {}, player)
 
 
-def test_a_state_that_cannot_be_loaded_is_an_error_at_the_start(monkeypatch):
-    class Remembers(RLOO):
-        def state_dict(self):
-            return [0.5]
-
-        def load_state_dict(self, state):
-            float(state["baseline"])
-
-    monkeypatch.setitem(ALGORITHMS, "remembers", Remembers)
-    for player in ("tabular", "llm"):
-        with pytest.raises(
-            ValueError, match=r"Remembers.load_state_dict to return, actually it raised TypeError"
-        ):
-            make_algorithm("remembers", {}, player)
-
-
-@pytest.mark.parametrize("value", [float("nan"), "high", np.zeros(2)])
+@pytest.mark.parametrize("value", [float("nan"), np.zeros(2)])
 def test_metrics_that_are_no_numbers_name_the_algorithm(value):
     class Speaks(RLOO):
         def update(self, policy, samples):
             return {"baseline": value}
 
-    with pytest.raises(
-        AlgorithmError,
-        match=r"Speaks.update to return finite numbers by name, actually: 'baseline'",
-    ):
+    with pytest.raises(AlgorithmError, match=r"Speaks.update to return finite numbers by name"):
         make_player(Speaks()).learn([Experience(SEEN, "1", 1.0, "g")])
 
 

@@ -49,7 +49,6 @@ def suite(one, sandbox, code=""):
     ("program", "tests"),
     [
         (0, {"assert inc(1) == 2", "assert inc(5) == 6", "assert inc(3) == 4"}),
-        (1, {"assert inc(1) == 3", "assert inc(5) == 7", "assert inc(3) == 5"}),
         (2, set(TESTS)),  # a program that does not run says nothing
     ],
 )

@@ -1,20 +1,25 @@
-"""The experiment on forgetting: phases, books, and a reference that changes in the middle."""
+"""The experiment on forgetting: phases, books, a reference that changes in the middle; and opponents from the past."""
 
 from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from codea1_env.agents import GRPO, Experience, Pool, TabularAgent
 from codea1_env.baselines.diagnose.books import PassingBook, make_book, stale_share
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS
+from codea1_env.baselines.diagnose.past import WithPast
 from codea1_env.baselines.diagnose.playing import _Run, play
 from codea1_env.baselines.diagnose.remembering import RememberingReferee
 from codea1_env.baselines.diagnose.testers import FixedCells
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, changed, pools_of
+from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.spaces import observe
 
 FORGETTING = EXPERIMENTS["forgetting"]
 SMALL = {"world.problems": 3, "num_generations": 4, "steps": 12, "phase": 2}
@@ -35,7 +40,9 @@ class Says(FixedCells):
         return [self._texts[i % len(self._texts)] for i in range(len(observations))]
 
 
-@pytest.mark.parametrize("row", [*FORGETTING.rows, "ppo", "learnability", "past-opponents"])
+@pytest.mark.parametrize(
+    "row", ["code-a1", "half-book", "passing-book", "random-tests", "past-opponents"]
+)
 def test_a_run_is_a_function_of_its_seed(row, sandbox):
     first, again = (play(config("0.5", row), sandbox) for _ in range(2))
     assert first == again
@@ -83,9 +90,43 @@ def test_a_book_of_passing_tests_holds_what_broke_nothing(sandbox):
         assert set(book.tests(problem.task_id)) == right
 
 
-def test_a_separating_book_forgets_what_no_program_passes() -> None:
-    book = make_book("separating")
-    book.update("a", ["assert f(1) == 1", "assert f(1) == 1", "assert f(2) == 2"])
-    book.update("a", [], ["assert f(2) == 2"], ["assert f(1) == 1"])
-    assert book.tests("a") == []
-    assert make_book("quality").replay == "quality"
+PROBLEM = Problem("p", "def f():", "f", "def f(): return 1")
+SEEN = observe(PROBLEM)
+OTHER = observe(PROBLEM, code="x", turn=1)
+
+
+def player(**settings):
+    table = TabularAgent([Pool(PROBLEM, ("a", "b", "c", "d"))], GRPO(4.0), np.random.default_rng(0))
+    return WithPast(table, np.random.default_rng(1), **settings)
+
+
+def taught(one, best, steps):
+    for _ in range(steps):
+        answers = one.act([SEEN] * 8)
+        one.learn([Experience(SEEN, a, float(a == best), "g") for a in answers])
+
+
+def test_the_past_answers_its_share_of_the_questions_as_it_was():
+    one = player(share=0.5, every=5)
+    taught(one, "a", 10)
+    one.policy.logits["p"][:] = [0.0, 50.0, 0.0, 0.0]
+    taught(one, "b", 30)
+    notes = [getattr(one.act([SEEN])[0], "note", None) for _ in range(200)]
+    assert 60 < notes.count("past") < 140
+    one.share = 1.0
+    assert {"a", "b"} <= {one.act([SEEN])[0] for _ in range(100)}
+    one.sampling = "latest"
+    assert {one.act([SEEN])[0] for _ in range(50)} == {"b"}
+
+
+def test_answers_to_one_question_are_of_one_moment_and_nobody_learns_from_the_past():
+    one = player(share=0.5, every=1)
+    taught(one, "a", 3)
+    for _ in range(20):
+        answers = one.act([SEEN] * 4 + [OTHER] * 4)
+        notes = [getattr(each, "note", None) for each in answers]
+        assert len(set(notes[:4])) == len(set(notes[4:])) == 1
+    one.share = 1.0
+    before = one.policy.state_dict()
+    taught(one, "b", 5)
+    assert one.policy.state_dict() == before

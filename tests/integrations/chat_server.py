@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat protocol, and whose model gives prepared answers."""
+"""Servers that answer with JSON, and one that speaks OpenAI's chat protocol with prepared answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 
 @contextmanager
-def chat_server(answer: Callable[[list[dict[str, Any]]], str]) -> Iterator[str]:
-    """Serve answers to chats on a free port; gives the address."""
+def json_server(reply: Callable[[Any], Any]) -> Iterator[str]:
+    """Serve replies to bodies, or to None, on a free port; gives the address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -21,17 +21,12 @@ def chat_server(answer: Callable[[list[dict[str, Any]]], str]) -> Iterator[str]:
             pass
 
         def do_GET(self) -> None:
-            self._say({"object": "list", "data": [{"id": "prepared", "object": "model"}]})
+            self._say(reply(None))
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            message = {"role": "assistant", "content": answer(body["messages"])}
-            usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            said = {"id": "1", "object": "chat.completion", "created": 1, "model": "prepared"}
-            self._say({**said, "choices": [choice], "usage": usage})
+            self._say(reply(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
-        def _say(self, content: dict[str, Any]) -> None:
+        def _say(self, content: Any) -> None:
             data = json.dumps(content).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -46,8 +41,25 @@ def chat_server(answer: Callable[[list[dict[str, Any]]], str]) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def chat_server(answer: Callable[[list[dict[str, Any]]], str]) -> Iterator[str]:
+    """Serve answers to chats; gives the address."""
+
+    def reply(body: Any) -> dict[str, Any]:
+        if body is None:
+            return {"object": "list", "data": [{"id": "prepared", "object": "model"}]}
+        message = {"role": "assistant", "content": answer(body["messages"])}
+        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        said = {"id": "1", "object": "chat.completion", "created": 1, "model": "prepared"}
+        return {**said, "choices": [choice], "usage": usage}
+
+    with json_server(reply) as url:
+        yield f"{url}/v1"

@@ -93,20 +93,18 @@ def expected(side: OneSide, sandbox: Sandbox) -> list[float | None]:
         coder, count, tester, number = Prepared(answers_of("coder")), 5, side.opponent, 1
     config = RolloutConfig(num_generations=count, num_suites=number, use_book=False)
     played = rollout(PROBLEMS, coder, tester, Referee(sandbox), MistakeBook(), config)
+    paid = [reward for episode in played.episodes for reward in episode.test_rewards]
     if side.side == "coder":
-        return [episode.verdict.code_reward for episode in played.episodes]
-    return [reward for episode in played.episodes for reward in episode.test_rewards]
+        paid = [episode.verdict.code_reward for episode in played.episodes]
+    assert len(paid) == 50
+    assert len(set(paid)) >= 3
+    return paid
 
 
 def asked(side: OneSide) -> list[SideAnswer]:
     code = {each.task_id: each.code for each in side.questions()}
     texts = answers_of(side.side)
     return [SideAnswer(name, text, code[name]) for name, text in zip(NAMES, texts, strict=True)]
-
-
-def test_the_answers_differ_in_what_they_earn(expected: list[float | None]) -> None:
-    assert len(expected) == 50
-    assert len(set(expected)) >= 3
 
 
 def test_judged_together_and_one_by_one(side: OneSide, expected: list[float | None]) -> None:
@@ -130,9 +128,7 @@ def test_the_environment(side: OneSide, expected: list[float | None], sandbox: S
     assert paid == [reward or 0.0 for reward in expected]
 
 
-def test_trl_reward_function_also_after_pickling(
-    side: OneSide, expected: list[float | None]
-) -> None:
+def test_trl_reward_function_also_after_pickling(side, expected) -> None:
     found = asked(side)
     pay = trl_training.AnswerRewards(side)
     completions = [[{"role": "assistant", "content": answer.text}] for answer in found]
@@ -142,9 +138,7 @@ def test_trl_reward_function_also_after_pickling(
     assert twin(completions=completions[:5], task_id=NAMES[:5], code=columns["code"][:5]) == expected[:5]  # fmt: skip
 
 
-def test_trl_environments_with_the_tool_and_without(
-    side: OneSide, expected: list[float | None]
-) -> None:
+def test_trl_environments_with_the_tool_and_without(side, expected) -> None:
     make = trl_training.GameFactory(side)
     environments = [pickle.loads(pickle.dumps(make()))] + [make() for _ in NAMES[1:]]
     for number, (environment, answer) in enumerate(zip(environments, asked(side), strict=True)):

@@ -104,14 +104,6 @@ def test_an_opponent_that_is_gone_is_not_asked_for_each_answer() -> None:
     assert opponent.asked < 6
 
 
-@pytest.mark.parametrize("opponent", ["golden", "boundary", "copier"])
-def test_equal_answers_are_paid_alike(opponent: str) -> None:
-    game = OneSide("coder", opponent)
-    sent = [SideAnswer(NAME, WRONG)] * 4
-    [first, *others] = game.judge(sent) + [game.judge_one(each) for each in sent]
-    assert {each.reward for each in others} == {first.reward}
-
-
 def test_wrong_use_of_a_reward_function() -> None:
     game, _ = side()
     with pytest.raises(ValueError, match="part to be one of reward, executes"):

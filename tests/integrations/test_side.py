@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from chat_server import chat_server
+from chat_server import chat_server, json_server
 
 from codea1_env import Sandbox
-from codea1_env.agents.llm.completions import BackendError
 from codea1_env.integrations.opponents import PastPlayers, find_opponent
 from codea1_env.integrations.side import OneSide, SideAnswer, Together
 from codea1_env.integrations.verl_reward import compute_score, verl_rows
@@ -38,16 +36,11 @@ def test_a_model_behind_a_server_is_the_opponent(sandbox: Sandbox) -> None:
     assert "return a + b" in asked[0]
 
 
-def test_a_server_that_does_not_answer(sandbox: Sandbox) -> None:
-    with pytest.raises(BackendError, match=r"Expect an answer from http://127.0.0.1:9"):
-        OneSide("coder", "http://127.0.0.1:9", sandbox=sandbox)
-
-
 def test_players_of_a_run_and_of_its_earlier_steps(tmp_path: Path, sandbox: Sandbox) -> None:
     run = tmp_path / "run"
-    train(
-        TrainConfig(output_dir=run, max_steps=2, save_steps=1, max_problems=3, problems_per_step=3)
-    )
+    sizes = dict.fromkeys(("max_problems", "problems_per_step"), 3)
+    sizes |= dict.fromkeys(("max_steps", "num_generations", "num_suites", "eval_samples"), 2)
+    train(TrainConfig(output_dir=run, save_steps=1, **sizes), sandbox=sandbox)
     problems = load_problems("starter", "train")[:3]
     for name in (run, run / "checkpoints" / "step_1", run / "checkpoints"):
         for side in ("coder", "tester"):
@@ -65,24 +58,12 @@ def test_players_of_a_run_and_of_its_earlier_steps(tmp_path: Path, sandbox: Sand
         OneSide("coder", str(run / "checkpoints" / "step_9"), problems=problems, sandbox=sandbox)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"side": "judge"}, 'Expect side to be "coder" or "tester"'),
-        ({"opponent": "gold"}, "Did you mean 'golden'"),
-        ({"opponent": "no_such_file.py:Player"}, "no_such_file.py"),
-        ({"wording": "loud"}, "Expect wording to be one of few-shot, detailed"),
-    ],
-)
-def test_wrong_names(settings: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        OneSide(**settings)
-
-
-def test_a_wrong_task(sandbox: Sandbox) -> None:
+def test_a_wrong_task_and_a_wrong_wording(sandbox: Sandbox) -> None:
     side = OneSide("coder", "copier", sandbox=sandbox)
     with pytest.raises(ValueError, match="Did you mean 'starter/add_numbers'"):
         side.judge([SideAnswer("starter/add_number", "")])
+    with pytest.raises(ValueError, match="Expect wording to be one of few-shot, detailed"):
+        OneSide(wording="loud")
 
 
 def test_an_answer_of_10_mb_is_judged(sandbox: Sandbox) -> None:
@@ -119,35 +100,15 @@ def test_an_error_reaches_everybody_and_the_next_batch_is_judged() -> None:
 
 
 def test_verl_over_http_pays_the_share_of_golden_tests(sandbox: Sandbox) -> None:
-    from http.server import BaseHTTPRequestHandler, HTTPServer
-
-    def outcomes(body: dict) -> list[dict]:
+    def judged(body: dict) -> dict:  # the service has tests of its own
         results = sandbox.run_tests(body["code"], body["tests"], entry_point=body["entry_point"])
-        return [{"outcome": each.outcome.value} for each in results]
+        return {"tests": [{"outcome": each.outcome.value} for each in results]}
 
-    class RunTests(BaseHTTPRequestHandler):  # the service has tests of its own
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            data = json.dumps({"tests": outcomes(body)}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = HTTPServer(("127.0.0.1", 0), RunTests)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}"
     rows = {row["extra_info"]["task_id"]: row for row in verl_rows(OneSide("coder", "copier"))}
     truth = rows[ADD]["reward_model"]["ground_truth"]
-    try:
+    with json_server(judged) as url:
         for text, paid in ((RIGHT.text, 1.0), (f"```python\n{RIGHT.text}\n```", 1.0), ("no", 0.0)):
             assert compute_score("codea1", text, truth, url=url)["score"] == paid
-    finally:
-        server.shutdown()
-        server.server_close()
     with pytest.raises(ValueError, match="data_source"):
         compute_score("gsm8k", "", truth)
 

@@ -1,14 +1,21 @@
+"""Checkpoints: what is noticed, and a run that is killed again and again ends as if nothing had happened."""
+
 from __future__ import annotations
 
+import random
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from codea1_env.agents import GRPO, Experience, GoldenTester, Pool, TabularAgent
+from codea1_env.agents import GRPO, GoldenTester, Pool, TabularAgent
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.spaces import observe
 from codea1_env.training import PlayerError, train
 from codea1_env.training.checkpoints import (
     Books,
@@ -19,76 +26,28 @@ from codea1_env.training.checkpoints import (
     verify,
 )
 from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 PROBLEM = Problem("p", "def f():", "f", "def f(): return 1", tests=("assert f() == 1",))
 POOL = Pool(PROBLEM, ("a", "b", "c"))
 
 
-def players(seed=0):
-    return TabularAgent([POOL], GRPO(), np.random.default_rng(seed)), GoldenTester([PROBLEM])
+def players():
+    return TabularAgent([POOL], GRPO(), np.random.default_rng(0)), GoldenTester([PROBLEM])
 
 
-def books():
-    return Books(MistakeBook(), MistakeBook())
-
-
-def play(coder, tester, books, steps):
-    for step in range(steps):
-        answers = coder.act([observe(PROBLEM)] * 4)
-        tester.act([observe(PROBLEM)])
-        coder.learn([Experience(observe(PROBLEM), a, float(a == "b"), "g") for a in answers])
-        for book in books:
-            book.update("p", failed=[f"assert f() == {step}"])
-
-
-def contents(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def test_restored_players_go_on_as_if_nothing_had_happened(tmp_path):
-    coder, tester = players()
-    own = books()
-    play(coder, tester, own, 3)
-    first = save_checkpoint(tmp_path / "a", 3, coder, tester, own, keep=2)
-    play(coder, tester, own, 3)
-    end = save_checkpoint(tmp_path / "a", 6, coder, tester, own, keep=2)
-
-    other_coder, other_tester = players(seed=5)
-    other = load_checkpoint(first, other_coder, other_tester, TrainConfig())
-    play(other_coder, other_tester, other, 3)
-    other_end = save_checkpoint(tmp_path / "b", 6, other_coder, other_tester, other, keep=2)
-    assert contents(end) == contents(other_end)
-    assert set(contents(end)) == {
-        "state.json",
-        "manifest.json",
-        "book.sqlite",
-        "past.sqlite",
-        "coder/tabular.json",
-        "tester/rng.json",
-    }
-
-
-def test_only_the_last_ones_are_kept(tmp_path):
-    coder, tester = players()
-    for step in (2, 4, 10):
-        save_checkpoint(tmp_path, step, coder, tester, books(), keep=2)
-    assert [step_of(path) for path in checkpoints(tmp_path)] == [4, 10]
+def save(folder, step=2):
+    books = Books(MistakeBook(), MistakeBook())
+    return save_checkpoint(folder, step, *players(), books, keep=2)
 
 
 def test_what_a_killed_run_left_is_no_checkpoint(tmp_path):
-    coder, tester = players()
-    whole = save_checkpoint(tmp_path, 2, coder, tester, books(), keep=2)
+    whole = save(tmp_path)
     shutil.copytree(whole, tmp_path / "checkpoints" / ".step_4.part")
     assert checkpoints(tmp_path) == [whole]
-    save_checkpoint(tmp_path, 4, coder, tester, books(), keep=2)
-    assert [path.name for path in sorted((tmp_path / "checkpoints").iterdir())] == [
-        "step_2",
-        "step_4",
-    ]
+    save(tmp_path, 4)
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["step_2", "step_4"]
 
 
 @pytest.mark.parametrize(
@@ -97,13 +56,11 @@ def test_what_a_killed_run_left_is_no_checkpoint(tmp_path):
         (lambda path: (path / "book.sqlite").write_bytes(b""), "book.sqlite was changed"),
         (lambda path: (path / "coder" / "tabular.json").unlink(), "coder/tabular.json is missing"),
         (lambda path: (path / "manifest.json").unlink(), "manifest.json: "),
-        (lambda path: (path / "manifest.json").write_text("{"), "manifest.json: "),
-        (lambda path: (path / "manifest.json").write_text("[]"), "book.sqlite was changed"),
         (lambda path: (path / "more").write_text(""), "more was changed"),
     ],
 )
 def test_damage_is_noticed(tmp_path, damage, message):
-    path = save_checkpoint(tmp_path, 2, *players(), books(), keep=2)
+    path = save(tmp_path)
     verify(path)
     damage(path)
     with pytest.raises(RunError, match=f"to be a complete checkpoint, actually: {message}"):
@@ -111,13 +68,13 @@ def test_damage_is_noticed(tmp_path, damage, message):
 
 
 def test_a_renamed_checkpoint_is_noticed(tmp_path):
-    path = save_checkpoint(tmp_path, 2, *players(), books(), keep=2)
+    path = save(tmp_path)
     with pytest.raises(RunError, match="it is that of step 2"):
         verify(path.rename(path.with_name("step_7")))
 
 
 def test_players_with_other_pools_do_not_load(tmp_path):
-    path = save_checkpoint(tmp_path, 2, *players(), books(), keep=2)
+    path = save(tmp_path)
     other = TabularAgent([Pool(PROBLEM, ("a", "b"))], GRPO(), np.random.default_rng(0))
     with pytest.raises(RunError, match="to be of a player with the same pools"):
         load_checkpoint(path, other, GoldenTester([PROBLEM]), TrainConfig())
@@ -147,17 +104,72 @@ def test_a_state_that_cannot_be_saved_any_more_is_a_line_and_the_run_can_be_resu
     tmp_path, sandbox
 ):
     (tmp_path / "own.py").write_text(GROWN_UP)
-    config = TrainConfig(
-        algorithm=f"{tmp_path}/own.py:Counts",
-        max_problems=2,
-        max_steps=3,
-        save_steps=1,
-        num_generations=2,
-        num_suites=2,
-        workers=1,
-        output_dir=tmp_path / "run",
-    )
+    sizes = dict.fromkeys(("max_problems", "num_generations", "num_suites"), 2)
+    own = {"algorithm": f"{tmp_path}/own.py:Counts", "output_dir": tmp_path / "run"}
+    config = TrainConfig(**sizes, **own, max_steps=3, save_steps=1)
     said = r"Counts\.state_dict to return .* type set The run is saved after step 1.*--resume"
     with pytest.raises(PlayerError, match=said):
         train(config, sandbox=sandbox)
     assert [step_of(each) for each in checkpoints(tmp_path / "run")] == [0, 1]
+
+
+KILLS = 3
+PROGRAM = """
+import io, sys
+from pathlib import Path
+from rich.console import Console
+from codea1_env.training import TrainConfig, train
+
+folder = Path(sys.argv[1])
+config = TrainConfig(
+    output_dir=folder, max_problems=4, problems_per_step=2, num_generations=4, num_suites=2,
+    max_steps=24, eval_steps=9, eval_samples=1, save_steps=3, seed=5, workers=1,
+)
+resume = (folder / "config.toml").exists()
+train(config, resume=resume, console=Console(file=io.StringIO()))
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)])
+
+
+def finish(folder: Path) -> None:
+    assert start(folder).wait(timeout=120) == 0
+
+
+def steps_done(folder: Path) -> int:
+    path = folder / METRICS
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (TIMINGS, ".lock")
+    }
+
+
+@pytest.mark.slow
+def test_kills_leave_no_trace(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(whole)
+    moments = random.Random(0)
+    for kill in range(KILLS):
+        before = steps_done(killed)
+        process = start(killed)
+        if kill == 2:
+            time.sleep(moments.uniform(0.0, 1.5))  # while it starts
+        else:  # after some steps, at any moment of the next one or of a checkpoint
+            target = before + moments.randrange(1, 5)
+            deadline = time.monotonic() + 60
+            while steps_done(killed) < target and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            time.sleep(moments.uniform(0.0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(timeout=60) == -signal.SIGKILL, "it was too quick: raise max_steps"
+    finish(killed)
+    assert contents(killed) == contents(whole)
+    assert {METRICS, EPISODES, "checkpoints/step_24/book.sqlite"} <= contents(whole).keys()

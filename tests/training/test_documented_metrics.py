@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from test_train import SMALL, run
+from test_train import run
 
 import codea1_env
 from codea1_env import Sandbox
@@ -28,9 +28,8 @@ pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the repository
 def documented(heading: str, of: Iterable[str], roles: Iterable[str], samples: int) -> set[str]:
     """Metrics of a list, with every value of the words in capitals."""
     page = PAGE.read_text("utf-8")
-    section = re.split(r"^#+ ", page.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[
-        0
-    ]
+    after = page.split(f"# {heading}\n", 1)[1]
+    section = re.split(r"^#+ ", after, maxsplit=1, flags=re.MULTILINE)[0]
     values = {"ROLE": roles, "REASON": REASONS, "PHASE": PHASES, "K": ("1", str(samples))}
     found = set()
     for names, who in re.findall(r"^- (`.+?`)(?: \((.+?)\))?: ", section, re.MULTILINE):
@@ -48,19 +47,14 @@ def names_in(path: Path) -> set[str]:
 
 
 def test_a_run_with_tables_has_what_is_documented(tmp_path: Path, sandbox: Sandbox) -> None:
-    run(tmp_path / "run", sandbox, max_steps=2, eval_samples=3)
+    run(tmp_path / "run", sandbox, max_steps=4, eval_samples=3)
     of, roles = ("all", "tables"), ("coder", "tester")
     metrics = documented("Metrics", of, roles, 3)
     assert len(metrics) > 50
     assert names_in(tmp_path / "run" / METRICS) == metrics
     timings = documented("Timings", of, roles, 3)
     assert names_in(tmp_path / "run" / TIMINGS) == timings | {"step"}
-
-
-def test_every_row_has_the_same_metrics(tmp_path: Path, sandbox: Sandbox) -> None:
-    """Of a step, and of a measurement."""
-    assert SMALL.eval_steps == 2
-    run(tmp_path / "run", sandbox, max_steps=4)
+    # Every row of a step has the same ones, and so has every measurement.
     start, first, second, third, fourth = map(set, read_rows(tmp_path / "run" / METRICS))
     assert first == third
     assert second == fourth == start | first

@@ -58,25 +58,19 @@ def play(sandbox: Sandbox, *tests: str, **rules: object) -> Rollouts:
     ("test", "reason"),
     [
         ("assert odd(0) == 1", "wrong_value"),
-        ("assert odd(1) == 1", "raises"),
         ("assert odd(2) == 1", "timeout"),
         ("assert odd(3) == 1", "non_deterministic"),
-        ("assert odd(5) == 1", "limit"),
         ("assert odd(6) == 1", "not_installed"),
         ("assert odd('a') == 1", "outside_the_signature"),
         ("assert odd(0) < 1", "unreadable"),
-        ("assert odd(0) ==", "unparsable"),
-        ("assert 1 == 1", None),
         ("assert odd(0) == 0", None),
     ],
 )
-def test_a_test_is_counted_under_its_reason(
-    sandbox: Sandbox, test: str, reason: str | None
-) -> None:
+def test_a_test_is_counted_under_its_reason(sandbox, test, reason) -> None:
     metrics = invalid_metrics(play(sandbox, test).episodes)
-    assert {name for name, value in metrics.items() if value} == (
-        {f"tester/invalid/{reason}"} if reason else set()
-    )
+    counted = {f"tester/invalid/{reason}"} if reason else set()
+    assert {name for name, value in metrics.items() if value} == counted
+    assert list(metrics) == [f"tester/invalid/{slug(each)}" for each in InvalidReason]
 
 
 def test_reasons_of_the_game(sandbox: Sandbox) -> None:
@@ -98,10 +92,3 @@ def test_together_they_are_all_invalid_tests(sandbox: Sandbox) -> None:
         assert sum(value or 0 for value in metrics.values()) == 5
         assert episodes[0].verdict.suites[0].outcome.invalid == 5
         assert metrics["tester/invalid/wrong_value"] == 2
-
-
-def test_rows_always_have_the_same_names(sandbox: Sandbox) -> None:
-    names = [f"tester/invalid/{name}" for name in [slug(reason) for reason in InvalidReason]]
-    assert list(invalid_metrics([])) == names
-    assert list(invalid_metrics(play(sandbox, "assert odd(1) == 1").episodes)) == names
-    assert set(invalid_metrics([]).values()) == {None}

@@ -1,19 +1,24 @@
-"""A run on many problems looks at few of them before its first step."""
+"""The problems of a run: many, with references that fail, and those of the paper's presets."""
 
 from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from problem_rows import LAYOUTS, write_lines
 from rich.console import Console
 
-from codea1_env import Sandbox
-from codea1_env.evaluation import hold_out, pass_rate, train_tests
-from codea1_env.problems import Problem, load_problems
+from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.evaluation import hold_out, pass_rate
+from codea1_env.problem_sets.schemas import row_of
+from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
+from codea1_env.training.problems_of_run import failing_references, warning_of
 from codea1_env.training.run_folder import HELD_OUT
 
 NUMBER = 40
@@ -39,9 +44,7 @@ def write_set(path: Path, number: int = NUMBER) -> Path:
     return path
 
 
-def test_mutants_are_made_of_the_measured_problems_alone(
-    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mutants_are_made_of_the_measured_problems_alone(tmp_path, sandbox, monkeypatch) -> None:
     from codea1_env.evaluation import held_out as module
 
     made: list[str] = []
@@ -55,12 +58,8 @@ def test_mutants_are_made_of_the_measured_problems_alone(
     problems = write_set(tmp_path / "many.jsonl")
     measured = []
     for folder in ("run", "again"):
-        config = {"problems": str(problems), "output_dir": tmp_path / folder}
-        train(
-            TrainConfig(**{**vars(SETTINGS), **config}),
-            sandbox=sandbox,
-            console=Console(file=io.StringIO()),
-        )
+        config = replace(SETTINGS, problems=str(problems), output_dir=tmp_path / folder)
+        train(config, sandbox=sandbox, console=Console(file=io.StringIO()))
         rows = list(read_rows(tmp_path / folder / HELD_OUT))
         assert [row["step"] for row in rows] == [0, 0, 0, 1, 1, 1]
         assert all(row["pass_rate"] == 1.0 for row in rows)
@@ -68,11 +67,6 @@ def test_mutants_are_made_of_the_measured_problems_alone(
     assert measured[0] == measured[1]
     assert len(made) == 2 * SETTINGS.eval_trained
     assert measured[0][:3] != [f"add/{i}" for i in range(3)], "not simply the first ones"
-
-
-def test_tests_for_training_are_those_of_the_split(sandbox: Sandbox) -> None:
-    for split in hold_out(load_problems("starter", "train")[:3], sandbox, 5):
-        assert train_tests(split.problem, 5) == split.train_tests
 
 
 def test_a_test_module_measures_nothing(sandbox: Sandbox) -> None:
@@ -90,3 +84,72 @@ def test_a_test_module_measures_nothing(sandbox: Sandbox) -> None:
             return [reference] * len(observations)  # type: ignore[arg-type]
 
     assert pass_rate(Writes(), held_out, sandbox, 1) is None
+
+
+RIGHT = Problem(
+    "inc", "def inc(n):", "inc", "def inc(n):\n    return n + 1", ("assert inc(1) == 2",)
+)
+WRONG = Problem(
+    "dbl",
+    "def dbl(n):",
+    "dbl",
+    "def dbl(n):\n    return 2 * n",
+    ("assert dbl(1) == 2", "assert dbl(2) == 5", "assert dbl(3) == 6", "assert dbl(4) == 8"),
+)
+
+
+def test_only_failing_references_are_named(sandbox: Sandbox) -> None:
+    assert failing_references([RIGHT, WRONG], sandbox, Limits()) == [WRONG]
+    many = warning_of([WRONG] * 12)
+    assert "in 12 problems: dbl, dbl" in many
+    assert "and 2 more" in many
+
+
+def test_a_run_says_it_once(tmp_path: Path, sandbox: Sandbox) -> None:
+    path = tmp_path / "problems.jsonl"
+    path.write_text(json.dumps(row_of(WRONG)) + "\n")
+    said = []
+    for steps in (1, 2):
+        out = io.StringIO()
+        config = TrainConfig(
+            problems=str(path), split=None, num_generations=2, num_suites=2, max_steps=steps,
+            eval_samples=1, output_dir=tmp_path / "run",
+        )  # fmt: skip
+        train(config, resume=steps == 2, sandbox=sandbox, console=Console(file=out, width=200))
+        said.append("fails tests of its own in 1 problem: dbl." in out.getvalue())
+    assert said == [True, False]
+
+
+PAPER = [name for name in PRESETS if name.startswith("qwen")]
+
+
+@pytest.mark.parametrize("preset", PAPER)
+def test_every_problem_comes_three_times(preset: str) -> None:
+    config = base_settings(SourcesAndFolder(preset=preset))
+    assert (config.problems, config.difficulty) == ("kodcode", "hard")
+    assert config.max_problems is not None
+    epoch = config.max_problems // config.problems_per_step
+    assert (epoch, config.max_steps) == (37, 111)
+    assert config.coder.trainer["delta"] == config.tester.trainer["delta"] == 10.0
+
+
+def rows(path: Path) -> str:
+    levels = enumerate(("hard", "easy", "hard", "medium", "hard"))
+    made = [{"question_id": f"Q{i}", "gpt_difficulty": level} for i, level in levels]
+    return write_lines(path, *(LAYOUTS["kodcode"] | each for each in made))
+
+
+def test_the_hard_part_of_a_set(tmp_path: Path) -> None:
+    source = rows(tmp_path / "kodcode.jsonl")
+    hard = load_problems(source, difficulty="hard")
+    assert [problem.task_id for problem in hard] == ["KodCode/Q0", "KodCode/Q2", "KodCode/Q4"]
+    assert hard[0].metadata["pass_percentage"] == "0.4"
+    with pytest.raises(ProblemsError, match=r"one of easy, hard, medium, actually: 'harder'"):
+        load_problems(source, difficulty="harder")
+
+
+def test_the_release_does_not_say_how_hard_its_problems_are(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "release.jsonl", LAYOUTS["release"])
+    with pytest.raises(ProblemsError, match=r"one of none .*--difficulty None"):
+        load_problems(source, difficulty="hard")
+    assert len(load_problems(source)) == 1

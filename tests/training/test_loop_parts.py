@@ -1,19 +1,24 @@
-"""The parts of the loop that need no sandbox."""
+"""The parts of the loop that need no sandbox: what is shown, how long it takes, and what a run says of itself."""
 
 from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import time
 
+import pytest
 from rich.console import Console
 
+from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import report
 from codea1_env.problems import Problem
+from codea1_env.training.health import Health
 from codea1_env.training.metrics import mean
 from codea1_env.training.problems_of_run import problems_of_step
-from codea1_env.training.progress import TrainingProgress
-from codea1_env.training.summary import start_and_end
+from codea1_env.training.progress import Remaining, TrainingProgress
+from codea1_env.training.summary import Throughput, peak_memory, start_and_end
 
 PROBLEMS = [Problem(f"p{i}", f"def f{i}():", f"f{i}", f"def f{i}(): return {i}") for i in range(10)]
 
@@ -28,10 +33,6 @@ def test_an_epoch_visits_problems_once():
     following = [name for step in range(3, 6) for name in ids(0, step)]
     assert len(set(following)) == 9
     assert following != epoch
-
-
-def test_problems_follow_from_seed_and_step():
-    assert ids(4, 17) == ids(4, 17)
     assert [ids(4, step) for step in range(9)] != [ids(5, step) for step in range(9)]
 
 
@@ -42,12 +43,8 @@ def test_all_problems_are_visited_in_the_long_run():
 def rows():
     yield {"step": 0, "held_out/pass_rate": 0.25}
     for step in range(1, 21):
-        row = {
-            "step": step,
-            "reward/coder/mean": step / 20,
-            "reward/tester/mean": None,
-            "book/size": step,
-        }
+        row = {"step": step, "reward/coder/mean": step / 20, "reward/tester/mean": None}
+        row["book/size"] = step
         yield row | ({"held_out/pass_rate": step / 20} if step % 10 == 0 else {})
 
 
@@ -79,24 +76,6 @@ def test_without_a_terminal_there_are_plain_lines():
     assert "\x1b" not in "".join(lines)
 
 
-def test_lines_about_phases_are_rare(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    out = io.StringIO()
-    with TrainingProgress(Console(file=out, width=80)) as display:
-        display.expect(steps=2, done=0, step={"coder": 30.0, "judge": 1.0}, measurements=0, each=0)
-        with display.phase("coder"):
-            for tenth in range(1, 11):
-                now[0] += 3
-                report(tenth / 10)
-        display.begin("judge")
-    assert out.getvalue().splitlines() == [
-        "getting ready  0:00 so far",
-        "step 1/2 coder writes  0:12 so far, about 0:50 left",
-        "step 1/2 coder writes  0:24 so far, about 0:38 left",
-    ]
-
-
 def test_in_a_terminal_there_is_a_bar():
     shown = progress(force_terminal=True)
     assert "20/20" in shown
@@ -105,3 +84,113 @@ def test_in_a_terminal_there_is_a_bar():
     assert "left" in shown
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     assert max(map(len, re.split(r"[\r\n]", plain))) <= 80
+
+
+@pytest.mark.parametrize(
+    ("metric", "bad", "good", "words"),
+    [
+        ("coder/truncated", 0.6, 0.5, "60% of the coder's answers are cut off"),
+        ("tester/frac_reward_zero_std", 0.75, 0.4, "75% of the tester's groups"),
+        ("tester/copied", 1.0, 0.9, "100% of the tester's tests are copies"),
+        ("coder/sampling/sampling_logp_difference/mean", 0.3, 0.05, "differ by 0.30"),
+    ],
+)
+def test_a_sign_is_told_once(metric: str, bad: float, good: float, words: str) -> None:
+    well, ill = Health(), Health()
+    assert not [line for step in range(9) for line in well.news({"step": step, metric: good})]
+    [line] = [line for step in range(9) for line in ill.news({"step": step, metric: bad})]
+    assert line.startswith("Step 2: ")
+    assert words in line
+
+
+def test_one_bad_step_is_no_sign() -> None:
+    health = Health()
+    values = [0.2, 1.0, 0.2, None, 0.2, 0.9]
+    assert not [
+        line for value in values for line in health.news({"step": 1, "coder/truncated": value})
+    ]
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        self.run = Remaining()
+
+    def phase(self, name: str, seconds: float) -> None:
+        self.run.begin(name)
+        self.now += seconds
+        self.run.end()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_what_was_expected_until_it_is_known_better(clock: Clock) -> None:
+    clock.now += 70
+    assert (clock.run.seconds(), clock.run.text(), clock.run.done()) == (None, "1:10 so far", 0.0)
+    clock.run.expect(4, {"coder": 10.0, "judge": 0.0, "learn_coder": 5.0}, 2, 20.0)
+    assert clock.run.seconds() == 4 * 15 + 2 * 20
+    clock.phase("evaluate", 30)
+    assert clock.run.seconds() == 4 * 15 + 30  # the second one will take as long as the first
+    clock.phase("coder", 20)
+    assert clock.run.seconds() == pytest.approx(4 * 15 - 10 + 30)
+    clock.phase("judge", 1)
+    clock.phase("learn_coder", 4)
+    clock.run.end_step()
+    assert clock.run.seconds() == pytest.approx(3 * 25 + 30)
+    for _ in range(3):
+        clock.phase("coder", 20)
+        clock.phase("judge", 1)
+        clock.phase("learn_coder", 4)
+        clock.run.end_step()
+    assert clock.run.seconds() == pytest.approx(30)
+
+
+def test_a_phase_says_how_far_it_is(clock: Clock) -> None:
+    clock.run.expect(1, {"coder": 100.0}, 0, 0.0)
+    clock.run.begin("coder")
+    clock.now += 10
+    assert clock.run.seconds() == pytest.approx(90)
+    clock.run.share = 0.5
+    assert clock.run.seconds() == pytest.approx(50)
+    clock.now += 500  # it takes longer than expected
+    assert clock.run.seconds() == pytest.approx(50)
+    assert clock.run.done() < 1
+
+
+def test_tokens_per_second() -> None:
+    speed = Throughput({})
+    usages = {"coder": Usage(completion_tokens=100, seconds=4.0), "tester": Usage()}
+    first = speed.of_step(
+        usages, {"coder/num_tokens": 600.0}, {"coder": 5.0, "learn_coder": 2.0, "learn_tester": 1.0}
+    )
+    assert first == {"speed/coder/generation": 25.0, "speed/coder/update": 300.0}
+    second = speed.of_step(usages, {"coder/num_tokens": 1000.0}, {"learn_coder": 2.0})
+    assert second["speed/coder/update"] == 200.0
+
+
+def test_a_resumed_run_counts_from_where_it_was() -> None:
+    speed = Throughput({"step": 7, "model/num_tokens": 600.0})
+    found = speed.of_step({"model": Usage()}, {"model/num_tokens": 700.0}, {"learn_model": 2.0})
+    assert found == {"speed/model/update": 50.0}
+
+
+def test_memory() -> None:
+    """It is that of this process, and never falls."""
+    program = (
+        "from codea1_env.training.summary import peak_memory\n"
+        "before = peak_memory()['memory/process_peak']\n"
+        "data = b'x' * (200 << 20); del data\n"
+        "print(before, peak_memory()['memory/process_peak'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    before, after = map(float, done.stdout.split())
+    assert after - before == pytest.approx(200, abs=30)
+    assert "memory/gpu_peak" not in peak_memory()

@@ -1,17 +1,25 @@
-"""Opponents from the past, in runs of tables; and what the settings refuse."""
+"""Opponents from the past, and groups that teach nothing and are replaced."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from test_train import SMALL, Interrupting, contents, run
 
+from codea1_env import MistakeBook, Referee
+from codea1_env.agents import FixedAgent, GoldenTester
+from codea1_env.problems import load_problems
+from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
 from codea1_env.support.logs import read_rows
+from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig
 from codea1_env.training.past import NOBODY, PastOpponents
+from codea1_env.training.problems_of_run import DynamicSampling
 from codea1_env.training.run_folder import METRICS
 from codea1_env.training.settings import replaced
 
@@ -23,13 +31,8 @@ def opponents(folder: Path, **changes: object) -> PastOpponents:
 
 
 def test_the_oldest_and_the_newest_stay(tmp_path: Path) -> None:
-    assert [opponents(tmp_path).kept(step) for step in range(5)] == [
-        [0],
-        [0, 1],
-        [0, 1, 2],
-        [0, 2, 3],
-        [0, 3, 4],
-    ]
+    kept = [[0], [0, 1], [0, 1, 2], [0, 2, 3], [0, 3, 4]]
+    assert [opponents(tmp_path).kept(step) for step in range(5)] == kept
     assert opponents(tmp_path, opponents="current").kept(5) == []
 
 
@@ -55,24 +58,16 @@ def test_who_wins_plays_more_often(tmp_path: Path) -> None:
     assert drawn.count(3) > 95
 
 
-def test_the_side_from_the_past_does_not_learn(sandbox: Sandbox, tmp_path: Path) -> None:
-    run(tmp_path / "run", sandbox, **PAST)
-    rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
-    for row in rows:
-        for role in ("coder", "tester"):
-            played_before = row[f"past/{role}_of"] is not None
-            assert (f"{role}/loss" not in row) == played_before
-    assert any(row["past/coder_of"] is not None for row in rows)
-    assert any(row["past/tester_of"] is not None for row in rows)
-    assert all(row["past/coder_of"] is None or row["past/tester_of"] is None for row in rows)
-
-
 def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     settings = {**PAST, "eval_steps": 20, "save_steps": 3}
     run(whole, sandbox, player=Interrupting(signal.SIGINT, after=-1), **settings)
     run(parts, sandbox, player=Interrupting(signal.SIGINT, after=6), **settings)
     run(parts, sandbox, resume=True, player=Interrupting(signal.SIGINT, after=-1), **settings)
+    for row in list(read_rows(whole / METRICS))[1:]:  # who is of the past does not learn
+        before = {role for role in ("coder", "tester") if row[f"past/{role}_of"] is not None}
+        assert ("coder/loss" in row) == ("coder" not in before)
+        assert len(before) < 2
     ours, theirs = contents(parts), contents(whole)
     for name, data in theirs.items():
         if "checkpoints" not in name or "step_8" in name:
@@ -83,8 +78,6 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path
     ("changes", "message"),
     [
         ({"past_steps": 8}, "past_steps to be below max_steps"),
-        ({"past_limit": 1}, "past_limit to be greater than or equal to 2"),
-        ({"past_share": 1.5}, "past_share to be less than or equal to 1"),
         ({"past_sampling": "best"}, "past_sampling to be 'uniform', 'latest' or 'win-rate'"),
         ({"self_play": True}, "opponents='past' with two players"),
     ],
@@ -96,9 +89,70 @@ def test_settings_that_make_no_past_are_refused(changes, message) -> None:
 
 @pytest.mark.parametrize("tester_rounds", ["every", "first"])
 def test_repair_rounds_are_measured(sandbox: Sandbox, tmp_path: Path, tester_rounds) -> None:
-    run(tmp_path / "run", sandbox, max_rounds=2, tester_rounds=tester_rounds, max_steps=3)
-    rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
-    for row in rows:
+    run(tmp_path / "run", sandbox, max_rounds=2, tester_rounds=tester_rounds, max_steps=2)
+    for row in list(read_rows(tmp_path / "run" / METRICS))[1:]:
         both = [row["reward/coder/round_1"], row["reward/coder/round_2"]]
         assert row["reward/coder/mean"] == pytest.approx(np.mean(both))
         assert row["coder/repaired"] is None or 0 <= row["coder/repaired"] <= 1
+
+
+PROBLEMS = load_problems("starter", "train")[:8]
+
+
+class SometimesRight(FixedAgent):
+    """Solves every other time what it can do at all, and nothing else ever."""
+
+    def __init__(self, able: set[str]) -> None:
+        self.able = able
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        right = {problem.entry_point: problem.reference for problem in PROBLEMS}
+        return [
+            right[name] if name in self.able and i % 2 else f"def {name}(*a): return 'no'"
+            for i, name in enumerate(seen["entry_point"] for seen in observations)
+        ]
+
+
+def play(sandbox: Sandbox, able: int, size: int = 2) -> tuple[Rollouts, list[list[str]]]:
+    """Play problems of which none can be solved; only the last so many others can. Returns what each role learns from."""
+    dapo, golden = PlayerConfig(algorithm="dapo"), TesterConfig("golden")
+    config = TrainConfig(coder=dapo, tester=golden, num_generations=2, num_suites=2)
+    names = {problem.entry_point for problem in PROBLEMS[8 - able :]} if able else set()
+    sampling = DynamicSampling(config, PROBLEMS).of_step(PROBLEMS[:size], step=0)
+    players = SometimesRight(names), GoldenTester(PROBLEMS, 4, 0), Referee(sandbox), MistakeBook()
+    played = rollout(PROBLEMS[:size], *players, RolloutConfig(2, 2), sampling.more)
+    lessons = [sampling.lesson(role, played) for role in ("coder", "tester")]
+    assert [len(lesson) for lesson in lessons] == [2 * size, 2 * size]
+    return played, [list(dict.fromkeys(each.group for each in lesson)) for lesson in lessons]
+
+
+def test_groups_that_differ_take_the_place_of_those_that_do_not(sandbox: Sandbox) -> None:
+    played, (coder, tester) = play(sandbox, able=6)
+    own = [problem.task_id for problem in PROBLEMS[:2]]
+    assert len(played.episodes) == 2 * 4, "as many others as were lacking, once"
+    assert not set(coder) & set(own)
+    assert [group.partition("#")[0] for group in tester] == own, "a script learns nothing"
+    assert played.book_change.added > 0
+    assert len({episode.problem.task_id for episode in played.episodes}) == 4
+
+
+def test_there_is_an_end_to_it(sandbox: Sandbox) -> None:
+    played, (coder, _) = play(sandbox, able=0)
+    assert len(played.episodes) == 2 * 8, "three rounds of two others"
+    assert coder == [problem.task_id for problem in PROBLEMS[:2]]
+    played, (coder, _) = play(sandbox, able=1, size=6)
+    assert len(played.episodes) == 2 * 8, "all there are"
+    assert coder[0] == PROBLEMS[7].task_id
+    assert coder[1:] == [problem.task_id for problem in PROBLEMS[:5]]
+
+
+def test_a_resumed_run_replaces_the_same(tmp_path: Path, sandbox: Sandbox) -> None:
+    dapo = {"algorithm": "dapo", "max_problems": 8, "num_generations": 2}
+    run(tmp_path / "whole", sandbox, **dapo)
+    run(tmp_path / "parts", sandbox, **dapo, max_steps=2)
+    run(tmp_path / "parts", sandbox, resume=True, **dapo)
+    without = (".lock", "timings.jsonl", "config.toml", METRICS, "held_out.jsonl")
+    whole, parts = (contents(tmp_path / name, without=without) for name in ("whole", "parts"))
+    assert whole == parts
+    rows = list(read_rows(tmp_path / "whole" / METRICS))[1:]
+    assert any(row["resampled"] for row in rows)

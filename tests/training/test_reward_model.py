@@ -42,11 +42,6 @@ class Raising(StandInForALanguageModel):
         raise KeyError("weights")
 
 
-def logs(folder: Path) -> dict[str, bytes]:
-    names = ("metrics.jsonl", "episodes.jsonl", "verdicts.jsonl")
-    return {name: (folder / name).read_bytes() for name in names}
-
-
 def rewards(folder: Path) -> list[tuple[int, float, str]]:
     rows = map(json.loads, (folder / "episodes.jsonl").read_text().splitlines())
     return [(row["step"], row["reward"], row["code"]) for row in rows]
@@ -66,37 +61,31 @@ def test_the_first_steps_are_judged_and_the_others_scored(tmp_path: Path, sandbo
     assert not (tmp_path / "plain" / "verdicts.jsonl").exists()
 
 
-@pytest.mark.parametrize("stopped", [1, 3])
-def test_a_resumed_run_fits_the_same_model(stopped: int, tmp_path: Path, sandbox: Sandbox) -> None:
+def test_a_resumed_run_fits_the_same_model(tmp_path: Path, sandbox: Sandbox) -> None:
     settings = {**SMALL, "reward_model": "ngrams"}
-    for name, steps in (("whole", 4), ("parts", stopped)):
+    for name, steps in (("whole", 4), ("parts", 3)):
         run = TrainConfig(**{**settings, "max_steps": steps}, output_dir=tmp_path / name)
         train(run, sandbox=sandbox)
     train(TrainConfig(**settings, output_dir=tmp_path / "parts"), resume=True, sandbox=sandbox)
-    whole, parts = logs(tmp_path / "whole"), logs(tmp_path / "parts")
-    assert whole["verdicts.jsonl"] == parts["verdicts.jsonl"]
-    assert whole["episodes.jsonl"] == parts["episodes.jsonl"]
+    for name in ("verdicts.jsonl", "episodes.jsonl"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
 @pytest.mark.parametrize(("name", "said"), [("OutOfRange", "1.5"), ("Raising", "weights")])
-def test_a_model_that_fails_is_said_in_a_line(
-    name: str, said: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_a_model_that_fails_is_said_in_a_line(name, said, tmp_path, sandbox) -> None:
     config = {**SMALL, "reward_model": f"{HOME}:{name}", "reward_model_after": 0}
     with pytest.raises(PlayerError, match=rf"{name}\.score.*{said}"):
         train(TrainConfig(**config, output_dir=tmp_path / "run"), sandbox=sandbox)
 
 
-@pytest.mark.parametrize("name", ["nothing", f"{HOME}:Missing", f"{HOME}:logs"])
+@pytest.mark.parametrize("name", ["nothing", f"{HOME}:Missing", f"{HOME}:rewards"])
 def test_a_name_that_is_none_is_refused_before_the_run(name: str) -> None:
     with pytest.raises(ValueError, match="Expect"):
         TrainConfig(reward_model=name)
 
 
 @pytest.mark.parametrize(("answer", "reward"), [("", 0), ("```python\n```", 0), ("prose", 0.5)])
-def test_an_answer_without_a_program_earns_nothing(
-    answer: str, reward: float, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_an_answer_without_a_program_earns_nothing(answer, reward, tmp_path, sandbox) -> None:
     class Says:
         def act(self, observations: Sequence[Observation]) -> list[str]:
             return [answer] * len(observations)

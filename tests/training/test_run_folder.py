@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.support.logs import read_rows
 from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
-from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, decided
+from codea1_env.training.run_folder import METRICS, RunFolder, decided
 from codea1_env.training.settings import replaced
 
 
@@ -26,16 +25,8 @@ def begin(config, rows=()):
     folder.close()
 
 
-def test_a_run_is_not_overwritten(config):
-    begin(config)
-    with pytest.raises(RunError, match="to be a new folder, actually: it holds a run"):
-        RunFolder.create(config)
-
-
 def test_resuming_needs_a_run(config):
-    with pytest.raises(
-        RunError, match=r"to be the folder of a run, actually: there is no such folder"
-    ):
+    with pytest.raises(RunError, match="to be the folder of a run, actually: there is no such"):
         RunFolder.reopen(config)
     with pytest.raises(RunError, match="output_dir to name the run to resume"):
         RunFolder.reopen(TrainConfig())
@@ -43,12 +34,8 @@ def test_resuming_needs_a_run(config):
 
 def test_resuming_with_another_configuration_names_the_differences(config):
     begin(config)
-    other = TrainConfig(
-        output_dir=config.output_dir, coder=PlayerConfig(learning_rate=9.0), max_problems=3
-    )
-    with pytest.raises(
-        RunError, match=r"coder\.learning_rate was 1\.0, now 9\.0; max_problems was None, now 3"
-    ):
+    other = replaced(config, {"coder.learning_rate": 9.0, "max_problems": 3})
+    with pytest.raises(RunError, match=r"rate was 1\.0, now 9\.0; max_problems was None, now 3"):
         RunFolder.reopen(other)
 
 
@@ -62,16 +49,8 @@ def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
     folder = tmp_path / "run"
     asked = language_models(output_dir=folder, time_budget=10, problems_per_step=4)
     assert decided(asked) == asked  # there is no run yet
-    fitted = language_models(
-        output_dir=folder,
-        dtype="float32",
-        threads=1,
-        problems_per_step=2,
-        max_steps=8,
-        eval_steps=8,
-        max_problems=4,
-        **{"coder.sampling": SamplingConfig(max_completion_length=64)},
-    )
+    sizes = {"problems_per_step": 2, "max_steps": 8, "eval_steps": 8, "max_problems": 4}
+    fitted = language_models(output_dir=folder, dtype="float32", threads=1, **sizes)
     begin(fitted)
     assert decided(asked) == fitted
     RunFolder.reopen(decided(asked)).close()
@@ -101,36 +80,13 @@ def test_a_run_that_is_discarded_leaves_nothing_of_its_own(tmp_path, config):
     assert [path.name for path in config.output_dir.iterdir()] == ["notes.txt"]
 
 
-def test_a_run_that_had_not_begun_decides_anew(tmp_path):
-    asked = language_models(output_dir=tmp_path / "run", time_budget=10)
-    begin(asked)
-    assert decided(asked) == asked
-
-
-def test_a_broken_configuration_is_named(config):
-    begin(config)
-    (config.output_dir / "config.toml").write_text("seed = = 1")
-    with pytest.raises(RunError, match=r"config\.toml to be a TOML file"):
-        RunFolder.reopen(config)
-
-
 def test_a_run_of_an_older_version_says_what_to_rename(config):
     """Renaming as the message says makes it a run of this version."""
     begin(config)
     path = config.output_dir / "config.toml"
-    old = "\n".join(
-        (
-            'coder = "mutant"',
-            "learning_rate = 2.0",
-            "tester_learning_rate = 8.0",
-            'tester_model = "None"',
-            "freeze_tester = true",
-            "[tester_sampling]",
-            "temperature = 0.5",
-            "[coder_trainer]",
-            "beta = 0.1",
-        )
-    )
+    old = 'coder = "mutant"\nlearning_rate = 2.0\ntester_learning_rate = 8.0\n'
+    old += 'tester_model = "None"\nfreeze_tester = true\n'
+    old += "[tester_sampling]\ntemperature = 0.5\n[coder_trainer]\nbeta = 0.1\n"
     path.write_text(old)
     with pytest.raises(RunError, match=r"is of an older one.* rename them in this file") as error:
         RunFolder.reopen(config)
@@ -168,7 +124,7 @@ def test_the_lock_of_a_dead_process_is_gone(config):
 
 @pytest.mark.parametrize(
     "tail",
-    ["", '{"step": 3, "x"', '{"step": 3}', "\n", '{"step": 12}\n{"st', "[1]\n", "{}\n", '{"step": "1"}\n'],
+    ["", '{"step": 3, "x"', '{"step": 12}\n{"st', "[1]\n", "{}\n", '{"step": "1"}\n'],
 )  # fmt: skip
 def test_truncating_drops_later_and_broken_rows(config, tail):
     begin(config, [{"step": step, "value": 0.1 * step} for step in range(6)])
@@ -182,21 +138,9 @@ def test_truncating_drops_later_and_broken_rows(config, tail):
     assert path.read_text() == kept + '{"step": 3}\n'
 
 
-def test_truncating_keeps_all_rows_of_a_step(config):
-    folder = RunFolder.create(config)
-    folder.append(METRICS, [{"step": 1}])
-    for step, name in [(1, "a"), (1, "b"), (2, "c")]:
-        folder.append(EPISODES, [{"step": step, "task_id": name}])
-    folder.truncate(1)
-    folder.close()
-    assert [row["task_id"] for row in read_rows(config.output_dir / EPISODES)] == ["a", "b"]
-
-
 def test_missing_rows_are_noticed(config):
     begin(config, [{"step": 0}, {"step": 1}])
     folder = RunFolder.reopen(config)
-    with pytest.raises(
-        RunError, match="to reach to step 5, where the checkpoint is, actually: to 1"
-    ):
+    with pytest.raises(RunError, match="to reach to step 5, where the checkpoint is"):
         folder.truncate(5)
     folder.close()

@@ -1,118 +1,49 @@
-"""Settings from TOML: every type of field, errors that name the key, and the way back."""
+"""Settings: wrong ones, those of TOML, errors that name the key, and the way back."""
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 import types
 import typing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import docstring_parser
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
-from pydantic import with_config
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.training import TrainConfig
-from codea1_env.training.config import PlayerConfig, TesterConfig
+from codea1_env.training import train
+from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
 from codea1_env.training.contradictions import CODERS, TESTERS
 from codea1_env.training.settings import (
-    STRICT,
+    MOVED,
     SettingsError,
     apply_table,
     inline_table,
     moved_names,
     read_inline_table,
-    read_toml,
     to_toml,
 )
-
-
-@dataclass(frozen=True)
-class Inner:
-    rate: float = 0.5
-    kind: Literal["one", "two"] = "one"
-
-
-@with_config(STRICT)
-@dataclass(frozen=True)
-class Settings:
-    steps: int = 1
-    rate: float = 0.25
-    name: str = "x"
-    fast: bool = True
-    folder: Path | None = None
-    limit: int | None = 3
-    sizes: tuple[int, ...] = (1,)
-    inner: Inner = field(default_factory=Inner)
-
-    def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ValueError(f"Expect steps not to be negative, actually: {self.steps}")
-
-
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [
-        ({"steps": 5}, Settings(steps=5)),
-        ({"rate": 2}, Settings(rate=2.0)),
-        ({"fast": False}, Settings(fast=False)),
-        ({"folder": "a/b"}, Settings(folder=Path("a/b"))),
-        ({"sizes": [1, 2]}, Settings(sizes=(1, 2))),
-        ({"limit": "None"}, Settings(limit=None)),
-        ({"inner": {"kind": "two"}}, Settings(inner=Inner(kind="two"))),
-    ],
-)
-def test_value_reaches_its_field(table: dict[str, Any], expected: Settings) -> None:
-    assert apply_table(Settings(), table, "file") == expected
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"stepps": 1}, "file: unknown key 'stepps'. Did you mean 'steps'?"),
-        ({"inner": {"rat": 1}}, "file: unknown key 'inner.rat'. Did you mean 'inner.rate'?"),
-        ({"steps": "5"}, "file: Expect steps to be a valid integer, actually: '5'"),
-        ({"steps": 1.5}, "file: Expect steps to be a valid integer, actually: 1.5"),
-        ({"fast": 1}, "file: Expect fast to be a valid boolean, actually: 1"),
-        ({"rate": "high"}, "file: Expect rate to be a valid number, actually: 'high'"),
-        (
-            {"folder": 3},
-            "file: Expect folder to be a valid string, actually: 3",
-        ),
-        ({"inner": 1}, "file: Expect inner to be an object, actually: 1"),
-        (
-            {"inner": {"kind": "three"}},
-            "file: Expect inner.kind to be 'one' or 'two', actually: 'three'",
-        ),
-        ({"steps": -1}, "file: Expect steps not to be negative, actually: -1"),
+        ({"max_stepz": 1}, "unknown key 'max_stepz'. Did you mean 'max_steps'?"),
+        ({"coder": {"freez": True}}, "unknown key 'coder.freez'. Did you mean 'coder.freeze'?"),
+        ({"max_steps": 1.5}, "Expect max_steps to be a valid integer, actually: 1.5"),
+        ({"problems": 3}, "Expect problems to be a valid string, actually: 3"),
+        ({"decay": "never"}, "Expect decay to be 'per-program' or 'per-step', actually: 'never'"),
     ],
 )
 def test_wrong_table_is_explained(table: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        apply_table(Settings(), table, "file")
-    assert str(caught.value) == message
-
-
-@given(
-    st.builds(
-        Settings,
-        steps=st.integers(0),
-        rate=st.floats(allow_nan=False),
-        name=st.text(st.characters(exclude_categories=["Cs"])),
-        fast=st.booleans(),
-        limit=st.none() | st.integers(),
-        sizes=st.lists(st.integers()).map(tuple),
-        inner=st.builds(
-            Inner, rate=st.floats(allow_nan=False), kind=st.sampled_from(["one", "two"])
-        ),
-    )
-)
-def test_written_settings_are_read_back(settings: Settings) -> None:
-    assert apply_table(Settings(), tomllib.loads(to_toml(settings)), "text") == settings
+        apply_table(TrainConfig(), table, "file")
+    assert str(caught.value) == f"file: {message}"
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: text != "None")
@@ -199,9 +130,72 @@ def test_a_table_on_the_command_line_is_read_back(table: dict[str, Any]) -> None
     assert read_inline_table(inline_table(table)) == table
 
 
-@pytest.mark.parametrize("content", [b"seed = = 1", b"\xff\xfe", b"a = 1\na = 2"])
-def test_what_is_not_toml_is_explained(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_bytes(content)
-    with pytest.raises(SettingsError, match=r"expect .*bad\.toml to be a TOML file"):
-        read_toml(path)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_steps": 0}, "max_steps to be greater than 0, actually: 0"),
+        ({"alpha": 1.5}, "alpha to be less than or equal to 1"),
+        (
+            {"time_limit": float("inf")},
+            "time_limit to be less than or equal to 86400, actually: inf",
+        ),
+        (
+            {"tester": TesterConfig(learning_rate=0.0)},
+            r"tester\.learning_rate to be a finite number greater than 0",
+        ),
+        ({"coder": PlayerConfig(algorithm="ddpg")}, r"coder\.algorithm to be one of grpo, dapo, "),
+        ({"coder": PlayerConfig("human")}, r"coder\.player to be one of"),
+        ({"algorithm": "dr-grpo"}, r"actually: 'dr-grpo'. Did you mean dr_grpo\?"),
+    ],
+)
+def test_wrong_values_say_what_was_expected(change, message):
+    with pytest.raises(ValueError, match=message) as error:
+        TrainConfig(**change)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("settings", [TrainConfig, PlayerConfig, TesterConfig])
+def test_every_field_is_documented(settings):
+    bases = [docstring_parser.parse_from_object(each).params for each in settings.__mro__[:-1]]
+    documented = {each.arg_name for params in bases for each in params if each.description}
+    assert documented == {field.name for field in dataclasses.fields(settings)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_steps": "3"}, "max_steps to be a valid integer, actually: '3'"),
+        ({"use_book": 1}, "use_book to be a valid boolean, actually: 1"),
+        ({"coder": PlayerConfig(freeze=1)}, r"coder\.freeze to be a valid boolean, actually: 1"),
+        ({"tester": PlayerConfig()}, "tester to be a TesterConfig .*, actually: PlayerConfig"),
+        (
+            {"coder": PlayerConfig(object)},
+            r"coder to be .* whose player is a str.*train\(config, coder=",
+        ),
+    ],
+)
+def test_wrong_types_say_what_was_expected(change, message):
+    with pytest.raises((TypeError, ValueError), match=message) as error:
+        TrainConfig(**change)
+    assert "\n" not in str(error.value)
+
+
+def test_an_old_name_says_the_new_one():
+    for name, new in MOVED.items():
+        with pytest.raises(TypeError, match=f"^{name} is now {new}: "):
+            TrainConfig(**{name: "any"})
+
+
+def test_a_folder_is_no_player(tmp_path):
+    with pytest.raises(ValueError, match=r"'llm', with its name or folder as coder\.model"):
+        TrainConfig(coder=PlayerConfig(str(tmp_path)))
+    (tmp_path / "config.toml").touch()
+    with pytest.raises(ValueError, match=r"folder of a run: --resume .* bench cross-play"):
+        TrainConfig(tester=TesterConfig(str(tmp_path)))
+
+
+def test_suites_larger_than_every_pool_are_refused_before_a_step(tmp_path):
+    config = TrainConfig(problems="cells:C=8,problems=1", num_tests=9, output_dir=tmp_path / "run")
+    with pytest.raises(RunError, match="num_tests to be at most 8"):
+        train(config)
+    assert not (tmp_path / "run").exists()

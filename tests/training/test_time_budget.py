@@ -40,7 +40,7 @@ def seconds(step: dict[str, float], config: TrainConfig) -> float:
     return sum(phases_of(config, SMALL, step).values()) * config.max_steps + measuring
 
 
-@pytest.mark.parametrize("factor", [0.05, 0.2, 0.5, 1.0, 1.5])
+@pytest.mark.parametrize("factor", [0.05, 0.5, 1.5])
 def test_it_fits_and_uses_the_time(factor: float) -> None:
     step = slower(factor)
     config = fitted(step)
@@ -52,20 +52,8 @@ def test_it_fits_and_uses_the_time(factor: float) -> None:
     assert (config.max_problems or 99) <= 12
     assert config.max_steps % 4 == 0
     assert config.eval_steps == config.max_steps
-
-
-@pytest.mark.parametrize("factor", [0.1, 0.5, 1.0, 1.5])
-def test_the_first_measurement_takes_a_tenth_at_most(factor: float) -> None:
-    config = fitted(slower(factor))
-    needed = measurement(config, SMALL, slower(factor), config.max_problems or 0)
-    assert needed <= 60 or config.eval_samples == 1
-
-
-def test_a_faster_machine_does_more() -> None:
-    all_sizes = [fitted(slower(factor)) for factor in (1.5, 1.0, 0.5, 0.2)]
-    work = [each.max_steps * each.problems_per_step for each in all_sizes]
-    assert work == sorted(work)
-    assert work[-1] > 2 * work[0]
+    first = measurement(config, SMALL, step, config.max_problems or 0)
+    assert first <= 60 or config.eval_samples == 1, "a tenth at most"
 
 
 def test_a_machine_that_is_too_slow_is_told_what_would_fit() -> None:

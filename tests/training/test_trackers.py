@@ -22,7 +22,6 @@ from codea1_env.training.trackers import (
     TRACKING,
     StepReport,
     TrackedRun,
-    Tracking,
     check_installed,
 )
 
@@ -81,9 +80,7 @@ def without_config(folder: Path) -> dict[str, bytes]:
     return contents(folder, without=(TIMINGS, ".lock", "config.toml", TRACKING))
 
 
-def test_all_of_a_step_is_shown(
-    notebooks: list[Notebook], alone: dict[str, bytes], tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_all_of_a_step_is_shown(notebooks, alone, tmp_path, sandbox) -> None:
     run(tmp_path / "run", sandbox, tracker=("trackio", "wandb", "trackio"))
     assert without_config(tmp_path / "run") == alone, "trackers change nothing"
     first, second = notebooks
@@ -125,51 +122,17 @@ def test_a_tracker_that_raises_is_named_once(
     assert without_config(tmp_path / "run") == alone
 
 
-def test_a_tracker_that_cannot_be_opened_or_closed(tmp_path: Path) -> None:
-    said: list[str] = []
-
-    def opens(run: TrackedRun) -> Notebook:
-        book = Notebook([], run, -1)
-        book.close = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
-        return book
-
-    def fails(run: TrackedRun) -> Notebook:
-        raise TimeoutError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(MAKERS, "trackio", opens)
-        patch.setitem(MAKERS, "wandb", fails)
-        with Tracking(("trackio", "wandb"), tmp_path, {}, said.append) as shown:
-            assert shown.active
-            shown.log(StepReport(1, {"a": 1.0}))
-    assert [line.partition(" failed")[0] for line in said] == [
-        "The tracker wandb",
-        "The tracker trackio",
-    ]
-    assert [line.rpartition(" without it. ")[2] for line in said] == [
-        "TimeoutError: ",
-        "ZeroDivisionError: division by zero",
-    ]
-
-
-def kill_in_step(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged = steps.episode_rows
+def test_a_resumed_run_goes_on_without_doubled_steps(notebooks, alone, tmp_path, sandbox) -> None:
+    """It is killed in step 4; the checkpoint is that of step 2, and step 3 is shown already."""
+    folder, logged = tmp_path / "run", steps.episode_rows
 
     def killed(played: Any, number: int, *more: Any) -> Any:
-        if number == step:
+        if number == 4:
             raise SystemError("killed")
         return logged(played, number, *more)
 
-    monkeypatch.setattr(steps, "episode_rows", killed)
-
-
-def test_a_resumed_run_goes_on_without_doubled_steps(
-    notebooks: list[Notebook], alone: dict[str, bytes], tmp_path: Path, sandbox: Sandbox
-) -> None:
-    """It is killed in step 4; the checkpoint is that of step 2, and step 3 is shown already."""
-    folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        kill_in_step(4, patch)
+        patch.setattr(steps, "episode_rows", killed)
         with pytest.raises(SystemError):
             run(folder, sandbox, tracker=("wandb",))
     assert [page.step for page in notebooks[0].pages] == [0, 1, 2, 3]
@@ -181,26 +144,7 @@ def test_a_resumed_run_goes_on_without_doubled_steps(
     assert without_config(folder) == alone
 
 
-def test_a_run_that_comes_to_nothing_leaves_nothing(
-    notebooks: list[Notebook], tmp_path: Path, sandbox: Sandbox
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        kill_in_step(1, patch)
-        patch.setattr(steps, "play", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            run(tmp_path / "run", sandbox, tracker=("wandb",))
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_damaged_file_begins_anew(tmp_path: Path, notebooks: list[Notebook]) -> None:
-    (tmp_path / TRACKING).write_text('{"id": "a"')
-    Tracking(("wandb",), tmp_path, {}, print)
-    assert notebooks[0].last == -1
-
-
-def test_what_is_not_installed_is_refused_at_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_installed_is_refused_at_the_start(tmp_path, monkeypatch, capsys) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "trackio" else found(name)
@@ -214,24 +158,15 @@ def test_what_is_not_installed_is_refused_at_the_start(
     assert not folder.exists()
 
 
-def test_a_folder_of_that_name_is_not_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_that_name_is_not_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such folders are where people work: wandb leaves one behind."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: namespace(tmp_path))
+    spec = importlib.util.spec_from_loader("wandb", None, is_package=True)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
     with pytest.raises(RunError, match=r"codea1-env\[wandb\]"):
         check_installed(["wandb"])
 
 
-def namespace(path: Path) -> Any:
-    spec = importlib.util.spec_from_loader("wandb", None, is_package=True)
-    assert spec is not None
-    return spec
-
-
-@pytest.mark.parametrize("wrong", ["trackio", ("tensorflow",), ("trackio", 1), None])
+@pytest.mark.parametrize("wrong", ["trackio", ("tensorflow",)])
 def test_what_is_no_tracker(wrong: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"Expect tracker(\.\d)? to be (a valid tuple|'trackio', )"
-    ):
+    with pytest.raises(ValueError, match=r"tracker(\.\d)? to be (a valid tuple|'trackio', )"):
         TrainConfig(tracker=wrong)

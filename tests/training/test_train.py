@@ -94,11 +94,6 @@ def test_one_worker_or_two_give_the_same_bytes(finished, tmp_path):
     assert contents(tmp_path / "run") == contents(finished[0])
 
 
-def test_another_seed_gives_another_run(finished, sandbox, tmp_path):
-    run(tmp_path / "run", sandbox, seed=1)
-    assert contents(tmp_path / "run")[METRICS] != contents(finished[0])[METRICS]
-
-
 def test_both_players_learn(sandbox, tmp_path):
     medium = Path(codea1_env.__file__).parent / "problem_sets" / "starter" / "medium.jsonl"
     changes = {"problems_per_step": 8, "num_generations": 8, "num_suites": 8, "eval_samples": 6}
@@ -130,9 +125,8 @@ class Interrupting(FixedAgent):
         self._golden.load(path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(number, sandbox, tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox, tmp_path):
+    whole, parts, number = tmp_path / "whole", tmp_path / "parts", signal.SIGTERM
     run(whole, sandbox, player=Interrupting(number, after=-1))
     # It acts before step 1, in steps 1 and 2, in the measurement after step 2, and then in step 3.
     result, output = run(parts, sandbox, player=Interrupting(number, after=5))
@@ -143,9 +137,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(number, sandbox, tmp_path)
     assert result.finished
     assert "after step 3" in output
     for name, data in contents(whole).items():
-        if (
-            "step_4" not in name
-        ):  # the interruption left one more checkpoint, so step 4 was dropped later
+        if "step_4" not in name:  # it left one more checkpoint, so step 4 was dropped later
             assert contents(parts)[name] == data, name
 
 
@@ -162,14 +154,6 @@ def test_a_run_without_a_checkpoint_starts_again(finished, sandbox, tmp_path):
     (folder / METRICS).write_text('{"step": 0, "held_out/pass')
     run(folder, sandbox, resume=True)
     assert contents(folder) == contents(finished[0])
-
-
-def test_a_damaged_checkpoint_is_named(sandbox, tmp_path):
-    run(tmp_path / "run", sandbox, max_steps=2)
-    state = tmp_path / "run" / "checkpoints" / "step_2" / "coder" / "tabular.json"
-    state.write_text(state.read_text()[:-10])
-    with pytest.raises(RunError, match=r"coder/tabular.json was changed. Delete that folder"):
-        run(tmp_path / "run", sandbox, max_steps=3, resume=True)
 
 
 def test_bad_problems_leave_no_folder(sandbox, tmp_path):
@@ -194,9 +178,7 @@ def test_frozen_players_do_not_learn(sandbox, tmp_path):
     "changes",
     [
         {"tester.player": "golden"},
-        {"coder.player": "mutant"},
         {"coder.player": "reference", "tester.player": "boundary", "black_box": True},
-        {"algorithm": "rloo", "use_book": False},
         {"suite_selection": "all", "beta": 0.1, "num_iterations": 3, "loss_type": "dr_grpo"},
         {"wrong_oracle": "drop", "strict_paper": True, "decay": "per-step"},
     ],
@@ -204,5 +186,3 @@ def test_frozen_players_do_not_learn(sandbox, tmp_path):
 def test_settings_of_the_loop(changes, sandbox, tmp_path):
     result, _ = run(tmp_path / "run", sandbox, max_steps=2, **changes)
     assert result.finished
-    if "use_book" in changes:
-        assert result.end["book/size"] == 0

@@ -1,4 +1,4 @@
-"""All private parts of TRL that we touch. tests/agents/llm/test_trl_internals.py says what a new version has changed."""
+"""All private parts of TRL that we touch. tests/agents/llm/test_llm_algorithms.py says what a new version has changed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from codea1_env.agents.llm.computing import (
     Computing,
     choose_computing,
     frozen_weights_in,
-    thread_number,
 )
 from codea1_env.support.start import spin_briefly
 
@@ -29,10 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_measured_can_be_had(folder: Path) -> None:
     chosen = choose_computing(folder, "cpu")
-    assert chosen.dtype in ("float32", "bfloat16")
-    assert chosen.generation_dtype in ("float32", "bfloat16")
-    assert 1 <= chosen.threads <= CORES
-    assert 1 <= chosen.generation_threads <= CORES
+    assert {chosen.dtype, chosen.generation_dtype} <= {"float32", "bfloat16"}
+    assert {chosen.threads, chosen.generation_threads} <= set(range(1, CORES + 1))
     assert chosen.slower > 0
 
 
@@ -55,56 +52,30 @@ SECONDS = {
     [
         ({}, ("bfloat16", 1)),  # a second thread that hardly helps is left to others
         ({"dtype": "float32"}, ("float32", 2)),
-        ({"threads": 2}, ("bfloat16", 2)),
         ({"dtype": "float32", "generation_threads": 1}, ("float32", 2)),
     ],
 )
-def test_the_fastest_of_what_is_left_open(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, expected: Any
-) -> None:
+def test_the_fastest_of_what_is_left_open(folder, monkeypatch, asked, expected) -> None:
     if CORES < 2:
         pytest.skip("needs two cores")
-    both = {"writing": SECONDS, "updates": SECONDS}
+    other = dict.fromkeys(SECONDS, 1.0) | {("float32", 1): 0.1}
+    both = {"writing": other, "updates": SECONDS}  # each phase has its own best
     monkeypatch.setattr(computing, "_measure", lambda *_: both)
     chosen = choose_computing(folder, "cpu", **asked)
     assert (chosen.dtype, chosen.threads) == expected
-
-
-def test_each_phase_has_its_own_best(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = {
-        "writing": {("float32", 1): 1.0, ("bfloat16", 1): 0.5},
-        "updates": {("float32", 1): 1.0, ("bfloat16", 1): 3.0},
-    }
-    monkeypatch.setattr(computing, "_measure", lambda *_: both)
-    chosen = choose_computing(folder, "cpu")
-    assert (chosen.dtype, chosen.generation_dtype) == ("float32", "bfloat16")
-    assert "float32" in str(chosen)
-    assert "bfloat16" in str(chosen)
-    assert chosen.slower == 3.0
+    assert chosen.generation_dtype == "float32"
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"dtype": "float16"}, "float32 or bfloat16 on a processor.*float16"),
-        ({"dtype": "int8"}, "one of auto, float32, bfloat16, float16, actually: 'int8'"),
-        ({"threads": 0}, f"from 1 to {CORES}"),
         ({"threads": CORES + 1}, f"from 1 to {CORES}"),
-        ({"generation_threads": -1}, f"from 1 to {CORES}"),
     ],
 )
 def test_what_this_machine_does_not_have(folder: Path, asked: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         choose_computing(folder, "cpu", **asked)
-
-
-def test_the_number_of_threads_is_restored() -> None:
-    before = torch.get_num_threads()
-    with thread_number(1):
-        assert torch.get_num_threads() == 1
-    with thread_number(None):
-        assert torch.get_num_threads() == before
-    assert torch.get_num_threads() == before
 
 
 def test_frozen_weights_change_their_format_and_come_back() -> None:
@@ -130,9 +101,7 @@ def test_frozen_weights_change_their_format_and_come_back() -> None:
 
 
 @pytest.mark.parametrize("said", ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY", None])
-def test_threads_wait_briefly_unless_the_user_has_said_how(
-    monkeypatch: pytest.MonkeyPatch, said: str | None
-) -> None:
+def test_threads_wait_briefly_unless_the_user_has_said_how(monkeypatch, said) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.setenv(name, "7")  # which is undone at the end, whatever happens
         if name != said:

@@ -1,110 +1,39 @@
-"""Engines of a run: one for each different model, or a line that says why not."""
+"""Engines of a run: one for each different model, or a line that says why not; and runs with two models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from rich.console import Console
 from test_openai_backend import Server, server
-from tiny import tiny_model, tiny_tokenizer
+from tiny import save_tiny, tiny_tokenizer
 
-from codea1_env.agents.llm.completions import BackendError, Completion, Message, SamplingConfig
+from codea1_env import Sandbox
+from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.engines import Engines
-from codea1_env.agents.llm.training_state import save_weights
+from codea1_env.support.logs import read_rows
+from codea1_env.training import PlayerConfig, RunError, TesterConfig, TrainConfig, train
+from codea1_env.training.run_folder import METRICS
+from codea1_env.training.settings import replaced
 
 __all__ = ["server"]  # a fixture
-
-CHATS = [[Message(role="user", content=f"Write {name}.")] for name in ("add", "multiply")]
-LONG = [
-    [Message(role="user", content="Write a function. " * 20)]
-]  # vLLM keeps blocks of 128 tokens
-SAMPLING = SamplingConfig(temperature=0.8, max_completion_length=16)
-STRONG: dict[str, Any] = {"vocab_size": 264, "hidden_size": 64, "initializer_range": 0.3}
-
-
-def save_model(folder: Path, seed: int, **changes: Any) -> Path:
-    """A model whose opinions are strong, of a size that vLLM computes."""
-    model = tiny_model(seed, **STRONG | changes)
-    model.save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("models")
-    return {role: save_model(root / role, seed) for seed, role in enumerate(("coder", "tester"))}
+    return {role: Path(save_tiny(root / role)) for role in ("coder", "tester")}
 
 
 def make(kind: Any, models: dict[str, Path], **changes: Any) -> Engines:
     settings = {"context_length": 128, "lora_rank": 4, "server_url": "http://127.0.0.1:1/v1"}
     return Engines(kind, models, **settings | changes)
-
-
-def distance(folder: Path, answer: Completion) -> float:
-    """Mean difference between an engine's log-probabilities and those of the model in a folder."""
-    from codea1_env.agents.models import load_model
-
-    assert answer.logprobs is not None
-    ids = torch.tensor([answer.prompt_ids + answer.completion_ids])
-    with torch.no_grad():
-        logits = load_model(folder, dtype="float32")(input_ids=ids).logits
-    at = logits[0, len(answer.prompt_ids) - 1 : -1] / SAMPLING.temperature
-    chosen = at.log_softmax(-1)[range(answer.completion_tokens), list(answer.completion_ids)]
-    return float((chosen - torch.tensor(answer.logprobs)).abs().mean())
-
-
-@pytest.fixture
-def both(models: dict[str, Path]) -> Iterator[Engines]:
-    engines = make("vllm", models)
-    yield engines
-    engines.close()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
-def test_each_model_answers_by_itself(both: Engines, models: dict[str, Path]) -> None:
-    for role, folder in models.items():
-        other = models["tester" if role == "coder" else "coder"]
-        for answer in both.of(role).generate(CHATS, SAMPLING, seed=1):
-            assert distance(folder, answer) < 0.1
-            assert distance(other, answer) > 0.5
-    assert both.of("coder") is both.of("coder")
-    assert both.of("coder") is not both.of("tester")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
-@pytest.mark.parametrize("tied", [True, False])
-def test_whole_weights_reach_the_engine_of_the_player_that_learned_them(
-    tmp_path: Path, tied: bool
-) -> None:
-    kind = {"tie_word_embeddings": tied}
-    folder = save_model(tmp_path / "model", 1, **kind)
-    same = {"coder": folder, "tester": folder}
-    engines = make("vllm", same, context_length=512, lora_rank=0)
-    try:
-        weights = {"coder": folder, "tester": folder}
-        for seed in (None, 2, 3):
-            if seed is not None:
-                (tmp_path / f"{seed}").mkdir()
-                learned = tiny_model(seed, **STRONG | kind)  # in float32, as what is trained
-                weights["coder"] = save_weights(learned, tiny_tokenizer(), tmp_path / f"{seed}")
-                engines.of("coder").update(weights["coder"])
-            for role in same:
-                for answer in engines.of(role).generate(LONG + CHATS, SAMPLING, seed=1):
-                    errors = {path: distance(path, answer) for path in weights.values()}
-                    assert errors[weights[role]] < 0.1
-                    assert all(
-                        error > 0.5 for path, error in errors.items() if path != weights[role]
-                    )
-    finally:
-        engines.close()
 
 
 class StandIn:
@@ -130,50 +59,25 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
     return StandIn
 
 
-def test_models_share_the_memory_with_a_stand_in_engine(
-    models: dict[str, Path], stand_in: type[StandIn]
-) -> None:
-    engines = make("vllm", models)
+@pytest.mark.parametrize(
+    ("tester", "rank", "made"),
+    [("tester", 4, [(0.2, 1, 8)] * 2), ("coder", 64, [(0.4, 2, 64)]), ("coder", 0, [(0.2, 1, None)] * 2)],
+)  # fmt: skip
+def test_stand_in_engines_share_the_memory(models, stand_in, tester, rank, made) -> None:
+    """Players of one model share an engine, unless each has all weights of its own."""
+    engines = make("vllm", {"coder": models["coder"], "tester": models[tester]}, lora_rank=rank)
     assert stand_in.made == []  # before it is asked for
     found: Any = [engines.of(role) for role in (*models, *models)]
     assert found[:2] == found[2:]
-    assert [made["folder"] for made in stand_in.made] == list(models.values())
-    for made in stand_in.made:
-        assert made["gpu_memory_utilization"] == pytest.approx(0.2)
-        assert (made["max_loras"], made["max_lora_rank"]) == (1, 8)
+    assert (found[0] is found[1]) is (len(made) == 1)
+    assert [each["folder"] for each in stand_in.made] == [models["coder"], models[tester]][
+        : len(made)
+    ]
+    names = ("gpu_memory_utilization", "max_loras", "max_lora_rank")
+    for settings, expected in zip(stand_in.made, made, strict=True):
+        assert [settings[name] for name in names] == pytest.approx(list(expected))
     engines.close()
     assert all(engine.closed for engine in found)
-
-
-def test_players_of_one_model_share_a_stand_in_engine(
-    models: dict[str, Path], stand_in: type[StandIn]
-) -> None:
-    engines = make("vllm", {"coder": models["coder"], "tester": models["coder"]}, lora_rank=64)
-    assert engines.of("coder") is engines.of("tester")
-    (made,) = stand_in.made
-    assert made["gpu_memory_utilization"] == pytest.approx(0.4)
-    assert (made["max_loras"], made["max_lora_rank"]) == (2, 64)
-
-
-def test_players_without_adapters_share_no_stand_in_engine(
-    models: dict[str, Path], stand_in: type[StandIn]
-) -> None:
-    engines = make("vllm", {"coder": models["coder"], "tester": models["coder"]}, lora_rank=0)
-    assert engines.of("coder") is not engines.of("tester")
-    for made in stand_in.made:
-        assert made["folder"] == models["coder"]
-        assert made["gpu_memory_utilization"] == pytest.approx(0.2)
-        assert made["max_lora_rank"] is None
-    make("vllm", {"model": models["coder"]}, lora_rank=0).of("model")
-    assert stand_in.made[-1]["gpu_memory_utilization"] == pytest.approx(0.4)
-
-
-def test_a_server_has_one_model(models: dict[str, Path]) -> None:
-    with pytest.raises(
-        BackendError, match=r"Expect one model for all players with .*server"
-    ) as seen:
-        make("server", models)
-    assert "\n" not in str(seen.value)
 
 
 def test_players_of_one_model_share_a_server(models: dict[str, Path], server: Server) -> None:
@@ -184,9 +88,102 @@ def test_players_of_one_model_share_a_server(models: dict[str, Path], server: Se
     engines.close()
 
 
-def test_vllm_in_several_processes_is_refused(
-    models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vllm_in_several_processes_is_refused(models, monkeypatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(BackendError, match="Expect one process with backend='vllm', actually: 2"):
         make("vllm", models)
+
+
+SAMPLING = SamplingConfig(max_prompt_length=1000, max_completion_length=8, stop=("a", "e"))
+TRAINER = {"gradient_checkpointing": False, "vllm_importance_sampling_mode": "token_truncate"}
+
+
+def save_model(folder: Path, seed: int) -> str:
+    """A model whose opinions are strong, of a size that vLLM computes."""
+    return save_tiny(folder, seed, vocab_size=704, hidden_size=64, initializer_range=0.3)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
+    root = tmp_path_factory.mktemp("models")
+    rates: dict[str, Any] = {"learning_rate": 1e-3, "sampling": SAMPLING, "trainer": TRAINER}
+    return TrainConfig(
+        max_problems=2,
+        problems_per_step=2,
+        num_generations=2,
+        num_suites=2,
+        coder=PlayerConfig("llm", model=save_model(root / "coder", 1), **rates),
+        tester=TesterConfig("llm", model=save_model(root / "tester", 2), **rates),
+        lora_rank=4,
+        dtype="float32",
+        threads=1,
+        max_steps=2,
+        eval_steps=4,
+        eval_samples=1,
+        save_steps=4,
+    )
+
+
+def run(config: TrainConfig, sandbox: Sandbox, **changes: Any) -> list[dict[str, Any]]:
+    config = replaced(config, changes)
+    train(config, sandbox=sandbox, console=Console(file=io.StringIO()))
+    assert config.output_dir is not None
+    return list(read_rows(config.output_dir / METRICS))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+@pytest.mark.parametrize("whole", [False, True])
+def test_with_vllm_each_player_answers_with_its_own_model(config, tmp_path, sandbox, whole) -> None:
+    """Or with all the weights that it learned, at rates so large that answers of those before are other ones."""
+    changes: dict[str, Any] = {"backend": "vllm"}
+    if whole:
+        rates = dict.fromkeys(("coder.learning_rate", "tester.learning_rate"), 0.02)
+        changes |= {"lora_rank": 0, "tester.model": config.coder.model} | rates
+    rows = run(config, sandbox, output_dir=tmp_path / "run", **changes)
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    for row in rows[1:]:
+        for role in ("coder", "tester"):
+            # Of answers of the other model it would be above 1.
+            assert row[f"{role}/sampling/sampling_logp_difference/mean"] < 0.15
+        assert row["coder/completions/clipped_ratio"] == pytest.approx(row["coder/truncated"])
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_with_transformers_each_player_learns_its_own_model(
+    config: TrainConfig, tmp_path: Path, sandbox: Sandbox, frozen: bool
+) -> None:
+    """A frozen tester may draw from some tokens only."""
+    some = {"tester.freeze": True, "tester.sampling": replace(SAMPLING, top_p=0.9, top_k=20)}
+    rows = run(config, sandbox, output_dir=tmp_path / "run", max_steps=1, **some if frozen else {})
+    # TRL's count is that of the game, though a stop text ends answers; the tester learns from some of its own.
+    last = rows[-1]
+    assert last["coder/completions/clipped_ratio"] == pytest.approx(last["coder/truncated"])
+    assert "coder/loss" in last
+    assert ("tester/loss" in last) is not frozen
+
+
+def test_a_server_with_two_models_is_refused_at_once(config, tmp_path, sandbox) -> None:
+    with pytest.raises(RunError, match="Expect one model for all players with backend='server'"):
+        run(config, sandbox, output_dir=tmp_path / "run", backend="server")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_tester_without_chat_template_is_named_before_the_coder_is_loaded(
+    config: TrainConfig, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    save_model(broken, 3)
+    tokenizer = tiny_tokenizer(words=True)
+    tokenizer.chat_template = None
+    (broken / "chat_template.jinja").unlink()
+    tokenizer.save_pretrained(broken)
+
+    def load_model(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("codea1_env.training.language_models.load_model", load_model)
+    changes = {"tester.model": str(broken), "tester.freeze": True}
+    with pytest.raises(RunError, match=r"Cannot make the tester: .* chat template"):
+        run(config, sandbox, output_dir=tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()

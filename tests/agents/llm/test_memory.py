@@ -1,25 +1,28 @@
-"""How much memory there is, and how much is needed."""
+"""How much memory there is, how much is needed, and what is said when it is full, or would be."""
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 from tiny import save_tiny
 
 from codea1_env.agents.llm import memory
-from codea1_env.agents.llm.memory import (
-    available_memory,
-    own_memory,
-    weights_memory,
+from codea1_env.agents.llm.memory import available_memory, own_memory, weights_memory
+from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.training import (
+    PlayerConfig,
+    PlayerError,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+    engine,
 )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(save_tiny(tmp_path_factory.mktemp("model")))
+from codea1_env.training.failures import explained_failures
 
 
 def test_what_is_free_is_less_than_what_there_is() -> None:
@@ -64,5 +67,36 @@ def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None
     assert memory._containers(tmp_path / "root", tmp_path / "groups") == [4000]
 
 
-def test_weights_in_another_format(folder: Path) -> None:
+def test_weights_in_another_format(tmp_path: Path) -> None:
+    folder = Path(save_tiny(tmp_path))
     assert weights_memory(folder, "bfloat16") * 2 == weights_memory(folder, "float32")
+
+
+FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has ...")
+
+
+def test_a_full_memory_names_what_to_lower(tmp_path: Path) -> None:
+    said = r"Lower generation_batch.*CUDA out of memory"
+    with pytest.raises(PlayerError, match=said) as caught, explained_failures(tmp_path):
+        raise FULL
+    assert "GPU 0 has" not in str(caught.value)
+    said = "per_device_train_batch_size"
+    with pytest.raises(PlayerError, match=said), explained_failures(tmp_path):
+        raise UpdateError("the trainer failed") from FULL
+
+
+def test_a_processor_refuses_what_does_not_fit(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(memory, "weights_memory", lambda folder, dtype: 4e9)
+    monkeypatch.setattr(memory, "_configuration", lambda folder: None)
+    whole = TrainConfig(
+        coder=PlayerConfig("llm", learning_rate=1e-5),
+        tester=TesterConfig("llm", learning_rate=1e-5),
+        lora_rank=0,
+    )
+    # Weights, gradients and two moments of both players, and the libraries.
+    with pytest.raises(RunError, match=r"at least 32\.6 GB of free memory.*actually: 20\.0 GB"):
+        engine._check_memory(whole, "float32", tmp_path, int(20e9))
+    engine._check_memory(whole, "float32", tmp_path, int(33e9))
+    adapters = dataclasses.replace(whole, lora_rank=8)
+    # The weights as they are, and laid out for generation.
+    engine._check_memory(adapters, "float32", tmp_path, int(9e9))

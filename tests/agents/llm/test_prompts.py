@@ -35,10 +35,6 @@ def text(chat: list[Message]) -> str:
     return "\n".join(message["content"] for message in chat)
 
 
-def observation(turn: int, **changes: Any) -> Any:
-    return observe(PROBLEM, turn=turn, **changes)
-
-
 def test_task_is_taken_apart() -> None:
     assert Task.of(observe(PROBLEM)) == Task(
         "pick(items, place=None)",
@@ -78,7 +74,8 @@ def test_every_starter_problem_is_taken_apart() -> None:
 @pytest.mark.parametrize("wording", [FewShot(), Detailed()])
 @pytest.mark.parametrize("problem", [PROBLEM, OTHER])
 def test_every_situation_has_a_question(wording: Any, problem: Problem) -> None:
-    code, tests, feedback = "CODE = 1", "assert pick([]) == 5", "FEEDBACK"
+    code = 'x = {"a": {0}}; y = f"{x!r:{10}}"'  # its braces are no placeholders
+    tests, feedback = "assert pick([]) == 5", "FEEDBACK"
     first = wording(observe(problem))
     repair = wording(observe(problem, code=code, tests=tests, feedback=feedback, round=1))
     white_box = wording(observe(problem, code=code, turn=1))
@@ -98,7 +95,7 @@ def test_every_situation_has_a_question(wording: Any, problem: Problem) -> None:
 @pytest.mark.parametrize("name", WORDINGS)
 def test_a_tester_can_be_shown_no_examples(name: str) -> None:
     shown, hidden = WORDINGS[name](4), WORDINGS[name](4, "hidden")
-    for problem in load_problems("starter"):
+    for problem in load_problems("starter")[::5]:
         examples = split_examples(problem.prompt, problem.entry_point)[1]
         calls = [test.removeprefix("assert ").partition(" == ")[0] for test in examples]
         code = f"def {problem.entry_point}(*values): return None"
@@ -110,25 +107,13 @@ def test_a_tester_can_be_shown_no_examples(name: str) -> None:
         assert hidden(observe(problem)) == shown(observe(problem))
 
 
-def test_braces_in_programs_are_no_placeholders() -> None:
-    code = 'x = {"a": {0}}; y = f"{x!r:{10}}"'
-    for wording in (FewShot(), Detailed()):
-        assert code in text(wording(observation(1, code=code)))
-
-
-def test_worked_example_shows_as_many_tests_as_are_asked_for(sandbox: Sandbox) -> None:
-    for number in (1, 4, 8):
-        chat = FewShot(number)(observation(1, code="x"))
-        suite = parse_suite(chat[1]["content"], EXAMPLE, sandbox)
-        assert len(suite.tests) == number
-        assert suite.dropped == ()
-
-
-def test_worked_example_is_right(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("number", [1, 4, 8])
+def test_worked_example_is_right_and_as_long_as_asked_for(sandbox: Sandbox, number: int) -> None:
     program = parse_program(FewShot()(observe(PROBLEM))[1]["content"], "triple", sandbox)
-    suite = parse_suite(FewShot(8)(observation(1, code="x"))[1]["content"], EXAMPLE, sandbox)
+    chat = FewShot(number)(observe(PROBLEM, turn=1, code="x"))
+    suite = parse_suite(chat[1]["content"], EXAMPLE, sandbox)
+    assert (len(suite.tests), suite.dropped) == (number, ())
     tests = [test.text for test in suite.tests]
-    assert len(tests) == 8
     assert all(result.passed for result in sandbox.run_tests(program.code, tests))
 
 
@@ -138,7 +123,7 @@ def length(chat: list[Message]) -> int:
 
 def test_program_is_shortened_first_and_as_little_as_needed() -> None:
     code = "".join(f"x{i} = {i}\n" for i in range(1000))
-    seen = observation(1, code=code)
+    seen = observe(PROBLEM, turn=1, code=code)
     whole = length(FewShot()(seen))
     limit = whole - 100
     fitted = fit(seen, FewShot(), length, limit)
@@ -159,10 +144,3 @@ def test_task_is_shortened_last() -> None:
     assert list(fitted.cut) == ["code", "feedback", "tests", "problem"]
     assert fitted.cut["code"] == fitted.cut["feedback"] == fitted.cut["tests"] == 500
     assert 0 < fitted.cut["problem"] < len(long.prompt)
-
-
-def test_limit_below_the_instructions_is_a_mistake() -> None:
-    with pytest.raises(
-        ValueError, match=r"Expect prompts of at most 50 tokens .* Raise max_prompt"
-    ):
-        fit(observation(1, code="x"), FewShot(), length, 50)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import tiny_model
+from tiny import log_probs, tiny_model
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.sampling import draw_noise, log_probabilities, sample
@@ -30,19 +30,11 @@ def draw(
         return sample(model, prompts, sampling, noise, end_ids=end_ids, stopped=stopped)
 
 
-def recomputed(model: Any, prompt: list[int], ids: list[int], temperature: float) -> torch.Tensor:
-    """Log-probabilities of an answer by one pass over all of it, without padding or cache."""
-    with torch.no_grad():
-        logits = model(input_ids=torch.tensor([prompt + ids])).logits[0, len(prompt) - 1 : -1]
-    logprobs = (logits.float() / temperature).log_softmax(-1)
-    return logprobs[torch.arange(len(ids)), torch.tensor(ids)]
-
-
 def test_probabilities_are_those_of_the_whole_text() -> None:
     model = tiny_model().eval()
     for prompt, answer in zip(PROMPTS, draw(PROMPTS, model=model, temperature=0.7), strict=True):
         assert len(answer.ids) == LENGTH
-        expected = recomputed(model, prompt, answer.ids, 0.7)
+        expected = log_probs(model, prompt, answer.ids, 0.7).detach()
         torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-4, rtol=0)
 
 
@@ -51,17 +43,8 @@ def test_tokens_come_as_often_as_their_probability_says() -> None:
     with torch.no_grad():
         model.lm_head.weight *= 40  # a distribution that is far from uniform
         expected = model(input_ids=torch.tensor([PROMPTS[1]])).logits[0, -1].softmax(-1)
-    sampling = SamplingConfig(max_completion_length=1)
     rows = 4000
-    with torch.no_grad():
-        answers = sample(
-            model,
-            [PROMPTS[1]] * rows,
-            sampling,
-            draw_noise(rows, 1, seed=3),
-            end_ids=(),
-            stopped=lambda ids: False,
-        )
+    answers = draw([PROMPTS[1]] * rows, 3, model, stopped=lambda ids: True)
     counts = torch.bincount(torch.tensor([answer.ids[0] for answer in answers]), minlength=261)
     assert expected.max() > 0.05
     error = (counts / rows - expected).abs()
@@ -69,16 +52,12 @@ def test_tokens_come_as_often_as_their_probability_says() -> None:
 
 
 def test_same_seed_same_answers_and_another_seed_others() -> None:
+    state = torch.get_rng_state()
     first, again, other = draw(PROMPTS, seed=1), draw(PROMPTS, seed=1), draw(PROMPTS, seed=2)
     assert [answer.ids for answer in first] == [answer.ids for answer in again]
     assert [answer.ids for answer in first] != [answer.ids for answer in other]
     assert first[0].ids != first[2].ids  # equal prompts are answered independently
-
-
-def test_global_random_generator_is_not_touched() -> None:
-    before = torch.get_rng_state()
-    draw(PROMPTS)
-    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_rows_that_end_do_not_change_the_others() -> None:
@@ -114,14 +93,11 @@ def test_temperature_zero_takes_the_likeliest() -> None:
         ({"top_k": 2}, [0, 1]),
         ({"top_k": 100}, [0, 1, 2, 3]),
         ({"top_p": 0.6}, [0, 1]),
-        ({"top_p": 0.5}, [0]),
         ({"top_p": 0.01}, [0]),
         ({"top_k": 3, "top_p": 0.99}, [0, 1, 2]),
     ],
 )
-def test_truncated_distributions_keep_the_likeliest(
-    changes: dict[str, Any], kept: list[int]
-) -> None:
+def test_truncated_distributions_keep_the_likeliest(changes, kept) -> None:
     probabilities = torch.tensor([0.5, 0.25, 0.15, 0.1])
     logprobs = log_probabilities(probabilities.log()[None], SamplingConfig(**changes))[0]
     assert [i for i in range(4) if logprobs[i] > -torch.inf] == kept
@@ -133,11 +109,11 @@ def test_truncated_distributions_keep_the_likeliest(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("temperature", float("nan")),
         ("temperature", -1.0),
+        ("temperature", 0.001),
         ("top_p", 0.0),
-        ("top_p", 1.1),
         ("top_k", -1),
-        ("max_prompt_length", 0),
         ("max_completion_length", 0),
         ("stop", ("",)),
     ],
@@ -166,5 +142,5 @@ def test_prompts_with_a_common_beginning(window: int | None) -> None:
         model = MistralForCausalLM(config).eval()
     prompts = [[5, 9, 12], [5, 9, 12, 40, 41, 42, 43, 44, 45], [5, 9, 12, 7], [5, 9, 12]]
     for prompt, answer in zip(prompts, draw(prompts, model=model), strict=True):
-        expected = recomputed(model, prompt, answer.ids, 1.0)
+        expected = log_probs(model, prompt, answer.ids).detach()
         torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-3, rtol=0)

