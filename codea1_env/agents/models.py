@@ -235,7 +235,9 @@ def _from_hub(name: str, report: Report | None) -> Path:
         # Asked again for the words alone: the default model goes on to another source.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         ways = "" if name == HUB_ID else f". {_ways(name)}"
-        raise ModelError(f"cannot download {name!r} ({reason}){ways}") from error
+        raise ModelError(
+            f"There is no folder {name!r}, and it cannot be downloaded ({reason}){ways}"
+        ) from error
 
 
 def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) -> ModelError:

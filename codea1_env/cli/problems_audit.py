@@ -216,7 +216,7 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
         "what", "problems", "found", "share [95%]", title="How far the tests can be trusted"
     )
     for what, total, kinds in (
-        ("a wrong program passes", "wrong", "wrong_by_kind"), ("a right program fails", "right", "right_by_kind"),
+        ("a wrong program passes", "wrong", "wrong_by_kind"), ("the reference or a right program fails", "right", "right_by_kind"),
     ):  # fmt: skip
         for name, row in [(what, report[total]), *report[kinds].items()]:
             share = "{value:.1%} [{low:.1%}, {high:.1%}]".format(**row) if row["problems"] else "-"
@@ -226,6 +226,7 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
     left = report["problems"] - report["used"]
     say(
         console,
-        f"{report['problems']} problems, {left} without tests that can judge; {report['compared']} have a reference to "
-        f"compare with on other calls. Without one only what pretends is tried. {report['seconds']:.0f} s.",
+        f"{report['problems']} problems, {left} without tests that can judge. Programs that pass were compared with the "
+        f"reference on other calls in {report['compared']}; in {report['untold']} of the others one passes, and nothing "
+        f"tells whether it is wrong: no share counts them. {report['seconds']:.0f} s.",
     )

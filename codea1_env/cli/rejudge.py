@@ -123,7 +123,15 @@ def _show(found: Sequence[Rejudged], command: RejudgeCommand) -> None:
     console.print(table)
     for each in changed[:_SHOWN]:
         pairs = [("coder", each.coder), *(("tester", pair) for pair in each.tester)]
-        texts = [f"{name} {pair[0]} -> {pair[1]}" for name, pair in pairs if pair[0] != pair[1]]
+        texts = [
+            f"{name} {_paid(pair[0])} -> {_paid(pair[1])}"
+            for name, pair in pairs
+            if pair[0] != pair[1]
+        ]
         say(console, f"step {each.step}, {each.task_id}: {', '.join(texts)}")
     if len(changed) > _SHOWN:
         say(console, f"and {len(changed) - _SHOWN} more; --output FILE.jsonl writes them all")
+
+
+def _paid(reward: float | None) -> str:
+    return "-" if reward is None else f"{reward:.6g}"

@@ -93,6 +93,12 @@ class ProblemAudit:
             each.kind for each in self.accepted if each.witness or each.kind in pretends
         )
 
+    @property
+    def untold(self) -> frozenset[str]:
+        """The kinds of programs that pass while nothing can tell whether they are wrong."""
+        passing = () if self.compared else self.accepted
+        return frozenset(each.kind for each in passing) - self.wrong
+
     def row(self) -> dict[str, Any]:
         """As JSON has it."""
         return dataclasses.asdict(self) | {"wrong": sorted(self.wrong)}
@@ -143,7 +149,10 @@ def audit_problem(
     for kind, code in wrong_programs(problem, sandbox, config.mutants, answers):
         tried[kind] += 1
         if judge_program(problem, code, quick, sandbox).passed and code != problem.reference:
-            accepted.append(Accepted(kind, code, _witness(harder, code, sandbox)))
+            witness = _witness(harder, code, sandbox)
+            if problem.checker and kind == "stub":  # the checker is no witness against itself
+                witness = witness or "its checker accepts a program that does nothing"
+            accepted.append(Accepted(kind, code, witness))
     rejected = _rejected(problem, reference, sandbox, right, tried) if has_one else {}
     why = "its tests are no calls, or the reference takes no others"
     why = why if has_one else "it has no reference, so no mutants and no right programs either"
@@ -258,9 +267,14 @@ def _rejected(
 
 
 def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
-    """Return the figures of a set: for each kind the problems that it met, and those whose tests let it pass, or fail."""
+    """Return the figures of a set: for each kind the problems that it met, and those whose tests let it pass, or fail.
+
+    Problems where a program passes, and nothing can tell whether it is wrong, are in no share of wrong programs.
+    """
     used = [each for each in audits if each.used]
-    met = [each for each in used if each.tried.keys() & {*WRONG}]
+    met = [
+        each for each in used if each.tried.keys() & {*WRONG} and (each.wrong or not each.untold)
+    ]
     if not used:
         why = Counter(each.note for each in audits).most_common(1)
         raise ProblemsError(
@@ -268,7 +282,12 @@ def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
             f"Expect a problem whose tests can judge programs, actually none of {len(audits)} has such tests: "
             f"{why[0][0] if why else 'there is none'}. Write tests first: `codea1 testgen --problems`.",
         )
-    wrong = {kind: [kind in each.wrong for each in used if each.tried.get(kind)] for kind in WRONG}
+    wrong = {
+        kind: [
+            kind in each.wrong for each in used if each.tried.get(kind) and kind not in each.untold
+        ]
+        for kind in WRONG
+    }
     right = {
         kind: [kind in each.rejected for each in used if each.tried.get(kind)] for kind in RIGHT
     }
@@ -276,6 +295,7 @@ def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
         "problems": len(audits),
         "used": len(used),
         "compared": sum(each.compared for each in used),
+        "untold": sum(bool(each.untold and not each.wrong) for each in used),
         "without_tests": sum(each.note == "it has no tests" for each in audits),
         "wrong": _share([bool(each.wrong) for each in met]),
         "wrong_by_kind": {kind: _share(found) for kind, found in wrong.items() if found},

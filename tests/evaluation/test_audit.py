@@ -106,6 +106,21 @@ def test_without_a_reference_only_what_pretends_is_known(sandbox: Sandbox) -> No
     assert audit_problem(printing, sandbox).wrong == {"constant"}
 
 
+def test_what_nothing_can_tell_is_in_no_share(sandbox: Sandbox) -> None:
+    weak = Problem("demo/weak", "def weak(x: int):", "weak", "def weak(x): return abs(x)", ["assert weak(1) == 1", "assert weak(2) == 2"])  # fmt: skip
+    found = audit_problem(weak, sandbox, answers=["def weak(x): return x"])
+    assert (found.compared, found.wrong) == (False, frozenset())
+    assert "answer" in found.untold
+    report = summary([found, audit_problem(problem(STRONG), sandbox)])
+    assert (report["untold"], report["wrong"]["problems"]) == (1, 1)
+    assert "answer" not in report["wrong_by_kind"]
+
+
+def test_a_checker_that_accepts_everything_is_weak(sandbox: Sandbox) -> None:
+    checker = "def check(args, output, expected): return True"
+    assert "stub" in audit_problem(problem(STRONG, checker=checker), sandbox).wrong
+
+
 def test_summary_counts_only_what_can_judge(sandbox: Sandbox) -> None:
     audits = [audit_problem(problem(STRONG), sandbox), audit_problem(problem([]), sandbox)]
     report = summary(audits)

@@ -154,7 +154,7 @@ def test_cache_that_cannot_be_written(no_network: Path, options: str, reason: st
 
 
 def test_model_of_the_hub_without_network_says_how_to_get_it(no_network: Path) -> None:
-    with pytest.raises(ModelError, match=r"cannot download 'some/model' .*\(1\).*\(2\)") as caught:
+    with pytest.raises(ModelError, match=r"no folder 'some/model'.*\(1\).*\(2\)") as caught:
         resolve("some/model")
     assert "PyPI" not in str(caught.value)
 
