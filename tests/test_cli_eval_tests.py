@@ -174,7 +174,7 @@ def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
     assert message in capsys.readouterr().err
 
 
-LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "7", "--batch-size", "4"]  # fmt: skip
+LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "4", "--batch-size", "4"]  # fmt: skip
 
 
 def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
@@ -185,7 +185,7 @@ def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
     command += ["--output-dir", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     verdicts = parts / "verdicts.jsonl"
-    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 5:
+    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 3:
         assert process.poll() is None
         time.sleep(0.01)
     process.kill()
