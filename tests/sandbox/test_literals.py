@@ -179,13 +179,6 @@ def test_what_is_written_is_read_as_the_same_value(value: Any) -> None:
     assert write(read(node(text))) == text
 
 
-@given(st.sets(KEYS), st.randoms(use_true_random=False))
-def test_sets_have_one_text(value: set[Any], random: Any) -> None:
-    items = list(value)
-    random.shuffle(items)
-    assert write(set(items)) == write(value)
-
-
 def test_no_place_shares_an_object_with_another() -> None:
     row = [1]
     for text in ("[[0] * 3] * 3", "[row, row]", "[row] * 2", "[items[0]] * 2"):
