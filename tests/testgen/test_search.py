@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from codea1_env.testgen import OpenModule, modules_in, pytest_file, write_suite
-from codea1_env.testgen.texts import ObservedTest, Shape, Trial
-from codea1_env.testgen.write import laid_out
+from codea1_env.testgen.texts import Trial
 
 TEXT = """\
 import random
@@ -127,27 +126,6 @@ def test_where_there_are_no_tests_the_reason_is_said(suite_of, name, reason):
 
 def test_a_call_that_never_ends_is_named(suite_of):
     assert suite_of("forever", timeout=3).endless == "forever(0)"
-
-
-@pytest.mark.parametrize(
-    ("result", "statement"),
-    [
-        (("value", 1), "f(n) == expected"),
-        (("value", None), "f(n) is expected"),
-        (("value", 1 / 3), "f(n) == pytest.approx(expected)"),
-        (("items", [1 / 3]), "list(f(n)) == pytest.approx(expected)"),
-        (("repr", "range(3)"), "repr(f(n)) == expected"),
-        (("type", "Box"), "type(f(n)).__name__ == expected"),
-    ],
-)
-def test_rows_of_a_table_are_compared_as_single_tests_are(result, statement):
-    found = {"made": True, "results": [result], "after": {}, "attributes": {}}
-    tests = [ObservedTest(Trial((number,)), found) for number in (1, 2)]
-    [table] = laid_out(tests, Shape("f", ("n",)))
-    assert table.splitlines()[-1] == f"    assert {statement}"
-    [single] = laid_out(tests[:1], Shape("f", ("n",)))
-    assert single.splitlines()[-1].startswith(f"    assert {statement.partition('f(n)')[0]}f(1)")
-    assert ("pytest.approx(" in single) == ("pytest.approx(" in table)
 
 
 def test_an_agent_is_asked_twice_and_shown_what_survives(suite_of):
