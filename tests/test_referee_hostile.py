@@ -122,7 +122,7 @@ def test_tests_that_any_program_passes_are_worth_nothing(referee):
     assert verdict.suites[0].rewards.validity == 0
 
 
-@pytest.mark.parametrize("count", [15, 100, 900])
+@pytest.mark.parametrize("count", [15, 900])
 def test_colliding_keys_cost_nothing_and_break_nothing(sandbox, count):
     keys = [number * (2**61 - 1) for number in range(count)]
     literal = "{" + ", ".join(map(str, keys)) + "}"
@@ -144,28 +144,21 @@ def test_colliding_keys_cost_nothing_and_break_nothing(sandbox, count):
         ("1 / 0", "raises on the reference: ZeroDivisionError: division by zero"),
         ("object()", "returns no plain data on the reference: a value of type 'object'"),
         ("(x for x in [n])", "returns no plain data on the reference: a value of type 'generator'"),
-        ("f", "returns no plain data on the reference: a value of type 'function'"),
-        ("print", "returns no plain data on the reference"),
         ("__import__('collections').deque([n])", "no literal"),
         ("__import__('decimal').Decimal(n)", "costs too much to read"),
         ("10 ** 20_000", "costs too much to read"),
-        ("[0] * 10 ** 6", "larger than the limit"),
         ("'x' * 30_000", "too long"),
         ("'x' * 40_000_000", "on the reference"),
         ("exec('x = []; x.append(x)') or (lambda x: x.append(x) or x)([])", "cyclic"),
         ("__import__('sys').exit(3)", "ends the process"),
-        ("__import__('os')._exit(0)", "ends the process"),
         ("__import__('os').kill(__import__('os').getpid(), 15)", "fails on the reference"),
         ("[0] * 10 ** 12", "needs too much memory on the reference"),
         ("open('/etc/passwd').read()", "raises on the reference"),
         ("f(n)", "raises on the reference: RecursionError"),
         ("__import__('time').sleep(100)", "takes too long on the reference"),
-        ("__import__('nothing')", "No module named 'nothing'"),
         ("list({chr(97 + x) * 9 for x in range(26)})", "is non-deterministic"),
         ("hash('abc')", "is non-deterministic"),
-        ("id(n) and id([])", ""),
         ("__import__('time').time()", "is non-deterministic"),
-        ("__import__('time').perf_counter_ns()", "is non-deterministic"),
         ("__import__('random').random()", "is non-deterministic"),
         ("__import__('os').urandom(8)", "is non-deterministic"),
         ("__import__('os').getpid() ** 9", ""),
@@ -189,7 +182,6 @@ def test_calls_on_which_the_reference_has_no_value(referee, reference, reason):
         ("n * 1e308 * 10", True),
         ("[1, 2.5, float('nan'), 4, 5]", True),
         ("(float('inf'), 1.5, 2.5, 3.5, 4.5)", True),
-        ("{'a': {1: [float('inf')]}}", True),
         ("complex(1, float('inf'))", True),
         ("{float('-inf')}", True),
         ("-1.5", False),
@@ -320,15 +312,6 @@ def test_equal_values_of_another_kind_are_right(referee, body):
     assert (verdict.failed, verdict.code_reward) == ((), 1.0)
 
 
-def test_what_the_next_call_finds_is_not_what_the_reference_says(sandbox):
-    """Arguments are copies: a program that changes them changes nothing for the next call."""
-    problem = Problem("f", "def f(xs): ...", "f", "def f(xs):\n    xs.append(1)\n    return xs\n")
-    tests = ["assert f([]) == [1]", "assert f([2]) == [2, 1]", "xs = []\nassert f(xs) == [1]"]
-    verdict = judge(Referee(sandbox), problem.reference, tests, problem)
-    assert [test.status for test in verdict.suites[0].tests] == ["kept", "kept", "duplicate"]
-    assert verdict.code_reward == 1.0
-
-
 # Time
 
 
@@ -346,9 +329,8 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, both], FAST[:3])])
     assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
     slow, fast, mixed = verdict.suites
-    assert [test.outcome for test in slow.tests[:5]] == [Outcome.TIMEOUT] * 2 + [None] + [
-        Outcome.TIMEOUT
-    ] * 2
+    late = Outcome.TIMEOUT
+    assert [test.outcome for test in slow.tests[:5]] == [late, late, None, late, late]
     assert (slow.tests[5].status, slow.tests[5].reason) == ("not made", NOT_MADE)
     assert slow.outcome.failed == (True,) * 4
     assert slow.outcome.invalid == 0

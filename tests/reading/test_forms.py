@@ -7,16 +7,13 @@ from read_texts import read
 
 FORMS = {
     "enumerate from 1": "for i, (n, e) in enumerate([(2, 4), (3, 9)], 1):\n    assert f(n) == e, i",
-    "enumerate, start": "for i, (n, e) in enumerate([(2, 4), (3, 9)], start=1):\n    assert f(n) == e",
     "helper": "def check(n, expected):\n    assert f(n) == expected\ncheck(2, 4)\ncheck(3, expected=9)",
     "helper with a result": "def check(n, e=4):\n    r = f(n)\n    assert r == e, f'{n}'\ncheck(2)\ncheck(3, 9)",
     "helper in a loop": "def check(n, e):\n    assert f(n) == e\nfor n, e in [(2, 4), (3, 9)]:\n    check(n, e)",
     "helper with a star": "def check(n, e):\n    assert f(n) == e\nfor case in [(2, 4), (3, 9)]:\n    check(*case)",
-    "helper in a test": "def check(n, e):\n    assert f(n) == e\ndef test():\n    check(2, 4)\n    check(3, 9)",
     "helper of results": "def same(a, b):\n    assert a == b\nsame(f(2), 4)\nsame(f(3), 9)",
     "function given": "def test(fn):\n    assert fn(2) == 4\n    assert fn(3) == 9\ntest(f)",
     "list of texts": '["assert f(2) == 4", "assert f(3) == 9"]',
-    "list of texts in a fence": '```json\n["assert f(2) == 4",\n "assert f(3) == 9"]\n```',
     "texts under a key": '```json\n{"tests": ["assert f(2) == 4", "assert f(3) == 9"]}\n```',
     "examples": ">>> f(2)\n4\n>>> f(3)\n9\n",
     "examples in a fence": "Tests:\n```python\n>>> n = 2\n>>> f(n)\n4\n\n>>> f(3)\n9\n```",

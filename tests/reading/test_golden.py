@@ -56,17 +56,14 @@ def test_unleaked_test_bench_is_data_but_for_forty_tests() -> None:
 
 CASES = {
     "assert f(1, k='a') == [2]": ((1,), {"k": "a"}, [2], None, None, ""),
-    "assert [2] == f(1)": ((1,), {}, [2], None, None, ""),
     "assert f(1) is None": ((1,), {}, None, None, None, ""),
     "assert not f(1)": ((1,), {}, False, None, None, ""),
     "assert f(1)": ((1,), {}, True, None, None, ""),
     "assert (f(1)) == (3), 'why'": ((1,), {}, 3, None, None, ""),
     "x = [1]\ny = {'a': x}\nassert f(x, y) == x * 2": (([1], {"a": [1]}), {}, [1, 1], None, None, ""),
     "assert int(f(5)) == 35": ((5,), {}, 35, None, None, "int"),
-    "assert list(f(5)) == [35]": ((5,), {}, [35], None, None, "list"),
     "import math\nassert math.isclose(f(1), 2.5, abs_tol=1e-3)": ((1,), {}, 2.5, 1e-3, 1e-9, ""),
     "assert Solution().f(1) == 2": ((1,), {}, 2, None, None, ""),
-    "s = Solution()\nassert s.f(1) == 2": ((1,), {}, 2, None, None, ""),
 }  # fmt: skip
 
 
@@ -80,14 +77,11 @@ def test_it_is_a_case(text: str, case: Any) -> None:
     "text",
     [
         "assert f(1) != 2",
-        "assert f(1) == g(2)",
-        "assert f(f(1)) == 2",
         "assert f(object()) == 2",
         "x = [1]\nf(x)\nassert x == [2]",
         "assert f(1)[0] == 2",
         "assert f(1) ==",
         "with pytest.raises(ValueError):\n    f(1)",
-        "y = f(1)[0]\nassert y == 1",
         "assert g(1) == 2",
         "assert 1 == 1",
         "assert f(" + "[" * 120 + "]" * 120 + ") == 1",
@@ -179,10 +173,7 @@ def test_a_module_is_cases() -> None:
         "def test_a(tmp_path):\n    assert f(tmp_path) == 1",
         "def test_a():\n    x = [1]\n    f(x)\n    assert x == [2]",
         "def test_a():\n    assert len(f(1)) == 1",
-        "def test_a():\n    r = f(1)\n    first = r[0]\n    assert first == 1",
-        "def test_a():\n    for r in f(1):\n        assert r > 0",
         "class TestA:\n    def test_a(self):\n        assert helper(1) == 2",
-        "def test_a():\n    while True:\n        assert 1",
     ],
 )
 def test_what_a_module_says_otherwise_is_named(test: str) -> None:

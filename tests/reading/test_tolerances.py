@@ -10,20 +10,16 @@ from codea1_env.reading.suites import read_suites
 
 STATED = {
     "assert abs(f(1) - 1000000) < 0.01": (0.01, None),
-    "assert 0.01 >= abs(2.5 - f(1))": (0.01, None),
     "self.assertAlmostEqual(f(1), 2.5)": (0.5e-7, None),
-    "self.assertAlmostEqual(f(1), 2.5, places=3)": (0.5e-3, None),
     "self.assertAlmostEqual(f(1), 250.0, delta=2)": (2.0, None),
     "assert round(f(1), 2) == 0.25": (0.005, None),
     "assert math.isclose(f(1), 2.5)": (None, 1e-9),
-    "assert math.isclose(f(1), 2.5, abs_tol=1e-3)": (1e-3, 1e-9),
     "assert math.isclose(f(1), 2.5, rel_tol=1e-3)": (None, 1e-3),
     "assert np.isclose(f(1), 2.5)": (1e-8, 1e-5),
     "assert np.allclose(f(1), [2.5], atol=1e-4)": (1e-4, 1e-5),
     "np.testing.assert_allclose(f(1), [2.5], rtol=1e-3)": (None, 1e-3),
     "assert f(1) == pytest.approx(2.5)": (1e-12, 1e-6),
     "assert f(1) == pytest.approx(2.5, abs=1e-3)": (1e-3, None),
-    "assert f(1) == pytest.approx(2.5, rel=1e-3)": (1e-12, 1e-3),
     "assert f(1) == pytest.approx(2.5, 1e-3, 1e-4)": (1e-4, 1e-3),
     "assert f(1) == 2.5": (None, None),
 }  # fmt: skip

@@ -11,15 +11,11 @@ FIRST = "assert f(1) == 2\n"
 LONG = "x = 'a' * 15000 + 'b'\ny = 'a' * 7000 + 'b' + 'a' * 7000\n"
 SLOW = {
     "arguments": "for i in range(4900):\n  if z + g(" + "a," * 100 + "): f\n",
-    "more arguments": "for i in range(4900):\n  if z + g(" + "a," * 900 + "): f\n",
     "many arguments": "for i in range(4900):\n  assert g(" + "a," * 25_000 + ")\n  f\n",
-    "forgotten": "for i in range(4900):\n  g(" + "a," * 25_000 + ")\n  f\n",
     "and": "for i in range(4900):\n  if " + "1 and " * 10_000 + "0: f\n",
     "in, in a loop": LONG + "for i in range(100):\n  if y in x: f\n",
     "in": LONG + "if y in x: pass\n" * 2_000,
-    "equal": LONG + "if x == x: pass\n" * 2_000,
     "sorted": "x = ['a' * 9000, 'a' * 9000 + 'b'] * 5000\n" + "if x: y = sorted(x)\n" * 10,
-    "unittest": "for i in range(4900):\n  self.assertEqual(" + "a," * 25_000 + ")\n  f\n",
     "keywords": "for i in range(4900):\n  z = float(" + "k=1," * 12_000 + ")\n  f\n",
     "names": "".join(f"a{i} = []\n" for i in range(2_400)) + "".join(f"a{i}.b()\n" for i in range(2_400)),
     "rows": "@pytest.mark.parametrize('a', range(1000))\ndef t(a):\n  assert g(" + "a," * 25_000 + "f)\n",
@@ -41,7 +37,7 @@ def test_work_is_bounded(text: str) -> None:
 
 
 def test_the_rest_is_left_out() -> None:
-    text = f"{FIRST}{SLOW['more arguments']}assert f(2) == 3\n"
+    text = f"{FIRST}{SLOW['many arguments']}assert f(2) == 3\n"
     reason = "it takes too much work to read: the others are left out"
     tests, dropped = read(text)
     assert (tests, dropped[-1]) == (["f(1) == 2"], reason)

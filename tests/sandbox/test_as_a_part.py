@@ -1,10 +1,8 @@
-"""The sandbox as a part of other programs: results as JSON, asyncio, packages by name."""
+"""The sandbox as a part of other programs: asyncio, packages by name, what was printed, where a test failed."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import json
 import time
 
 import numpy as np
@@ -13,13 +11,6 @@ import pytest
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
 
 SLOW = "import time\ndef f(x):\n    time.sleep(0.5)\n    return x"
-
-
-def test_results_are_json(sandbox: Sandbox) -> None:
-    results = sandbox.run_tests("def f(): return 1", ["assert f() == 1", "assert f() == 2"])
-    rows = json.loads(json.dumps([dataclasses.asdict(result) for result in results]))
-    assert [row["outcome"] for row in rows] == ["pass", "fail"]
-    assert [Outcome(row["outcome"]) for row in rows] == [result.outcome for result in results]
 
 
 def test_other_tasks_go_on_meanwhile(sandbox: Sandbox) -> None:
@@ -55,9 +46,8 @@ def test_a_task_that_is_given_up_does_no_harm(sandbox: Sandbox) -> None:
 
 
 def test_a_package_that_is_not_there_is_refused() -> None:
-    for packages in ("nothing_here", ("numpy", "nothing_here")):
-        with pytest.raises(ValueError, match="actually 'nothing_here' is not one"):
-            Sandbox(packages=packages)
+    with pytest.raises(ValueError, match="actually 'nothing_here' is not one"):
+        Sandbox(packages=("numpy", "nothing_here"))
 
 
 def test_a_failed_test_says_where(sandbox: Sandbox) -> None:
@@ -130,7 +120,7 @@ def test_progress_is_told(sandbox: Sandbox) -> None:
 def test_loading_at_the_limit_is_a_timeout(sandbox: Sandbox) -> None:
     limits = Limits(call_cpu_time=0.05, calls_per_test=1)
     code = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\ndef f(): return 1"
-    for _ in range(6):
+    for _ in range(3):
         [result] = sandbox.run_tests(code, ["x = f()\nassert x == 1"], limits=limits)
         assert result.outcome in (Outcome.TIMEOUT, Outcome.PASS), result
 

@@ -32,11 +32,6 @@ FITS = [
 ]
 
 
-@pytest.mark.parametrize("value", FITS, ids=lambda value: type(value).__name__)
-def test_within_the_budget(value: Any) -> None:
-    assert read(value) == value
-
-
 COSTS_TOO_MUCH = [
     "x" * 1001,
     [None] * 41,
@@ -51,19 +46,13 @@ COSTS_TOO_MUCH = [
 ]
 
 
-@pytest.mark.parametrize("value", COSTS_TOO_MUCH, ids=lambda value: repr(value)[:30])
-def test_over_the_budget(value: Any) -> None:
-    with pytest.raises(codec.BudgetError):
-        read(value)
-    assert codec.decode(codec.encode(value)) == value
-
-
-def test_messages_that_share_a_meter_share_its_total() -> None:
-    meter = codec.Meter(TIGHT)
-    codec.decode(codec.encode([None] * 40), meter=meter)
-    codec.decode(codec.encode([None] * 20), meter=meter)
-    with pytest.raises(codec.BudgetError, match="together"):
-        codec.decode(codec.encode([None]), meter=meter)
+def test_what_fits_is_read_and_what_costs_too_much_is_not() -> None:
+    for value in FITS:
+        assert read(value) == value
+    for value in COSTS_TOO_MUCH:
+        with pytest.raises(codec.BudgetError):
+            read(value)
+        assert codec.decode(codec.encode(value)) == value
 
 
 def test_the_clock_ends_what_takes_long() -> None:
@@ -131,21 +120,11 @@ def test_what_costs_too_much_is_no_verdict_of_the_programs_process(
     assert time.process_time() - started < 5.0
 
 
-VALUES = [
-    ("[0] * 1_000_000", Outcome.PASS),
-    ("[None] * 1_500_000", Outcome.OUTPUT_LIMIT),
-    ("{i: i for i in range(20_000)}", Outcome.PASS),
-    ("set(range(40_000))", Outcome.OUTPUT_LIMIT),
-    ("set(map(str, range(40_000)))", Outcome.PASS),
-    ("1 << 2_000_000", Outcome.OUTPUT_LIMIT),
-]
-
-
-@pytest.mark.parametrize(("value", "outcome"), VALUES, ids=[value for value, _ in VALUES])
-def test_values_of_calls(sandbox: Sandbox, value: str, outcome: Outcome) -> None:
+@pytest.mark.parametrize("value", ["[None] * 1_500_000", "set(range(40_000))", "1 << 2_000_000"])
+def test_what_costs_too_much_is_no_value_of_a_call(sandbox: Sandbox, value: str) -> None:
     (result,) = sandbox.call(f"def f(): return {value}", "f", [((), {})])
-    assert result.outcome is outcome
-    assert result.outcome is Outcome.PASS or "costs too much" in result.message
+    assert result.outcome is Outcome.OUTPUT_LIMIT
+    assert "costs too much" in result.message
 
 
 def test_all_values_of_one_run_share_a_budget(sandbox: Sandbox) -> None:

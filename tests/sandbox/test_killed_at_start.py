@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from processes import run_python
 
-import codea1_env
 from codea1_env.sandbox import examine
-
-_ROOT = str(Path(codea1_env.__file__).parent.parent)
 
 # Kills the first process at a depth below itself that it sees: the worker, or the child that tries what is forbidden.
 KILLING = """
@@ -61,10 +55,7 @@ for attacked in (False, True):
 
 
 def run(level: str, depth: int, times: int) -> list[str]:
-    command = [sys.executable, "-c", KILLING, level, str(depth), str(times)]
-    done = subprocess.run(
-        command, cwd=_ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_python("-c", KILLING, level, str(depth), str(times))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

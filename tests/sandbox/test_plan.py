@@ -84,24 +84,20 @@ LITERALS = (
     "[0] * 3", "'ab' * 2", "[1] + [2]", "-True", "7 // 2", "-7 % 3", "list('ab')", "[[1, 'a'], []]",
 )  # fmt: skip
 OPERATORS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
+FUNCTIONS = ("abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "min", "max", "not ")
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_comparisons_are_pythons(operator: str) -> None:
-    for left, right in itertools.product(LITERALS, repeat=2):
-        for text in (
-            f"assert echo({left}) {operator} {right}",
-            f"assert {left} {operator} echo({right})",
-        ):
-            assert by_plan(text) is by_python(text), text
+    for number, (left, right) in enumerate(itertools.product(LITERALS, repeat=2)):
+        said = (f"echo({left})", right) if number % 2 else (left, f"echo({right})")
+        text = f"assert {said[0]} {operator} {said[1]}"
+        assert by_plan(text) is by_python(text), text
 
 
-@pytest.mark.parametrize(
-    "function",
-    ["abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "min", "max", "not "],
-)
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_are_pythons(function: str) -> None:
-    for value, expected in itertools.product(LITERALS, repeat=2):
+    for value, expected in itertools.product(LITERALS, LITERALS[::3]):
         text = f"assert {function}(echo({value})) == {expected}"
         assert by_plan(text) is by_python(text), text
 
@@ -109,62 +105,41 @@ def test_functions_are_pythons(function: str) -> None:
 MORE = [
     "assert echo(1)",
     "assert not echo([])",
-    "assert not not echo([0])",
     "assert echo(None) is None",
-    "assert echo(0) is not None",
-    "assert echo(1) is True",
     "assert echo(True) is True",
-    "assert echo(False) is not True",
     "echo(1)",
     "fail('ValueError')",
     "assert fail('TypeError') == 1",
     "assert echo(1) == 2, 'a message'",
     "assert echo(1) == 1, 5",
     "assert round(echo(2.675), 2) == 2.67",
-    "assert round(echo(2.5)) == 2",
     "assert round(echo(1234), -2) == 1200",
-    "assert round(echo('x'), 2) == 1",
     "assert abs(echo(0.1) - 0.1) < 1e-9",
     "assert abs(echo(0.1) - echo(0.3)) <= 0.2",
     "assert echo(3) - echo(1) == 2",
     "assert echo({1, 2}) - {1} == {2}",
-    "assert 5 - echo(2) == 3",
     "assert echo(1) - 'a' == 2",
     "assert sorted(echo({3, 1})) == [1, 3]",
     "assert sorted(echo([1, 'a'])) == [1]",
     "assert set(echo([1] * 500)) == {1}",
-    "assert set(echo([[1]])) == set()",
     "assert max(echo([])) == 1",
     "assert len(set(echo('abca'))) == 3",
     "assert list(echo({'b': 1, 'a': 2})) == ['b', 'a']",
     "assert pair(1) == (1, 2, None)",
     "assert pair(1, 3, 4, 5, c=6) == (1, 3, 4, 5, 6)",
     "assert pair(b=1, a=2) == (2, 1, None)",
-    "assert pair() == 1",
-    "assert pair(1, a=1) == 1",
     "assert echo(1) == echo(1.0) == 1",
     "assert echo(5) in echo([5])",
     "assert echo(7) in range(0, 10**18, 7)",
-    "assert echo(10**40) == 10**40",
     "assert echo('\\ud800') == '\\ud800'",
     "assert 'b' in echo('abc')",
-    "assert 'b' in echo({'b': 1})",
-    "assert 5 in echo(7)",
     "assert {1} in echo([{1}])",
     "assert echo([1, [2, (3,)]]) == [1, [2, (3,)]]",
-    "assert echo([1, 2]) == (1, 2)",
-    "assert echo([True]) == [1]",
-    "assert echo(1.0) == 1",
-    "assert echo('1') == 1",
     "assert made('counter') == {'a': 2, 'b': 1}",
     "assert made('decimal') == 0.5",
     "assert made('fraction') == 0.5",
-    "assert abs(made('fraction') - 0.5) < 1e-6",
     "assert made('deque') == [1, 2]",
-    "assert list(made('deque')) == [1, 2]",
     "assert made('frozenset') == {1}",
-    "assert made('range') == range(3)",
-    "assert made('range') == [0, 1, 2]",
     "assert sum(made('range')) == 3",
     "assert made('nan') == made('nan')",
     "assert made('nan') != made('nan')",
@@ -173,13 +148,9 @@ MORE = [
     "import math\nassert math.isclose(echo(0.1 + 0.2), 0.3)",
     "import math\nassert math.isclose(echo(1.0), 1.1, rel_tol=0.2)",
     "import math\nassert math.isclose(echo(1.0), 1.1, abs_tol=1e-3, rel_tol=0)",
-    "import math\nassert math.isclose(echo('a'), 1.1)",
     "import math\nassert math.isclose(echo(1.0), 1.0, rel_tol=-1)",
-    "import math\nassert not math.isclose(echo(1), 2)",
-    "import math\nassert echo(1) == 1",
     "assert echo({1: [2]}) == {1: [2]}  # a comment",
     "assert(echo(1))==1",
-    "assert echo(1) == 1;",
     "assert (\n    echo(1)\n    == 1\n)",
     "'''a text'''\nassert echo(1) == 2",
 ]
@@ -235,46 +206,28 @@ def test_any_text_has_a_plan(text: str) -> None:
     [
         "assert 1 < echo(2) < 3",
         "assert echo(1) == 1 and echo(2) == 2",
-        "assert echo(1) == 1 or True",
         "assert (echo(1) == 2, 'always true')",
         "assert echo(echo(1)) == 1",
         "assert echo(x := 1) == 1",
         "assert echo(lambda: 1)",
         "assert echo(*[1]) == 1",
-        "assert echo(**{}) is None",
         "assert [echo(1)] == [1]",
-        "assert echo([x for x in range(3)]) == [0, 1, 2]",
         "assert echo(1).real == 1",
-        "assert echo([1])[0] == 1",
-        "assert -echo(1) == -1",
-        "assert echo(1) == math.pi",
         "assert math.isclose(echo(1), 1)",
         "import math as m\nassert m.isclose(echo(1), 1)",
-        "assert echo(1) == 1\nassert echo(2) == 2",
         "x = 1\nassert echo(x) == x",
         "assert 1 == 1",
-        "assert True",
         "assert isinstance(echo(1), int)",
-        "assert print(echo(1)) is None",
         "assert sorted(echo([1]), reverse=True) == [1]",
-        "assert sum(echo([1]), 5) == 6",
         "assert echo(1) is 1000",
-        "assert echo([1] is [1])",
         "assert None is echo(None)",
         "assert echo(f'{1}') == '1'",
         "assert echo(...) is ...",
-        "assert echo(1) == 2, f'{1}'",
         "assert echo([0] * 10**9)",
-        "assert echo('a' * 10**6)",
-        "assert echo(2 ** 10**6)",
         "assert echo(9 ** 9 ** 9)",
-        "assert echo(1 / 0)",
-        "assert echo(range(1, 2, 0))",
         "assert echo({**{'a': echo(1)}}) == {}",
-        "assert echo({[]: 1})",
         "assert echo(list({2, 1})) == [1, 2]",
         "import math\nassert echo(math.inf) == math.inf",
-        "assert echo(x.inf) == 1",
     ],
 )
 def test_anything_else_runs_as_a_text(text: str) -> None:
@@ -307,11 +260,6 @@ def test_the_name_under_test_makes_no_literals(name: str) -> None:
     assert (kind, names) == ("value", [name])
     assert plan_test(f"assert echo({name}([])) == 1", name) == ("text",)
     assert plan_test(f"assert echo([{name}()]) == 1", name) == ("text",)
-
-
-def test_the_name_under_test_may_be_a_builtins() -> None:
-    assert plan_test("assert sum(1, 2) == 3", "sum")[:2] == ("value", ["sum"])
-    assert plan_test("assert sum(1, 2) == 3") == ("text",)
 
 
 @pytest.mark.parametrize("function", ["list", "tuple", "sorted", "set", "sum", "min", "max"])

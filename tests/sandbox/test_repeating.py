@@ -123,8 +123,7 @@ def the_machine_is(monkeypatch: pytest.MonkeyPatch, slowness: float) -> None:
     [
         *((way, 3.0, NEEDS, PASS, [False, True]) for way in WAYS),  # it gets the time that it needs
         *((way, 2.0, ENDLESS, TIMEOUT, [False, True]) for way in WAYS),  # twice and no more
-        *((way, 1.0, ENDLESS, TIMEOUT, [False]) for way in WAYS),  # at its best pace: not repeated
-        (by_value, clocks.ENOUGH, ENDLESS, TIMEOUT, [False]),  # near its best pace
+        *((way, clocks.ENOUGH, ENDLESS, TIMEOUT, [False]) for way in WAYS),  # near its best pace
         (by_value, 3.0, LITTLE, PASS, [False]),  # within its time: not repeated
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from codea1_env.sandbox import Limits, Outcome
 
-QUICK = Limits(call_cpu_time=0.5, call_wall_time=2.0, output=20_000)
+QUICK = Limits(call_cpu_time=0.3, call_wall_time=0.6, output=20_000)
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,9 @@ QUICK = Limits(call_cpu_time=0.5, call_wall_time=2.0, output=20_000)
     [
         ("print(int(input()) + 1)", "41", "42\n"),
         ("import sys\nprint(sum(map(int, sys.stdin.read().split())))", "1 2\n3", "6\n"),
-        ("import sys\nsys.stdout.buffer.write(sys.stdin.buffer.readline())", "a\nb", "a\n"),
         ("print(open(0).read().upper(), end='')", "é\n", "É\n"),
         ("import os\nos.write(1, os.read(0, 3))", "abcd", "abc"),
         ("if __name__ == '__main__':\n    print('main')", "", "main\n"),
-        ("import sys\nprint(1)\nsys.exit()\nprint(2)", "", "1\n"),
         ("print(1)\nexit()\nprint(2)", "", "1\n"),
         ("def main():\n    print(1)\n    quit(0)\nmain()", "", "1\n"),
         ("print(repr(input()), end='\\r\\n')", "a\r\n", "'a\\r'\r\n"),
@@ -26,7 +24,6 @@ QUICK = Limits(call_cpu_time=0.5, call_wall_time=2.0, output=20_000)
         ("import sys\nprint(1)\nsys.stdout.close()", "", "1\n"),
         ("import sys\nwith sys.stdout as out:\n    out.write('1')", "", "1"),
         ("import sys\nprint(1)\nsys.stdout = None", "", "1\n"),
-        ("import sys\nprint(1)\ndel sys.stdout", "", "1\n"),
         ("import sys\nprint(1)\nsys.__stdout__.close()", "", "1\n"),
         ("import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint(1)", "", "1\n"),
         ("import sys\nclass Out:\n    write = sys.stdout.write\n    flush = sys.stdout.flush\nsys.stdout = Out\nprint(1)", "", "1\n"),
@@ -48,12 +45,10 @@ def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
         ("import os\nprint(1, flush=True)\nos._exit(0)", Outcome.EXITED),
         ("import os\nprint(1, flush=True)\nos.kill(os.getpid(), 15)", Outcome.SIGNALLED),
         ("print(1, flush=True)\nx = [0] * 10**11", Outcome.MEMORY),
-        ("input()", Outcome.ERROR),
         # Plain Python ends with a status that is not 0, too, where standard output cannot be flushed.
         ("import sys\nprint(1)\nsys.stdout.detach()", Outcome.ERROR),
         ("import os\nprint(1)\nos.close(1)", Outcome.ERROR),
         ("import sys\nprint(1)\nsys.stdout.close()\nprint(2)", Outcome.ERROR),
-        ("import sys\nprint(1)\nsys.stdout.close()\nsys.exit(3)", Outcome.EXITED),
         ("print(", Outcome.SYNTAX_ERROR),
         ("print('\\0')\n\0", Outcome.SYNTAX_ERROR),
     ],
@@ -68,21 +63,11 @@ def test_how_a_program_ends(sandbox, code, outcome):
 def test_output_is_bounded(sandbox):
     result = sandbox.run_script("while True: print('x' * 1000)", limits=QUICK)
     assert result.outcome is Outcome.OUTPUT_LIMIT
-    assert len(result.stdout) < 20_000 + (
-        1 << 18
-    )  # of an endless answer no more than a piece is read
-
-
-@pytest.mark.parametrize(
-    ("length", "outcome"), [(20_000, Outcome.PASS), (20_001, Outcome.OUTPUT_LIMIT)]
-)
-def test_an_answer_of_the_largest_length(sandbox, length, outcome):
-    result = sandbox.run_script(f"print('x' * {length}, end='')", limits=QUICK)
-    assert result.outcome is outcome
-    assert len(result.stdout) == 20_000
-
-
-def test_a_script_that_prints_too_much_and_dies_has_printed_too_much(sandbox):
+    assert len(result.stdout) < 20_000 + (1 << 18)  # no more than a piece is read of it
+    for length, outcome in ((20_000, Outcome.PASS), (20_001, Outcome.OUTPUT_LIMIT)):
+        result = sandbox.run_script(f"print('x' * {length}, end='')", limits=QUICK)
+        assert (result.outcome, len(result.stdout)) == (outcome, 20_000)
+    # Also of one that prints too much and dies.
     code = "import os\nos.write(1, b'x' * 30_000)\nos._exit(0)"
     assert sandbox.run_script(code, limits=QUICK).outcome is Outcome.OUTPUT_LIMIT
 

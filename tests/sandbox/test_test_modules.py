@@ -256,19 +256,14 @@ def test_files_without_a_test_that_runs(sandbox: Sandbox, file: str) -> None:
     outcome, message, line = NOTHING[file]
     assert (result.outcome, result.line, result.name) == (outcome, line, "")
     assert message in result.message
-    assert result.judged == "inside"
-    assert not found.passed
+    assert (result.judged, found.passed) == ("inside", False)
 
 
 def test_a_program_that_cannot_be_imported(sandbox: Sandbox) -> None:
     file = "from solution import f\ndef test_f(): assert f() == 1"
-    for code, outcome in {
-        "def f(:": "syntax_error",
-        "1 / 0": "error",
-        "raise SystemExit": "exited",
-    }.items():
-        [result] = sandbox.run_test_module(code, file)
-        assert result.outcome.value == outcome
+    codes = {"def f(:": "syntax_error", "1 / 0": "error", "raise SystemExit": "exited"}
+    found = [sandbox.run_test_module(code, file)[0].outcome.value for code in codes]
+    assert found == list(codes.values())
 
 
 def test_a_name_with_dots(sandbox: Sandbox) -> None:
@@ -279,7 +274,7 @@ def test_a_name_with_dots(sandbox: Sandbox) -> None:
 
 
 def test_without_pytest_unittest_runs_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (tasks, test_modules):
+    for place in (tasks, test_modules, judging):
         monkeypatch.setattr(place, "has_pytest", lambda: False)
     cases = """
 import os, unittest
@@ -306,6 +301,11 @@ class Broken(unittest.TestCase):
             assert "codea1-env[evaluation]" in result.message
         with pytest.raises(ImportError, match="evaluation"):
             sandbox.run_test_module(PROGRAM, cases, coverage=True)
+        case = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(object), {})"
+        texts = ["def test_a(): assert f(1) == 2", case.format("int"), case.format("object")]
+        results = sandbox.run_tests("def f(x): return x", texts)
+        assert [each.outcome.value for each in results] == ["error", "fail", "pass"]
+        assert "evaluation" in results[0].message
 
 
 COVERED = """def f(x):
@@ -358,29 +358,7 @@ def test_what_it_writes_to_the_channel_is_bounded(sandbox: Sandbox) -> None:
     assert time.monotonic() - started < 30
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# nothing", "  \n", "x = 1", "import math", "f(1) == [2]", "'assert f(1) == 2'"]
-)
-def test_a_text_that_tests_nothing_is_no_pass(sandbox: Sandbox, text: str) -> None:
-    [result] = sandbox.run_tests("def f(x): return x", [text])
-    assert (result.outcome, result.vacuous) == (Outcome.ERROR, True)
-
-
-def test_texts_with_tests_are_run_or_say_that_pytest_is_missing(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for place in (test_modules, judging):
-        monkeypatch.setattr(place, "has_pytest", lambda: False)
-    case = (
-        "import unittest\nclass T(unittest.TestCase):\n"
-        "    def test_a(self):\n        self.assertEqual(f(object), {})"
-    )
-    texts = [
-        "def test_a():\n    assert f(1) == 2",
-        "class TestF:\n    def test_a(self):\n        assert f(1) == 2",
-        case.format("int"),
-        case.format("object"),
-    ]
+def test_a_text_that_tests_nothing_is_no_pass(sandbox: Sandbox) -> None:
+    texts = ["", "# nothing", "  \n", "x = 1", "import math", "f(1) == [2]", "'assert f(1) == 2'"]
     results = sandbox.run_tests("def f(x): return x", texts)
-    assert [each.outcome.value for each in results] == ["error", "error", "fail", "pass"]
-    assert all("evaluation" in each.message for each in results[:2])
+    assert [(each.outcome, each.vacuous) for each in results] == [(Outcome.ERROR, True)] * 7

@@ -53,21 +53,6 @@ def test_it_finishes_what_is_there_and_takes_nothing_new() -> None:
         assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
-def test_a_full_queue_loses_nothing_of_those_who_try_again() -> None:
-    with serving("--workers", "1", "--queue", "3") as server, ThreadPoolExecutor(16) as threads:
-
-        def one(number: int) -> int:
-            refusals = 0
-            while (answer := sleeping(server.url, 0.02)).status_code == 429:
-                assert answer.headers["retry-after"] == "1"
-                refusals += 1
-                time.sleep(0.1)
-            assert answer.json()["run_result"]["stdout"] == "1\n"
-            return refusals
-
-        assert sum(threads.map(one, range(16))) > 0
-
-
 def test_a_token_is_asked_for_and_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
@@ -140,20 +125,16 @@ def test_who_does_not_read_an_answer_is_not_waited_for(monkeypatch: pytest.Monke
         assert len(what_comes(client)) < 64 << 20
 
 
-@pytest.mark.parametrize("text", ["", "short", "two words of some length", "é" * 32])
-def test_a_bad_token_is_refused_and_not_shown(text: str) -> None:
-    with pytest.raises(ValueError, match="16 ASCII characters") as raised:
-        read_token(None, {TOKEN_VARIABLE: text})
-    assert not text or text not in str(raised.value)
+def test_a_bad_token_is_refused_and_not_shown() -> None:
+    for text in ("", "short", "two words of some length", "é" * 32):
+        with pytest.raises(ValueError, match="16 ASCII characters") as raised:
+            read_token(None, {TOKEN_VARIABLE: text})
+        assert not text or text not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("host", "port", "match"),
-    [
-        ("0.0.0.0", 0, "--token-file"),
-        ("no-such-host.invalid", 0, "no-such-host"),
-        ("127.0.0.1", 99_999, "65535"),
-    ],
+    [("0.0.0.0", 0, "--token-file"), ("127.0.0.1", 99_999, "65535")],
 )
 def test_addresses_that_are_refused(host: str, port: int, match: str) -> None:
     with pytest.raises(ValueError, match=match):
@@ -178,22 +159,6 @@ def test_who_is_refused_before_the_body_comes_sees_why(url: str) -> None:
             answer += piece
     assert answer.startswith(b"HTTP/1.1 404")
     assert b"Expect one of" in answer
-
-
-def test_a_gigabyte_over_a_socket_is_refused_and_leaves_no_trace(url: str) -> None:
-    host, port = url.removeprefix("http://").split(":")
-    for headers in (b"Content-Length: 1073741824", b"Transfer-Encoding: chunked"):
-        with socket.create_connection((host, int(port)), timeout=60) as connection:
-            connection.sendall(b"POST /run_code HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n\r\n")
-            piece = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
-            try:
-                for _ in range(1024):
-                    connection.sendall(piece)
-            except OSError:  # closed: that is what it is about
-                pass
-            else:
-                pytest.fail("a gigabyte was read")
-    assert sleeping(url, 0).status_code == 200
 
 
 @pytest.mark.parametrize("text", [b"\0" * 99, b"POST /run_code HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"GET /" + b"x" * 99_999])  # fmt: skip

@@ -72,10 +72,8 @@ def test_asserts(url: str) -> None:
     ("code", "result", "status"),
     [
         ("print(int(input()) // 0)", -2, "runtime_error"),
-        ("print(", -2, "runtime_error"),
         ("import os\nos.kill(os.getpid(), 9)", -2, "runtime_error"),
         ("import time\ntime.sleep(60)", -3, "timeout"),
-        ("x = [0] * 10**11", -2, "runtime_error"),
     ],
 )
 def test_programs_that_fail(url: str, code: str, result: int, status: str) -> None:

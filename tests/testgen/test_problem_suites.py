@@ -12,7 +12,7 @@ from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Outcome
-from codea1_env.testgen.problem_suites import ProblemSuite, ProblemSuites, with_suite
+from codea1_env.testgen.problem_suites import ProblemSuites, with_suite
 
 CLAMP = Problem(
     "own/clamp",
@@ -115,18 +115,9 @@ def test_rows_can_be_read_again_as_problems(tmp_path):
     assert read.metadata == {**first.metadata, "tests_by": "me"}
 
 
-def test_a_row_of_the_folder_gives_the_suite_again():
-    suite = ProblemSuite(5, 3, 1, 4, 9, 8, 8, ("assert f() == 1",))
-    assert ProblemSuite.of(json.loads(json.dumps(suite.row()))) == suite
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 64])
+@pytest.mark.parametrize("batch", [1, 2])
 def test_batches_do_not_part_the_answers_of_a_problem(tmp_path, sandbox, batch):
     other = Problem("own/two", "def clamp(x, low, high):", "clamp", CLAMP.reference)
-    answers = [
-        "assert clamp(5, 0, 3) == 3",
-        "assert clamp(5, 0, 3) == 3",
-        "assert clamp(1, 2, 3) == 2",
-    ]
+    answers = ["assert clamp(5, 0, 3) == 3"] * 2 + ["assert clamp(1, 2, 3) == 2"]
     tally = written(tmp_path / "r", [CLAMP, other], sandbox, answers, batch=batch)
     assert [suite.written for suite in tally.suites.values()] == [3, 3]

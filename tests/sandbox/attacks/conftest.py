@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 import tempfile
 import textwrap
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from attacking import RIGHT, TESTS, WRONG
 
 from codea1_env.compare import Returned, read_reply
 from codea1_env.sandbox import (
@@ -38,10 +38,6 @@ LIMITS = Limits(
 )
 TOKEN = "hf_attack_5f1e9c"  # stands for a secret in the trainer's environment
 
-TESTS = {"value": "assert f(1) == 2", "program": "for x in [1]:\n    assert f(x) == 2"}
-RIGHT = "def f(x):\n    return x + 1"
-WRONG = "def f(x):\n    return x - 1"
-
 
 def _processes(root: int) -> tuple[frozenset[int], int]:
     """The children of a process, and the number of its descendants."""
@@ -62,10 +58,7 @@ def _processes(root: int) -> tuple[frozenset[int], int]:
 
 @dataclass(frozen=True)
 class Traces:
-    """What an attack must not change.
-
-    Workers may keep fresh children ready, so that only the number of their children counts.
-    """
+    """What an attack must not change. Workers keep fresh children ready: of these only the number counts."""
 
     descriptors: int
     workers: frozenset[int]
@@ -90,20 +83,27 @@ class Arena:
     baseline: Traces | None = None
     """What was to be seen before the first attack."""
 
-    def one(self, code: str, test: str, **options: object) -> tuple[Outcome, str]:
-        """Outcome and message of one test."""
-        (result,) = self.sandbox.run_tests(code, [test], entry_point="f", **options)  # type: ignore[arg-type]
-        return result.outcome, result.message
+    def ends(self, code: str, *tests: str, **options: object) -> set[tuple[Outcome, str]]:
+        """Outcomes and messages of tests: of one that is judged outside and one that runs, if none is given."""
+        asked = tests or tuple(TESTS.values())
+        found = self.sandbox.run_tests(code, asked, entry_point="f", **options)  # type: ignore[arg-type]
+        return {(result.outcome, result.message) for result in found}
 
-    def outcome(self, code: str, test: str, **options: object) -> Outcome:
-        """Outcome of one test."""
-        return self.one(code, test, **options)[0]
+    def one(self, code: str, *tests: str, **options: object) -> tuple[Outcome, str]:
+        """Outcome and message, which all tests have alike."""
+        [found] = self.ends(code, *tests, **options)
+        return found
+
+    def outcome(self, code: str, *tests: str, **options: object) -> Outcome:
+        """Outcome that all tests have alike."""
+        [found] = {outcome for outcome, _ in self.ends(code, *tests, **options)}
+        return found
 
     def outcomes(
-        self, programs: Mapping[str, str], test: str, **options: object
+        self, programs: Mapping[str, str], *tests: str, **options: object
     ) -> dict[str, Outcome]:
-        """Outcome of one test on each program."""
-        return {name: self.outcome(code, test, **options) for name, code in programs.items()}
+        """The same for each program."""
+        return {name: self.outcome(code, *tests, **options) for name, code in programs.items()}
 
     def traces(self) -> Traces:
         """What can be seen from outside."""
@@ -152,32 +152,42 @@ def level(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="module")
-def shared_arena(level: str) -> Iterator[Arena]:
+@pytest.fixture(scope="session")
+def arenas() -> Iterator[dict[str, Arena]]:
+    """Those that were asked for, by level: each is made when a first module asks, and serves all."""
+    made: dict[str, Arena] = {}
+    yield made
+    for arena in made.values():
+        arena.sandbox.close()
+        assert list(arena.scratch.iterdir()) == []
+        arena.scratch.rmdir()
+
+
+def _made(level: str) -> Arena:
     scratch = Path(tempfile.mkdtemp(prefix="red-"))
     scratch.chmod(0o711)  # children with a user number of their own pass through it
-    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
-    os.environ["ATTACK_TOKEN"] = TOKEN
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the weak levels
-            made = Sandbox(workers=1, limits=LIMITS, level=level)
-        with made as sandbox:
-            arena = Arena(sandbox, level, scratch)
-            try:
-                for _ in range(2):  # until the workers have all ready that they keep ready
-                    arena.check_innocent()
-                    sandbox.submit(Job(RIGHT, list(TESTS.values()), "f", hash_seed=1)).result()
-                    sandbox.run_script("print(1)")
-            except SandboxError as error:
-                pytest.skip(f"level {level} does not work here: {error}")
-            time.sleep(0.5)  # until all that is kept ready, here and in other sandboxes, is ready
-            yield dataclasses.replace(arena, baseline=arena.traces())
-        assert list(scratch.iterdir()) == []
-    finally:
-        tempfile.tempdir = before
-        del os.environ["ATTACK_TOKEN"]
-        shutil.rmtree(scratch, ignore_errors=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the weak levels
+        return Arena(Sandbox(workers=1, limits=LIMITS, level=level), level, scratch)
+
+
+@pytest.fixture(scope="module")
+def shared_arena(level: str, arenas: dict[str, Arena]) -> Iterator[Arena]:
+    if level not in arenas:
+        arenas[level] = _made(level)
+    arena = arenas[level]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(arena.scratch))
+        patch.setenv("ATTACK_TOKEN", TOKEN)
+        try:
+            for _ in range(2):  # until the workers have all ready that they keep ready
+                arena.check_innocent()
+                arena.sandbox.submit(Job(RIGHT, list(TESTS.values()), "f", hash_seed=1)).result()
+                arena.sandbox.run_script("print(1)")
+        except SandboxError as error:
+            pytest.skip(f"level {level} does not work here: {error}")
+        time.sleep(0.2)  # until all that is kept ready, here and in other sandboxes, is ready
+        yield dataclasses.replace(arena, baseline=arena.traces())
 
 
 @pytest.fixture
@@ -187,17 +197,8 @@ def arena(shared_arena: Arena) -> Iterator[Arena]:
     shared_arena.check_innocent()
     deadline = time.monotonic() + 10.0
     while (after := shared_arena.traces()) != shared_arena.baseline and time.monotonic() < deadline:
-        time.sleep(
-            0.02
-        )  # a killed process is a moment later gone, a ready one a moment later there
+        time.sleep(0.02)  # a killed process is gone a moment later, and a ready one is there
     assert after == shared_arena.baseline
-
-
-@pytest.fixture(params=sorted(TESTS))
-def test_text(request: pytest.FixtureRequest) -> str:
-    """A test that only a program that adds one may pass: judged as data, and run as a program."""
-    text: str = TESTS[request.param]
-    return text
 
 
 _ATTEMPT = """
@@ -219,24 +220,52 @@ def attempt():
 """
 
 
-@pytest.fixture(params=["program", "test", "call"])
-def attempt(request: pytest.FixtureRequest, arena: Arena) -> Callable[[str], str]:
-    """Runs statements in a program, in a test, or in a program that is only called.
+Attempts = Callable[..., dict[str, str]]
 
-    What became of them: "allowed", the name of an error number, the class of an exception, or how the
+
+@pytest.fixture(params=["program", "test", "call"])
+def attempts(request: pytest.FixtureRequest, arena: Arena) -> Attempts:
+    """Runs statements by name in a program, each in a test of its own, or in a program that is only called.
+
+    What became of each: "allowed", the name of an error number, the class of an exception, or how the
     process ended.
     """
+    limits = dataclasses.replace(LIMITS, run_cpu_time=30.0, run_wall_time=60.0)
 
-    def run(act: str) -> str:
-        code = _ATTEMPT.format(act=textwrap.indent(textwrap.dedent(act).strip(), " " * 8))
+    def run(acts: Mapping[str, str]) -> dict[str, str]:
+        texts = [
+            _ATTEMPT.format(act=textwrap.indent(textwrap.dedent(act).strip(), " " * 8))
+            for act in acts.values()
+        ]
+        if request.param == "test":
+            tests = [f"{text}\nraise LookupError(attempt())" for text in texts]
+            ended = arena.sandbox.run_tests(RIGHT, tests, entry_point="f", limits=limits)
+            prefix = "LookupError: "
+            found = [
+                each.message.removeprefix(prefix)
+                if each.message.startswith(prefix)
+                else each.outcome.value
+                for each in ended
+            ]
+            return dict(zip(acts, found, strict=True))
+        made = "".join(f"{text}\nATTEMPTS.append(attempt)\n" for text in texts)
+        code = f"ATTEMPTS = []\n{made}\ndef f(number): return ATTEMPTS[number]()"
+        numbers = range(len(texts))
         if request.param == "call":
-            (found,) = arena.replies(code.replace("def attempt()", "def f(_)"), None)
-            return found.value if isinstance(found, Outcome) else str(found)
-        if request.param == "program":
-            (result,) = arena.sandbox.call(code, "attempt", [((), {})])
-            return str(result.value) if result.outcome is Outcome.PASS else result.outcome.value
-        outcome, message = arena.one(RIGHT, f"{code}\nraise LookupError(attempt())")
-        prefix = "LookupError: "
-        return message.removeprefix(prefix) if message.startswith(prefix) else outcome.value
+            replies = arena.replies(code, *numbers, limits=limits)
+            found = [each.value if isinstance(each, Outcome) else str(each) for each in replies]
+        else:
+            calls = [((number,), {}) for number in numbers]
+            found = [
+                str(each.value) if each.outcome is Outcome.PASS else each.outcome.value
+                for each in arena.sandbox.call(code, "f", calls, limits=limits)
+            ]
+        return dict(zip(acts, found, strict=True))
 
     return run
+
+
+@pytest.fixture
+def attempt(attempts: Attempts) -> Callable[[str], str]:
+    """Runs one of them."""
+    return lambda act: attempts({"": act})[""]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from channel_writer import WRITER
+from attacking import WRITER
 
 import codea1_env
 from codea1_env.sandbox import Limits, Outcome

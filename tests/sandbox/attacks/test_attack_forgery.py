@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from attacking import TESTS
 
 from codea1_env.sandbox import Outcome
 
 # Who judges does not depend on how strongly programs are confined.
 LEVELS = ("process", "kernel", "namespaces")
-
-
-@pytest.fixture
-def test_text() -> str:
-    """Judged outside; what runs together with the program can be forged, and says so."""
-    return "assert f(1) == 2"
-
-
+# What runs together with the program can be forged, and says so.
+VALUE = TESTS["value"]
+UNENCODABLE = Outcome.UNENCODABLE
 _PLEASING = "".join(
     f"    def __{name}__(self, *others): return {value}\n"
     for names, value in {
@@ -40,45 +36,30 @@ COMPARISONS = {
 def test_an_object_that_always_pleases(arena, lie):
     code = f"class Liar:\n{_PLEASING}{lie}def f(x): return Liar()"
     found = {name: arena.outcome(code, f"assert {test}") for name, test in COMPARISONS.items()}
-    assert found == dict.fromkeys(COMPARISONS, Outcome.UNENCODABLE)
-
-
-BASES = ("int", "float", "str", "tuple", "list", "dict", "set", "bytes")
-
-
-def test_subclasses_of_plain_types(arena, test_text):
-    programs = {base: f"class Liar({base}):\n{_PLEASING}def f(x): return Liar()" for base in BASES}
-    assert arena.outcomes(programs, test_text) == dict.fromkeys(BASES, Outcome.UNENCODABLE)
+    assert found == dict.fromkeys(COMPARISONS, UNENCODABLE)
 
 
 def test_liars_inside_containers(arena):
     code = f"class Liar:\n{_PLEASING}    def __hash__(self): return 2\n"
     for inner, expected in {"[Liar()]": "[2]", "{2: Liar()}": "{2: 2}", "{Liar()}": "{2}"}.items():
         program = f"{code}def f(x): return {inner}"
-        assert arena.outcome(program, f"assert f(1) == {expected}") is Outcome.UNENCODABLE
+        assert arena.outcome(program, f"assert f(1) == {expected}") is UNENCODABLE
 
 
-ODD_VALUES = {
+VALUES = {
     "nan": ("float('nan')", Outcome.FAIL),
     "signalling nan": ("__import__('decimal').Decimal('sNaN')", Outcome.ERROR),
-    "a mock": ("__import__('unittest.mock').mock.ANY", Outcome.UNENCODABLE),
+    "a mock": ("__import__('unittest.mock').mock.ANY", UNENCODABLE),
     "numpy nan": ("__import__('numpy').array([float('nan')])", Outcome.FAIL),
     "empty array": ("__import__('numpy').array([])", Outcome.FAIL),
-    "masked": ("__import__('numpy').ma.masked", Outcome.UNENCODABLE),
-    "not implemented": ("NotImplemented", Outcome.UNENCODABLE),
-    "a generator": ("(y for y in [2])", Outcome.UNENCODABLE),
-    "a class": ("int", Outcome.UNENCODABLE),
-    "a function": ("lambda *a: True", Outcome.UNENCODABLE),
-    "the argument's class": ("type(x)", Outcome.UNENCODABLE),
-    "a module": ("__import__('operator')", Outcome.UNENCODABLE),
+    "masked": ("__import__('numpy').ma.masked", UNENCODABLE),
+    "not implemented": ("NotImplemented", UNENCODABLE),
+    "a generator": ("(y for y in [2])", UNENCODABLE),
+    "a class": ("int", UNENCODABLE),
+    "a function": ("lambda *a: True", UNENCODABLE),
+    "the argument's class": ("type(x)", UNENCODABLE),
+    "a module": ("__import__('operator')", UNENCODABLE),
 }
-
-
-def test_odd_values(arena, test_text):
-    programs = {name: f"def f(x): return {row[0]}" for name, row in ODD_VALUES.items()}
-    assert arena.outcomes(programs, test_text) == {name: row[1] for name, row in ODD_VALUES.items()}
-
-
 CYCLIC = {
     "list in itself": "v = []\nv.append(v)",
     "dict in itself": "v = {}\nv[1] = v",
@@ -86,12 +67,17 @@ CYCLIC = {
     "101 deep": "v = 2\nfor _ in range(101): v = [v]",
     "100,000 deep": "v = 2\nfor _ in range(100_000): v = (v,)",
 }
+BASES = ("int", "float", "str", "tuple", "list", "dict", "set", "bytes")
 
 
-def test_cyclic_and_deep_values(arena, test_text):
-    programs = {name: f"{code}\ndef f(x): return v" for name, code in CYCLIC.items()}
-    expected = dict.fromkeys(CYCLIC, Outcome.UNENCODABLE)
-    assert arena.outcomes(programs, test_text) == expected
+def test_odd_values(arena):
+    rows = {name: (f"def f(x): return {value}", end) for name, (value, end) in VALUES.items()}
+    for name, code in CYCLIC.items():
+        rows[name] = (f"{code}\ndef f(x): return v", UNENCODABLE)
+    for base in BASES:
+        rows[base] = (f"class Liar({base}):\n{_PLEASING}def f(x): return Liar()", UNENCODABLE)
+    found = arena.outcomes({name: code for name, (code, _) in rows.items()}, VALUE)
+    assert found == {name: end for name, (_, end) in rows.items()}
 
 
 CHANGING = {
@@ -113,21 +99,13 @@ def test_values_that_change_after_they_were_returned(arena):
 
 
 MARKERS = "PASS__0_1 PASS passed OK __CODEA1_OK__ {'outcome': 'pass'} 1 passed in 0.01s"
+PRINTS = ("print(M)", "import sys; sys.stderr.write(M)", "import os; os.write(1, M.encode())")
 
 
-PRINTS = {
-    "print": "print(M)",
-    "stderr": "import sys; sys.stderr.write(M)",
-    "descriptor": "import os; os.write(1, M.encode())",
-}
-
-
-def test_printed_markers(arena, test_text):
-    programs = {
-        name: f"M = {MARKERS!r} * 20\n{print_}\ndef f(x):\n    {print_}\n    return 5"
-        for name, print_ in PRINTS.items()
-    }
-    assert arena.outcomes(programs, test_text) == dict.fromkeys(PRINTS, Outcome.FAIL)
+def test_printed_markers(arena):
+    for act in PRINTS:
+        code = f"M = {MARKERS!r} * 20\n{act}\ndef f(x):\n    {act}\n    return 5"
+        assert arena.outcome(code, VALUE) is Outcome.FAIL, act
 
 
 PATCHES = {
@@ -178,7 +156,7 @@ PATCHES = {
     ),
 }
 PATCHED_TESTS = {
-    "value": "assert f(1) == 2",
+    "value": VALUE,
     "tolerance": "import math\nassert math.isclose(f(1), 2)",
 }
 
@@ -196,7 +174,7 @@ def test_patches_reach_no_verdict(arena, test):
     assert harmless == dict.fromkeys(harmless, Outcome.FAIL)
 
 
-def test_payload_that_runs_where_it_is_unpacked(arena, test_text):
+def test_payload_that_runs_where_it_is_unpacked(arena):
     # In its own process a program may do what the level allows, also when it is asked for a copy.
     code = (
         "import builtins\nbuiltins.at_home = True\n"
@@ -205,7 +183,7 @@ def test_payload_that_runs_where_it_is_unpacked(arena, test_text):
         "    __reduce_ex__ = lambda self, p: self.__reduce__()\n"
         "def f(x): return Payload()"
     )
-    assert arena.outcome(code, test_text) is Outcome.UNENCODABLE
+    assert arena.outcome(code, VALUE) is UNENCODABLE
 
 
 LYING_EXCEPTIONS = {
@@ -220,6 +198,6 @@ LYING_EXCEPTIONS = {
 }
 
 
-def test_exceptions_are_no_answers(arena, test_text):
+def test_exceptions_are_no_answers(arena):
     for name, (statement, allowed) in LYING_EXCEPTIONS.items():
-        assert arena.outcome(f"def f(x): {statement}", test_text) in allowed, name
+        assert arena.outcome(f"def f(x): {statement}", VALUE) in allowed, name

@@ -7,30 +7,23 @@ import resource
 import time
 
 import pytest
+from attacking import RIGHT, TESTS
 
-from codea1_env.sandbox import Limits, Outcome
+from codea1_env.sandbox import Limits, Outcome, Sandbox
 
-RIGHT = "def f(x): return x + 1"
+CHECKS = (
+    "2.5 in f(1)", "'a' in f(1)", "'a' not in f(1)", "sum(f(1)) == 1", "sorted(f(1)) == [1]", "max(f(1)) == 1",
+    "set(f(1)) == {1}",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "2.5 in f(1)",
-        "'a' in f(1)",
-        "'a' not in f(1)",
-        "sum(f(1)) == 1",
-        "sorted(f(1)) == [1]",
-        "max(f(1)) == 1",
-        "set(f(1)) == {1}",
-    ],
-)
-def test_an_endless_range_does_not_hold_us(arena, check):
-    started = time.process_time()
-    outcome = arena.outcome("def f(x): return range(10**18)", f"assert {check}")
-    assert outcome is not Outcome.INFRA_ERROR
-    assert (outcome is Outcome.PASS) == (check == "'a' not in f(1)")
-    assert time.process_time() - started < 1.0
+def test_an_endless_range_does_not_hold_us(arena):
+    for check in CHECKS:
+        started = time.process_time()
+        outcome = arena.outcome("def f(x): return range(10**18)", f"assert {check}")
+        assert outcome is not Outcome.INFRA_ERROR
+        assert (outcome is Outcome.PASS) == (check == "'a' not in f(1)")
+        assert time.process_time() - started < 1.0
 
 
 SLOW_TO_PLAN = {
@@ -52,15 +45,17 @@ def test_literals_that_are_larger_than_they_look(arena, name):
     assert time.monotonic() - started < 20.0
 
 
-def test_more_than_1024_descriptors_of_ours(arena, test_text):
+def test_more_than_1024_descriptors_of_ours(arena):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2000:
         pytest.skip("this process may not open enough descriptors")
     resource.setrlimit(resource.RLIMIT_NOFILE, (2000, hard))
     held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
     try:
-        assert arena.outcome(RIGHT, test_text) is Outcome.PASS
-        assert arena.outcome("import os\ndef f(x): os._exit(0)", test_text) is Outcome.EXITED
+        assert arena.outcome(RIGHT) is Outcome.PASS
+        assert arena.outcome("import os\ndef f(x): os._exit(0)") is Outcome.EXITED
+        with Sandbox(workers=1, level=arena.level) as other:
+            assert all(each.passed for each in other.run_tests(RIGHT, list(TESTS.values())))
     finally:
         for descriptor in held:
             os.close(descriptor)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from attacking import RIGHT, TESTS
+
 from codea1_env.sandbox import Outcome
 
-RIGHT = "def f(x):\n    return x + 1"
 # A syntax error in a program and in a test alike.
 BROKEN = {
     "null byte": "x = 1\0",
@@ -58,8 +59,8 @@ HARMLESS = {
 }
 
 
-def test_broken_programs(arena, test_text):
-    found = arena.outcomes(BROKEN, test_text)
+def test_broken_programs(arena):
+    found = arena.outcomes(BROKEN)
     assert found == dict.fromkeys(BROKEN, Outcome.SYNTAX_ERROR)
 
 
@@ -84,11 +85,14 @@ def test_deep_trees(arena):
     assert results[-1].outcome is Outcome.PASS
 
 
-def test_unusual_texts_change_nothing(arena, test_text):
+def test_unusual_texts_change_nothing(arena):
     programs = {name: text + RIGHT for name, text in HARMLESS.items()}
     expected = dict.fromkeys(HARMLESS, Outcome.PASS)
-    assert arena.outcomes(programs, test_text) == expected
-    tests = {name: arena.outcome(RIGHT, text + test_text) for name, text in HARMLESS.items()}
+    assert arena.outcomes(programs) == expected
+    tests = {
+        name: arena.outcome(RIGHT, *(text + each for each in TESTS.values()))
+        for name, text in HARMLESS.items()
+    }
     assert tests == expected
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from attacking import LITTLE, TESTS
 
 from codea1_env.sandbox import Job, Limit, Limits, Outcome, Sandbox, examine
 
@@ -34,8 +35,8 @@ PRIVILEGES = {
 }
 
 
-def test_no_privileges(attempt):
-    found = {name: attempt(act) for name, act in PRIVILEGES.items()}
+def test_no_privileges(attempts):
+    found = attempts(PRIVILEGES)
     refused = ("EPERM", "EACCES", "ValueError")
     assert {name: what for name, what in found.items() if what not in refused} == {}
 
@@ -79,10 +80,10 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_no_look_into_other_processes(attempt, other):
+def test_no_look_into_other_processes(attempts, other):
     if other == "supervisor" and os.geteuid() != 0:
         pytest.skip("an ordinary user's programs may look at that user's own processes")
-    found = {name: attempt(act.format(pid=OTHERS[other])) for name, act in LOOKS.items()}
+    found = attempts({name: act.format(pid=OTHERS[other]) for name, act in LOOKS.items()})
     refused = ("EPERM", "EACCES")
     assert {name: what for name, what in found.items() if what not in refused} == {}
 
@@ -128,12 +129,13 @@ STAYING = {
 
 
 @pytest.mark.parametrize("name", STAYING)
-def test_no_process_outlives_its_run(arena, test_text, name):
+def test_no_process_outlives_its_run(arena, name):
     """The fixture sees to it that none is left; neither does one delay a verdict."""
     code = f"import os, signal, subprocess, time\ndef f(x):\n    {STAYING[name]}\n    return x + "
     started = time.monotonic()
-    assert arena.outcome(f"{code}1", test_text) is Outcome.PASS
-    assert arena.outcome(f"{code}2", test_text) is Outcome.FAIL
+    for added, outcome in (("1", Outcome.PASS), ("2", Outcome.FAIL)):
+        found = arena.sandbox.run_tests(code + added, list(TESTS.values()), entry_point="f")
+        assert [each.outcome for each in found] == [outcome] * 2
     assert time.monotonic() - started < 30.0
 
 
@@ -168,7 +170,7 @@ def test_a_child_that_answers_too(arena, pauses):
     assert {result.outcome for result in results} <= {Outcome.FAIL, Outcome.FORBIDDEN}
 
 
-def test_limits_hold(arena, test_text):
+def test_limits_hold(arena):
     programs = {
         "spins": ("def f(x):\n    while True: pass", Outcome.TIMEOUT),
         "waits": ("import time\ndef f(x): time.sleep(60)", Outcome.TIMEOUT),
@@ -177,12 +179,7 @@ def test_limits_hold(arena, test_text):
         "crashes": ("import ctypes\ndef f(x): ctypes.string_at(0)", Outcome.SIGNALLED),
         "leaves": ("import os\ndef f(x): os._exit(0)", Outcome.EXITED),
     }
-    limits = Limits(
-        call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
-    )
-    found = arena.outcomes(
-        {name: row[0] for name, row in programs.items()}, test_text, limits=limits
-    )
+    found = arena.outcomes({name: row[0] for name, row in programs.items()}, limits=LITTLE)
     assert found == {name: row[1] for name, row in programs.items()}
 
 

@@ -6,6 +6,7 @@ import resource
 import warnings
 
 import pytest
+from attacking import LITTLE, RIGHT, TESTS
 
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox, TestResult, encoded_arguments, examine
 from codea1_env.sandbox.inside import codec
@@ -20,15 +21,15 @@ MEMORY_BOMBS = {
 }
 
 
-def test_memory_bombs(arena, test_text):
+def test_memory_bombs(arena):
     limits = Limits(memory=256 << 20, call_cpu_time=2.0, calls_per_test=1)
-    found = arena.outcomes(MEMORY_BOMBS, test_text, limits=limits)
+    found = arena.outcomes(MEMORY_BOMBS, limits=limits)
     assert found == dict.fromkeys(MEMORY_BOMBS, Outcome.MEMORY)
 
 
-def test_a_swallowed_memory_error_is_no_pass(arena, test_text):
+def test_a_swallowed_memory_error_is_no_pass(arena):
     code = "def f(x):\n    try: bytearray(1 << 40)\n    except MemoryError: return 5"
-    assert arena.outcome(code, test_text) is Outcome.FAIL
+    assert arena.outcome(code) is Outcome.FAIL
 
 
 COUNTS = {
@@ -45,25 +46,22 @@ def counts_threads(level: str) -> bool:
     return examine(level).found["children's threads"].startswith("at most 64")
 
 
-@pytest.mark.parametrize("name", COUNTS)
-def test_what_can_be_counted_is_limited(arena, level, name):
-    if name == "threads" and not counts_threads(level):
-        pytest.skip(
-            "the kernel counts the threads of all programs together here: the doctor says so"
-        )
-    code = f"""
+def test_what_can_be_counted_is_limited(arena, level):
+    for name, act in COUNTS.items():
+        code = f"""
 import resource
 held = []
-{COUNTS[name]}
+{act}
 def f():
     for count in range(400):
         try: act()
         except (OSError, RuntimeError, MemoryError): return count
     return 400
 """
-    (result,) = arena.sandbox.call(code, "f", [((), {})], limits=Limits(memory=1 << 30))
-    assert result.outcome is Outcome.PASS, result
-    assert result.value < 64
+        (result,) = arena.sandbox.call(code, "f", [((), {})], limits=Limits(memory=1 << 30))
+        assert result.outcome is Outcome.PASS, result
+        if name != "threads" or counts_threads(level):  # else the kernel counts those of all
+            assert result.value < 64, name
 
 
 MANY_THREADS = """
@@ -113,30 +111,31 @@ def test_a_crash_dumps_no_core(arena):
     assert arena.sandbox.call(code, "crash", [((), {})])[0].outcome is Outcome.SIGNALLED
 
 
-@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NOFILE", "RLIMIT_FSIZE"])
-def test_limits_cannot_be_raised(attempt, limit):
-    act = f"""
+def test_limits_cannot_be_raised(attempts):
+    act = """
 import resource
 new = resource.RLIM_INFINITY
-resource.setrlimit(resource.{limit}, (new, new))
-if resource.getrlimit(resource.{limit})[1] != new: raise PermissionError(1, "")
+resource.setrlimit(resource.{0}, (new, new))
+if resource.getrlimit(resource.{0})[1] != new: raise PermissionError(1, "")
 """
-    assert attempt(act) in ("ValueError", "EPERM")
+    limits = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NOFILE", "RLIMIT_FSIZE")
+    found = attempts({limit: act.format(limit) for limit in limits})
+    assert set(found.values()) <= {"ValueError", "EPERM"}
 
 
-def test_endless_printing(arena, test_text):
+def test_endless_printing(arena):
     code = "def f(x):\n    while True: print('x' * 1000)"
-    assert arena.outcome(code, test_text) is Outcome.TIMEOUT
+    assert arena.outcome(code, limits=LITTLE) is Outcome.TIMEOUT
 
 
-def test_a_module_that_was_changed_is_whole_in_the_next_run(arena, test_text):
+def test_a_module_that_was_changed_is_whole_in_the_next_run(arena):
     writer = "import math, sys\nmath.floor = sys.attack = len\nsys.modules['json'] = None\ndef f(x): return x"
     reader = (
         "import math, sys, json\ndef f(x):\n"
         "    return x + 1 if math.floor(1.5) == 1 and not hasattr(sys, 'attack') else 0"
     )
-    assert arena.outcome(writer, test_text) is Outcome.FAIL
-    assert arena.outcome(reader, test_text) is Outcome.PASS
+    assert arena.outcome(writer) is Outcome.FAIL
+    assert arena.outcome(reader) is Outcome.PASS
 
 
 HOSTILE = (
@@ -152,24 +151,15 @@ HOSTILE = (
 
 def test_innocent_jobs_beside_hostile_ones(arena, level):
     """Neighbours in one batch, on two workers: each innocent job gets its right verdict."""
-    limits = Limits(
-        call_cpu_time=0.2, call_wall_time=0.5, memory=256 << 20, output=10_000, calls_per_test=1
-    )
-    right, wrong = "def f(x): return x + 1", "def f(x): return x"
-    tests = ("assert f(1) == 2", "for x in [1]:\n    assert f(x) == 2")
+    tests, wrong = tuple(TESTS.values()), "def f(x): return x"
     jobs = []
     for code in HOSTILE:
-        jobs += [Job(code, tests, "f", limits), Job(right, tests, "f"), Job(wrong, tests, "f")]
+        jobs += [Job(code, tests, "f", LITTLE), Job(RIGHT, tests, "f"), Job(wrong, tests, "f")]
     with Sandbox(workers=2, level=level) as sandbox:
-        results = sandbox.run_many(jobs)
-    for index, job in enumerate(jobs):
-        outcomes = {result.outcome for result in results[index]}
-        if job.code is right:
-            assert outcomes == {Outcome.PASS}
-        elif job.code is wrong:
-            assert outcomes == {Outcome.FAIL}
-        else:
-            assert Outcome.PASS not in outcomes
+        found = [{each.outcome for each in job} for job in sandbox.run_many(jobs)]
+    assert found[1::3] == [{Outcome.PASS}] * len(HOSTILE)
+    assert found[2::3] == [{Outcome.FAIL}] * len(HOSTILE)
+    assert not any(Outcome.PASS in outcomes for outcomes in found[::3])
 
 
 def test_a_burning_test_leaves_its_neighbours_their_time(arena):
@@ -193,7 +183,7 @@ def test_replies_do_not_grow_the_supervisor(arena):
     )
     arena.outcome(programs[1], "assert f(1) == 2", limits=limits)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(3):
+    for _ in range(2):
         for code in programs:
             assert arena.outcome(code, "assert f(1) == 2", limits=limits) is not Outcome.PASS
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10  # KiB

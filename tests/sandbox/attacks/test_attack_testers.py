@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attacking import LITTLE
+
 from codea1_env.sandbox import Job, Limits, Outcome
 
 RIGHT = "def f(x=0, *rest): return x + 1"
@@ -25,11 +27,8 @@ ENDINGS = {
 
 
 def test_how_a_test_ends_is_its_own_fault(arena):
-    limits = Limits(
-        call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
-    )
     tests = [test for test, _ in ENDINGS.values()]
-    results = arena.sandbox.run_tests(RIGHT, tests, entry_point="f", limits=limits)
+    results = arena.sandbox.run_tests(RIGHT, tests, entry_point="f", limits=LITTLE)
     found = {name: result.outcome for name, result in zip(ENDINGS, results, strict=True)}
     expected = {name: outcome for name, (_, outcome) in ENDINGS.items()}
     assert found == expected
@@ -122,18 +121,6 @@ def test_heavy_tests_hurt_only_themselves(arena):
     assert [result.outcome for result in results[1::2]] == [Outcome.PASS] * len(HEAVY)
     for (name, (_, allowed)), result in zip(HEAVY.items(), results[::2], strict=True):
         assert result.outcome in allowed, name
-
-
-def test_spellings_of_one_test_have_one_plan():
-    from codea1_env.sandbox.inside.analysis.plan import plan_test
-
-    spellings = (
-        "assert f(2) == 3",
-        "assert f(1 + 1) == 3",
-        "assert (f((2)) == +3)",
-        "assert f(2)==3 # again",
-    )
-    assert len({repr(plan_test(test)) for test in spellings}) == 1
 
 
 def test_wrong_names_are_the_tests_fault(arena):

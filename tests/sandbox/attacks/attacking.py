@@ -1,6 +1,8 @@
-"""What a hostile program does to write to the channel of its results."""
+"""What attacks share: how a hostile program writes to the channel of its results, tests and limits."""
 
 from __future__ import annotations
+
+from codea1_env.sandbox import Limits
 
 WRITER = """
 import os, struct, sys, threading, time
@@ -19,3 +21,10 @@ def write(data):
     while data:
         data = data[os.write(pipe, data):]
 """
+
+TESTS = {"value": "assert f(1) == 2", "program": "for x in [1]:\n    assert f(x) == 2"}
+RIGHT = "def f(x):\n    return x + 1"
+WRONG = "def f(x):\n    return x - 1"
+LITTLE = Limits(
+    call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
+)
