@@ -24,7 +24,7 @@ _LANGUAGE_MODELS = (
     "tests/agents/llm/",
     "tests/cluster/",
     "tests/training/test_language_models.py",
-    "tests/training/test_llm_examples.py",
+    "tests/training/test_training_examples.py",
 )
 
 

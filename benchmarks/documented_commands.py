@@ -40,7 +40,7 @@ LEFT_OUT = {
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
     r"\.jsonl\.gz|evalplus\.evaluate": "needs files of public sets",
     r"sandbox serve|serve env|curl ": "serves until Ctrl-C: tests/service, tests/integrations",
-    r"trl_reward_function": "a language model: tests/training/test_llm_examples.py does it with a tiny one",
+    r"trl_reward_function": "a language model: tests/training/test_training_examples.py does it with a tiny one",
     r"--num-iterations 1|--seeds 3|^codea1 bench algorithms$|algorithms code-a1 .*(sft|no-book)": "hours; with --quick it is run",
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import pytest
 
@@ -28,9 +27,7 @@ def prepared(text: str) -> ModelOutput:
         ("tester", "reference", "assert absolute_difference(3, 10) == 7", 0.5 * 1 / 8),
     ],
 )
-def test_the_referee_scores_an_answer(
-    side: str, opponent: str, text: str, reward: float, tmp_path: Path
-) -> None:
+def test_the_referee_scores_an_answer(side, opponent, text, reward, tmp_path) -> None:
     model = get_model("mockllm/model", custom_outputs=[prepared(text)] * 3)
     made = code_a1(side=side, opponent=opponent)
     [log] = inspect_ai.eval(made, model=model, log_dir=str(tmp_path), display="none", limit=3)

@@ -152,7 +152,6 @@ def started(url: str) -> Any:
     ("options", "message"),
     [
         (["--opponent", "nobody"], "Expect the tester to be one of golden"),
-        (["--opponent", "http://127.0.0.1:9/v1"], "127.0.0.1"),
         (["--side", "judge"], "side"),
         (["--host", "0.0.0.0"], "other machines"),
     ],

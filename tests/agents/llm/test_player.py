@@ -1,15 +1,17 @@
-"""Players by the name of a model, as the command line takes them."""
+"""Players by the name of a model, as the command line takes them: to play, to be measured, to be trained."""
 
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from test_transformers_backend import peft_model
-from tiny import tiny_model, tiny_tokenizer
+from tiny import save_tiny
 
+from codea1_env.agents.llm import engines
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.models import ModelError
@@ -20,10 +22,14 @@ from codea1_env.spaces import observe
 
 @pytest.fixture
 def model_folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "model"
-    tiny_model(max_position_embeddings=8192).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return folder
+    return Path(save_tiny(tmp_path / "model", words=False, max_position_embeddings=8192))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is fastest may differ between two loads, and it takes time to find out."""
+    same = Computing("float32", "float32", 1, 1)
+    monkeypatch.setattr(engines, "choose_computing", lambda *_, **__: same)
 
 
 def save_adapter(folder: Path, base: Path) -> Path:
@@ -37,12 +43,9 @@ def save_adapter(folder: Path, base: Path) -> Path:
 def test_adapter_plays_on_its_base(model_folder: Path, tmp_path: Path) -> None:
     seen = [observe(load_problems("starter")[0])]
     adapter = save_adapter(tmp_path / "adapter", model_folder)
-    same = Computing(
-        "float32", "float32", 1, 1
-    )  # what is measured as fastest may differ between two loads
-    answers = load_player(str(adapter), computing=same).act(seen)
-    assert load_player(str(adapter), computing=same).act(seen) == answers
-    assert load_player(str(model_folder), computing=same).act(seen) != answers
+    answers = load_player(str(adapter)).act(seen)
+    assert load_player(str(adapter)).act(seen) == answers
+    assert load_player(str(model_folder)).act(seen) != answers
 
 
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
@@ -58,9 +61,7 @@ def test_vllm_plays_with_and_without_an_adapter(model_folder: Path, tmp_path: Pa
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
-def test_without_vllm_the_extra_is_named(
-    model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_vllm_the_extra_is_named(model_folder, tmp_path, capsys) -> None:
     options = ["--agent", str(model_folder), "--backend", "vllm", "--max-problems", "1"]
     assert run(["eval", "code", *options, "--output-dir", str(tmp_path / "run")]) == 2
     assert "pip install 'codea1-env[vllm]'" in capsys.readouterr().err
@@ -75,9 +76,7 @@ def test_adapter_without_its_base(model_folder: Path, tmp_path: Path) -> None:
         load_player(str(adapter))
 
 
-def test_command_line_plays_language_models(
-    model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_line_plays_language_models(model_folder, tmp_path, capsys) -> None:
     adapter = save_adapter(tmp_path / "adapter", model_folder)
     options = ["--coder", str(adapter), "--tester", str(model_folder), "--json"]
     assert run(["play", *options]) == 0
@@ -85,3 +84,51 @@ def test_command_line_plays_language_models(
     assert [turn["agent"] for turn in turns] == ["coder_0", "tester_0"]
     assert run(["play", "--coder", str(tmp_path / "nothing")]) == 2
     assert "which is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", [["code"], ["tests", "--protocol", "rounds"]])
+def test_a_model_goes_on_after_a_kill(what, model_folder, tmp_path, capsys, monkeypatch) -> None:
+    asked = ["--agent", str(model_folder), "--max-problems", "3", "-n", "2", "--batch-size", "2"]
+    options = ["eval", *what, *asked, "--max-completion-length", "12"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run([*options, "--output-dir", str(whole), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["samples"] == 6
+    assert report["settings"]["max_completion_length"] == 12
+    answers = [json.loads(line) for line in (whole / "samples.jsonl").open()]
+    assert len({json.dumps(answer) for answer in answers}) > 3  # each batch has draws of its own
+
+    parts.mkdir()
+    (parts / "eval.json").write_bytes((whole / "eval.json").read_bytes())
+    lines = (whole / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (parts / "samples.jsonl").write_bytes(b"".join(lines[:3]))
+    used = (whole / "usage.jsonl").read_bytes().splitlines(keepends=True)
+    (parts / "usage.jsonl").write_bytes(b"".join(used[:2]))  # of a batch with half of its samples
+    assert report["usage"]["answers"] == (30 if "rounds" in what else 6)
+    assert 0 < report["usage"]["completion_tokens"] <= 12 * report["usage"]["answers"]
+    assert report["usage"]["prompt_tokens"] > 0
+    monkeypatch.setattr("codea1_env.cli.eval_display._PAUSE", 0.0)
+    assert run([*options, "--output-dir", str(parts), "--resume"]) == 0
+    shown = capsys.readouterr().out
+    assert f"waiting for 2 answers of {model_folder}" in shown
+    assert f"% of 2 answers of {model_folder} in " in shown
+    for name in ("samples.jsonl", "verdicts.jsonl", "usage.jsonl", "report.json"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_dry_run_says_how_long_a_step_takes_at_least(tmp_path, capsys) -> None:
+    options = ["--model", save_tiny(tmp_path), "--time-budget", "None", "--max-steps", "100"]
+    said = {}
+    for length in ("8", "2000"):
+        lengths = [
+            f"--{role}.sampling.max-completion-length={length}" for role in ("coder", "tester")
+        ]
+        assert run(["train", "--preset", "smollm2-cpu", *options, *lengths, "--dry-run"]) == 0
+        text = " ".join(capsys.readouterr().err.split())
+        found = re.search(r"at least ([\d:]+) where .*; 100 steps take ([\d:]+)\.", text)
+        assert found is not None, text
+        said[length] = [
+            sum(60**place * int(part) for place, part in enumerate(reversed(each.split(":"))))
+            for each in found.groups()
+        ]
+    assert said["8"] < said["2000"]
