@@ -71,9 +71,9 @@ class RemoteJudges(SpreadReferee):
                 return []
             missing = max(0, self._seats.look() - len(self._places))
             made = [_ActorPlace(self._ray, self._settings, self._seats) for _ in range(missing)]
-            again = [each for each in self._places if each.failed]
+            again = [each for each in self._places if isinstance(each, _ActorPlace) and each.failed]
             self._places += made
-            return again + made
+            return [*again, *made]
 
     def close(self) -> None:
         """End all judges."""
