@@ -13,7 +13,7 @@ import numpy as np
 from codea1_env.agents.state import KnownProblems, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
-from codea1_env.problem_sets.expected import NoValueError, golden_statements
+from codea1_env.problem_sets.expected import NoValueError, golden_statements, unknown_cases
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.examples import split_examples
 from codea1_env.rollout import Experience
@@ -134,10 +134,11 @@ class GoldenTester(ScriptedAgent):
         """Return golden tests."""
 
         def golden() -> list[str]:
-            with suppress(NoValueError):
-                sandbox = self._sandbox or default_sandbox()
-                return list(filter(writable, golden_statements(problem, sandbox)))
-            return list(filter(writable, problem.tests))
+            texts: Sequence[str] = problem.tests
+            if unknown_cases(problem):
+                with suppress(NoValueError):
+                    texts = golden_statements(problem, self._sandbox or default_sandbox())
+            return list(filter(writable, texts))
 
         tests = self.once(problem, golden)
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))

@@ -85,8 +85,6 @@ def golden_statements(problem: Problem, sandbox: Sandbox) -> list[str]:
     Raises:
         NoValueError: The reference gives no value.
     """
-    if not unknown_cases(problem):
-        return list(problem.tests)
     texts = []
     for case, frame in zip(problem.cases, encoded(problem, sandbox).result().expected, strict=True):
         if case.expected is UNKNOWN and frame.startswith(RETURNED):  # others are digests
