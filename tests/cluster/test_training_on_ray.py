@@ -153,9 +153,7 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
     until(lambda: not ray_processes(cluster, "Actor"))
 
 
-def test_what_the_cluster_has_not(
-    cluster: Any, models: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_cluster_has_not(cluster: Any, models: TrainConfig, tmp_path: Path) -> None:
     config = replaced(models, {"engine": "ray", "address": cluster.address})
     with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*learner_processes"):
         run(tmp_path / "a", config, learner_gpus=1.0)
@@ -163,21 +161,11 @@ def test_what_the_cluster_has_not(
         run(tmp_path / "b", config, learner_processes=4)
     with pytest.raises(RunError, match="time_budget"):
         run(tmp_path / "c", config, time_budget=5.0)
-    for fields, message in (
-        ({"loss_type": "dapoo"}, "coder: Expect loss_type to be one of"),
-        (
-            {"per_device_train_batch_size": 999},
-            "coder: Expect per_device_train_batch_size to divide",
-        ),
-    ):
-        wrong = replaced(config, {"coder.trainer": fields})
-        with pytest.raises(RunError, match=message):
-            run(tmp_path / "f", wrong, learner_gpus=1.0)  # before any process is asked for
+    wrong = replaced(config, {"coder.trainer": {"loss_type": "dapoo"}})
+    with pytest.raises(RunError, match="coder: Expect loss_type to be one of"):
+        run(tmp_path / "f", wrong, learner_gpus=1.0)  # before any process is asked for
     with pytest.raises(RunError, match=r"Cannot make the coder: .*no_such_folder"):
         run(tmp_path / "d", config, model="./no_such_folder")
-    monkeypatch.setattr("codea1_env.__version__", "9.9.9")
-    with pytest.raises(ClusterError, match=r"to have codea1_env 9\.9\.9.*has version"):
-        run(tmp_path / "e", config)
     assert list(tmp_path.iterdir()) == []
     until(lambda: not ray_processes(cluster, "LearnerActor"))
 
