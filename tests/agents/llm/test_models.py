@@ -71,7 +71,7 @@ def test_without_network_it_is_said_how_to_get_a_model(no_network: Path) -> None
         assert part in str(caught.value)
     left = [path.name for path in (no_network / "cache" / "codea1_env" / "models").iterdir()]
     assert left == ["smollm2-135m.lock"]
-    with pytest.raises(ModelError, match=r"no folder 'some/model' .*\(1\).*\(2\)") as caught:
+    with pytest.raises(ModelError, match=r"no folder 'some/model', .*\(1\).*\(2\)") as caught:
         resolve("some/model")
     assert "PyPI" not in str(caught.value)
 
