@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from codea1_env.agents.llm.completions import part_of_work
 from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
@@ -56,17 +57,20 @@ def measure_step(
         ],
     }
     short = dataclasses.replace(small.tester.sampling, max_completion_length=1)
-    agent.backend.generate(
-        [agent.chat(each) for each in asked[role][:size]], short, 0, agent.adapter
-    )
+    with part_of_work(0.0, 0.1):
+        agent.backend.generate(
+            [agent.chat(each) for each in asked[role][:size]], short, 0, agent.adapter
+        )
     answers = {}
     for name, observations in asked.items():
-        tell(0.1 if name == "coder" else 0.4)
+        begin, end = (0.1, 0.4) if name == "coder" else (0.4, 0.8)
+        tell(begin)
         if config.player(name).player == "llm":
             chats = [prompt.messages for prompt in agent.fitted(observations)]
             started = time.perf_counter()
             sampling = small.player(name).sampling
-            answers[name] = agent.backend.generate(chats, sampling, 0, agent.adapter)
+            with part_of_work(begin, end):
+                answers[name] = agent.backend.generate(chats, sampling, 0, agent.adapter)
             found[name] = time.perf_counter() - started
     tell(0.8)
     found["judge"] = len(programs) * config.num_suites * _JUDGING
