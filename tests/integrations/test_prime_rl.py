@@ -14,12 +14,15 @@ rl: Any = pytest.importorskip("prime_rl.configs.rl")
 SETTINGS = Path(__file__).parents[2] / "examples" / "prime_rl.toml"
 
 
-@pytest.mark.parametrize("side", ["coder", "tester", "both"])
-def test_the_example_is_valid(side: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "opponent"), [("coder", "golden"), ("tester", "mutant"), ("both", "mutant")]
+)
+def test_the_example_is_valid(side: str, opponent: str) -> None:
     text = SETTINGS.read_text().replace('side = "tester"', f'side = "{side}"')
+    text = text.replace('opponent = "mutant"', f'opponent = "{opponent}"')
     [source] = rl.RLConfig.model_validate(tomllib.loads(text)).orchestrator.train.source
     found = (source.env.side, source.env.opponent, source.env.taskset.split)
-    assert found == (side, "mutant", "train")
+    assert found == (side, opponent, "train")
 
 
 def test_a_side_that_does_not_exist() -> None:
