@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from codea1_env.agents import Agent, Experience, Learner
     from codea1_env.code_a1_v1 import env, parallel_env, raw_env
-    from codea1_env.mistake_book import MistakeBook, SqliteBook
+    from codea1_env.mistake_book import MistakeBook
     from codea1_env.mutation import Mutant, generate_mutants
     from codea1_env.problems import Problem, load_problems, register_source
     from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
@@ -49,7 +49,6 @@ _HOME = {
     "RewardConfig": "rewards",
     "Round": "referee",
     "Sandbox": "sandbox",
-    "SqliteBook": "mistake_book",
     "SuiteOutcome": "rewards",
     "SuiteRewards": "rewards",
     "TESTER": "spaces",
@@ -89,7 +88,6 @@ __all__ = [
     "RewardConfig",
     "Round",
     "Sandbox",
-    "SqliteBook",
     "SuiteOutcome",
     "SuiteRewards",
     "TesterConfig",
