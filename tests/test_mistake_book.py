@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.mistake_book import BookChange, MistakeBook
-from codea1_env.support import book_file
 from codea1_env.support.book_file import BookFileError
 
 HISTORIES: list[list[dict[str, Any]]] = json.loads(

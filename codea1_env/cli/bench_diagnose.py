@@ -21,8 +21,7 @@ from codea1_env.baselines.diagnose.experiments import (
     with_rows,
 )
 from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_all
-from codea1_env.baselines.diagnose.score_file import write_scores
-from codea1_env.baselines.diagnose.scores import section
+from codea1_env.baselines.diagnose.scores import section, write_scores
 from codea1_env.cli.errors import (
     INTERRUPTED,
     check_least,

@@ -10,8 +10,8 @@ from typing import Any
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
-from codea1_env.baselines.diagnose.score_file import SCORES, unfinished
-from codea1_env.baselines.diagnose.score_file import VERSION as SCORES_VERSION
+from codea1_env.baselines.diagnose.scores import SCORES, unfinished
+from codea1_env.baselines.diagnose.scores import VERSION as SCORES_VERSION
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
     REPORT,

@@ -35,8 +35,7 @@ from codea1_env.baselines.diagnose.running import (
     run_job,
     wanted,
 )
-from codea1_env.baselines.diagnose.score_file import unfinished
-from codea1_env.baselines.diagnose.scores import score_rows, section
+from codea1_env.baselines.diagnose.scores import score_rows, section, unfinished
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
     GoldenCells,

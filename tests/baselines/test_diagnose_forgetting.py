@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import GRPO, Experience, Pool, TabularAgent
-from codea1_env.baselines.diagnose.books import PassingBook, make_book, stale_share
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS
-from codea1_env.baselines.diagnose.past import WithPast
+from codea1_env.baselines.diagnose.play_config import PassingBook, make_book, stale_share
 from codea1_env.baselines.diagnose.playing import _Run, play
 from codea1_env.baselines.diagnose.remembering import RememberingReferee
-from codea1_env.baselines.diagnose.testers import FixedCells
+from codea1_env.baselines.diagnose.testers import FixedCells, WithPast
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, changed, pools_of
 from codea1_env.problems import Problem

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
 from codea1_env.baselines.diagnose.running import RowRun
-from codea1_env.baselines.diagnose.score_file import SCORES, write_scores
+from codea1_env.baselines.diagnose.scores import SCORES, write_scores
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.document import document
 from codea1_env.report.folders import ReportError, read_folders
