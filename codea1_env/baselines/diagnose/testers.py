@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from codea1_env.problem_sets.cells import Pools
 from codea1_env.problems import Problem
 from codea1_env.rollout import Answer, Experience
 from codea1_env.spaces import Observation, observe
-
-Sampling = Literal["uniform", "latest"]
 
 
 class WithPast:
@@ -29,7 +27,6 @@ class WithPast:
         share: Share of the questions that the past answers, once there is one.
         every: Steps of learning between two moments that are kept.
         most: Moments that are kept at most; then every other one goes, and twice as many steps lie between them.
-        sampling: Every moment alike, or the latest only.
         rng: Chooses who answers.
     """
 
@@ -41,14 +38,9 @@ class WithPast:
         share: float = 0.5,
         every: int = 5,
         most: int = 16,
-        sampling: Sampling = "uniform",
     ) -> None:
-        if not 0 <= share <= 1 or every < 1 or most < 2:
-            raise ValueError(
-                f"Expect a share from 0 to 1, steps of at least 1 and 2 moments or more, actually: {share}, {every} and {most}"
-            )
         self.player, self.share, self.every, self.most = player, share, every, most
-        self.sampling, self._rng, self._steps = sampling, rng, 0
+        self._rng, self._steps = rng, 0
         self._moments: list[SoftmaxPolicy] = []
 
     @property
@@ -84,8 +76,7 @@ class WithPast:
         chance, number = self._rng.random(), self._rng.integers(1 << 30)
         if not self._moments or chance >= self.share:
             return None
-        latest = self.sampling == "latest"
-        return self._moments[-1 if latest else int(number) % len(self._moments)]
+        return self._moments[int(number) % len(self._moments)]
 
     def _copy(self, state: Mapping[str, Any]) -> SoftmaxPolicy:
         made = SoftmaxPolicy({}, self.policy.draws, self.policy.carried)
