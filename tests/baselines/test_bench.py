@@ -125,7 +125,7 @@ def test_a_broken_learner_is_named_and_the_others_complete(tmp_path: Path, learn
         assert error in results[name].error
     assert results["Mean"].status == "ok"
 
-    text = leaderboard(SMALL, list(results.values()), [], "a machine", [])
+    text = leaderboard(SMALL, list(results.values()), [], "a machine")
     assert "Dies, seed 0: `its process died with exit code 3" in text
     assert "| Mean" not in text.split("## Failed")[1]
 
@@ -149,7 +149,7 @@ def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Pat
     assert len(list((tmp_path / "payoffs").iterdir())) == 2  # problems, not runs
     for path in (tmp_path / "runs").glob("*/seed_0/run/checkpoints"):
         assert len(list(path.iterdir())) == 1
-    section = leaderboard(SMALL, results, [], "a machine", []).split("## The game itself")[1]
+    section = leaderboard(SMALL, results, [], "a machine").split("## The game itself")[1]
     rows = [line for line in section.splitlines() if line.startswith("| ")]
     assert rows[3].count("| - ") == 3
 
@@ -230,7 +230,7 @@ def test_the_table_says_what_holds():
     config = dataclasses.replace(SMALL, algorithms=tuple(levels), sweep=(0.25, 4.0))
     scores = {"0.25": [0.5, 0.75], "4": [0.25, None]}
     swept = [Swept("code-a1", "coder", scores, 0.25, 0.5, at_edge=True)]
-    text = leaderboard(config, results, swept, "a machine", ["curves.png"])
+    text = leaderboard(config, results, swept, "a machine")
     lines: dict[str, str] = {}
     for line in text.splitlines():
         if line[:2] == "| ":  # of the first table: that of ranks names the same rows
@@ -251,7 +251,7 @@ def test_the_table_says_what_holds():
     ):
         assert said in text
     assert "Not all that was measured" not in text
-    more = leaderboard(config, results, swept, "", [], not_shown=2)
+    more = leaderboard(config, results, swept, "", not_shown=2)
     assert "**Not all that was measured**: 2 finished" in more
     assert "alpha" not in text.split("## What")[1], "nothing was said of what was not run"
 
@@ -282,7 +282,7 @@ def test_problems_that_are_not_trained_on_come_first_and_seeds_are_paired():
     levels = {"code-a1": 0.5, "golden-tests": 0.375}
     each = [(name, level, seed) for name, level in levels.items() for seed in range(3)]
     results = [with_unseen(made_up(name, i, 0.6), level + i / 8) for name, level, i in each]
-    text = leaderboard(SMALL, results, [], "a machine", [])
+    text = leaderboard(SMALL, results, [], "a machine")
     section = text.split("## Problems that are not trained on")[1].split("\n## ")[0]
     lines = {line.split("|")[1].strip(): line for line in section.splitlines() if line[:2] == "| "}
     assert "| 0.625 [0.314, 0.936] | - |" in lines["code-a1"], "seeds differ"
@@ -324,19 +324,8 @@ def test_all_runs_compute_as_the_first_one_measured(tmp_path: Path):
 )
 def test_any_error_is_one_line_of_the_table_of_failures(error: str, shown: str):
     failed = Result("a.py:Mine", 0, "failed", error, 1.0, {}, {}, [])
-    text = leaderboard(SMALL, [failed], [], "a machine", [])
+    text = leaderboard(SMALL, [failed], [], "a machine")
     assert text.split("## Failed runs\n\n")[1].startswith(f"- a.py:Mine, seed 0: {shown}\n\n## ")
-
-
-def test_plots(tmp_path: Path):
-    pytest.importorskip("matplotlib")
-    from codea1_env.baselines.bench.plots import plot_all
-
-    names = ("code-a1", "self-collusion", "no-book")
-    results = [made_up(name, seed, 0.5) for name in names for seed in (0, 1)]
-    made = plot_all(tmp_path, results)
-    assert made == ["scores.png", "curves.png", "collusion.png", "forgetting.png"]
-    assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in made)
 
 
 @pytest.mark.parametrize("change", [{"seeds": 0}, {"sweep": (1.0, 1.0)}, {"eval_problems": -1}])

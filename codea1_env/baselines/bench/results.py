@@ -6,7 +6,7 @@ sweep/           job, log and run folder of each run of the sweep
 results.jsonl    one row per run: status, and each problem's scores before the first and after the last step
 runs/            job, log and run folder of each run of the table; of tables also game.json, exact figures by problem
 payoffs/         which test breaks which program, by pools
-LEADERBOARD.md, *.png
+LEADERBOARD.md
 """
 
 from __future__ import annotations
