@@ -43,9 +43,6 @@ class RewardError(ValueError):
 class RewardConfig:
     """Settings of the rewards.
 
-    Raises:
-        ValueError: A field is outside its range.
-
     Example:
         >>> RewardConfig().alpha
         0.5
@@ -77,11 +74,7 @@ class RewardConfig:
 
 @dataclass(frozen=True)
 class SuiteOutcome:
-    """Outcome of one suite on one program.
-
-    Raises:
-        ValueError: The numbers contradict each other.
-    """
+    """Outcome of one suite on one program."""
 
     code_executes: bool
     """Whether the program runs to its end and defines the entry point."""
@@ -202,10 +195,6 @@ def reward_for_tests(
 @functools.lru_cache
 def find_reward(function: str | RewardFunction) -> RewardFunction:
     """Return the function of a name in `REWARDS`, ``module:NAME`` or ``FILE.py:NAME``.
-
-    Raises:
-        ValueError: There is none.
-        TypeError: It is no function.
 
     Example:
         >>> find_reward("mutation-score").__name__

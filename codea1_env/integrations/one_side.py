@@ -80,12 +80,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         return self.game.observation(), self.game.info()
 
     def step(self, action: str) -> Step:
-        """Play a turn, and let the opponent answer.
-
-        Raises:
-            TypeError: The action is not a string.
-            ResetNeeded: There is no episode, or it is over.
-        """
+        """Play a turn, and let the opponent answer."""
         [reward] = self._side.step([self.game], [action])
         over = self.game.actor is None
         return self.game.observation(), reward, over, False, self.game.info()
@@ -134,12 +129,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         seed: int | list[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode of every game.
-
-        Args:
-            seed: Of the first game; the others get the numbers behind it. None goes on with book and random choices.
-            options: Of every game: see `codea1_env.game.Game.reset`.
-        """
+        """Start an episode of every game."""
         if isinstance(seed, list):
             seeds = seed
         else:
@@ -156,12 +146,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         npt.NDArray[Any],
         dict[str, Any],
     ]:
-        """Play a turn of every game, and let the opponent answer all of them together.
-
-        Raises:
-            TypeError: An action is not a string.
-            ValueError: There is not one action for each game.
-        """
+        """Play a turn of every game, and let the opponent answer all of them together."""
         if isinstance(actions, str) or len(actions) != self.num_envs:
             raise ValueError(
                 f"Expect {self.num_envs} actions, one for each game, actually: {actions!r:.100}"

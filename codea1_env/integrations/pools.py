@@ -82,11 +82,7 @@ class PoolView:
         return seen
 
     def answer(self, observation: Observation, action: Any) -> str:
-        """Return the text of an action.
-
-        Raises:
-            ValueError: The action is not in the space.
-        """
+        """Return the text of an action."""
         drawn = np.ravel(action)  # of one draw a policy may give a number or a row of one
         fits = drawn.dtype.kind in "iu" and drawn.size == self._draws
         if not fits or drawn.min() < 0 or drawn.max() >= self._largest:
@@ -96,15 +92,7 @@ class PoolView:
 
 
 class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
-    """`OneSideVectorEnv` with numbers as actions and vectors as observations, for ordinary PPO code.
-
-    Args:
-        env: The games.
-        view: What is seen and what an action means. Its pools must cover the problems of the games.
-
-    Raises:
-        ValueError: A problem has no pool.
-    """
+    """`OneSideVectorEnv` with numbers as actions and vectors as observations, for ordinary PPO code."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
 
@@ -126,11 +114,7 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
     def step(
         self, actions: npt.NDArray[Any]
     ) -> tuple[Vector, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Play one answer in every game.
-
-        Raises:
-            ValueError: There is not one action for each game, or one is not in the space. Then no game has changed.
-        """
+        """Play one answer in every game."""
         seen = [game.observation() for game in self.env.games]
         texts = [self.view.answer(each, row) for each, row in zip(seen, actions, strict=True)]
         _, rewards, terminated, truncated, infos = self.env.step(texts)
@@ -146,15 +130,7 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
 
 
 class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
-    """`codea1_env.parallel_env` with numbers as actions and vectors as observations, for both players.
-
-    Args:
-        env: The environment.
-        views: What each agent sees and what its action means.
-
-    Raises:
-        ValueError: A problem has no pool.
-    """
+    """`codea1_env.parallel_env` with numbers as actions and vectors as observations, for both players."""
 
     def __init__(self, env: parallel_env, views: Mapping[str, PoolView]) -> None:
         super().__init__(env)
@@ -186,11 +162,7 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Play the turn of the active agent.
-
-        Raises:
-            ValueError: An agent is unknown, the active one is missing, or an action is not in its space.
-        """
+        """Play the turn of the active agent."""
         seen = self.env.state()
         texts = {
             agent: self.views[known_agent(agent)].answer(seen, action)

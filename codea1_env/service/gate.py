@@ -73,12 +73,7 @@ def _busy(what: str) -> HttpRefusalError:
 
 
 class Admission:
-    """A bounded queue before a sandbox.
-
-    Args:
-        workers: How many jobs the sandbox runs at the same time.
-        queue: How many more requests may wait.
-    """
+    """A bounded queue before a sandbox."""
 
     def __init__(self, workers: int, queue: int) -> None:
         self.capacity = workers + queue
@@ -141,14 +136,7 @@ class Admission:
 
 
 class HttpGate:
-    """The ASGI application: looks at each request, and lets a handler answer.
-
-    Args:
-        routes: Path -> method and handler.
-        admission: The queue.
-        answered: Counts responses: called with the route and the status.
-        token: What clients have to say; None asks for nothing.
-    """
+    """The ASGI application: looks at each request, and lets a handler answer."""
 
     def __init__(
         self,

@@ -73,11 +73,7 @@ def decode(data: bytes) -> str:
 
 
 class BookFile:
-    """An open file, made if it is not there.
-
-    Raises:
-        ValueError: The file is not a Mistake Book.
-    """
+    """An open file, made if it is not there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,21 +100,13 @@ class BookFile:
         return {decode(test): PageEntry(*numbers) for test, *numbers in rows}
 
     def begin(self) -> None:
-        """Keep other processes from writing the file.
-
-        Raises:
-            BookFileError: Another process writes it.
-        """
+        """Keep other processes from writing the file."""
         if not self._connection.in_transaction:
             with _explained(self.path):
                 self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self, pages: Mapping[str, Page], *, anew: bool) -> None:
-        """Write pages in one transaction; `anew`: in place of all that the file holds.
-
-        Raises:
-            BookFileError: They cannot be written. The file is as before.
-        """
+        """Write pages in one transaction; `anew`: in place of all that the file holds."""
         with _explained(self.path):
             self.begin()
             try:

@@ -28,11 +28,7 @@ OF_END = ("only_book", "past_pass_rate", "forgetting")
 
 
 class Table:
-    """Scores of all entries, as arrays of the same problems.
-
-    Args:
-        results: What came of the runs.
-    """
+    """Scores of all entries, as arrays of the same problems."""
 
     def __init__(self, results: Sequence[Result]) -> None:
         self.results = [result for result in results if result.status == "ok"]

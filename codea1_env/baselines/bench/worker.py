@@ -43,15 +43,7 @@ Game = dict[str, dict[str, float]]
 
 
 def measure_game(run: Path, known: Path) -> Game:
-    """Measure the game of a finished run; empty where a player is no table of programs or of tests.
-
-    Args:
-        run: Folder of the run.
-        known: Folder of payoffs that runs with the same pools have asked for; this one's are added.
-
-    Raises:
-        RunError: It has no checkpoints of these players.
-    """
+    """Measure the game of a finished run; empty where a player is no table of programs or of tests."""
     with Sandbox(workers=1) as sandbox, ExitStack() as stack:
         saved = load_run(run, sandbox, stack)
         coder, tester = saved.players.coder, saved.players.tester

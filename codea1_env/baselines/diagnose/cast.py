@@ -33,12 +33,7 @@ _JUDGED_STEPS = TrainConfig().reward_model_after
 
 
 class Lessons:
-    """Makes experience of the rollouts of a step.
-
-    Args:
-        config: The run.
-        rng: Shuffles rewards, or draws them.
-    """
+    """Makes experience of the rollouts of a step."""
 
     def __init__(self, config: PlayConfig, rng: np.random.Generator) -> None:
         self._config, self._rng = config, rng
@@ -99,14 +94,7 @@ class Lessons:
 
 
 class Cast:
-    """Makes the players of a run. Each draws from a generator of its own.
-
-    Args:
-        config: The run.
-        problems: Its problems.
-        worlds: Their pools, which may change while it is played.
-        referee: Judges what a tester learns before the run, and has the sandbox.
-    """
+    """Makes the players of a run. Each draws from a generator of its own."""
 
     def __init__(
         self,

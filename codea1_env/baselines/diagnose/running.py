@@ -238,11 +238,7 @@ def _finite(measures: Mapping[str, float | None]) -> Mapping[str, float | None]:
 
 
 def check(experiments: Sequence[Experiment], quick: bool) -> None:
-    """Make the settings of all runs and drop them, so that wrong settings raise before anything runs.
-
-    Raises:
-        ValueError: A row or a setting cannot be.
-    """
+    """Make the settings of all runs and drop them, so that wrong settings raise before anything runs."""
     for each in experiments:
         for row in each.rows:
             row_changes(row)

@@ -47,12 +47,7 @@ class RowScore:
 
 
 def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]:
-    """Score all rows of an experiment.
-
-    Args:
-        experiment: Which one.
-        runs: All runs, of other experiments, too.
-    """
+    """Score all rows of an experiment."""
     own = [run for run in runs if run.experiment == experiment.name]
     settings = [name for name in experiment.settings if any(run.setting == name for run in own)]
     values = {

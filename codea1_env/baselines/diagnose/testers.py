@@ -116,15 +116,7 @@ def cells_of_half(pools: Pools, half: int | None) -> Sequence[int]:
 
 
 class RandomTester(FixedAgent):
-    """Draws new tests each time, and none twice among the suites against one program.
-
-    Args:
-        worlds: The pools.
-        num_tests: Tests of a suite.
-        num_suites: Suites against a program.
-        rng: The tester's own random generator.
-        half: Which half of the fault sets tests are on, 0 or 1; None for any cell.
-    """
+    """Draws new tests each time, and none twice among the suites against one program."""
 
     def __init__(
         self,
@@ -150,14 +142,7 @@ class RandomTester(FixedAgent):
 
 
 class GoldenCells(FixedAgent):
-    """Submits golden tests: one for each fault set of a problem that is not hidden.
-
-    Args:
-        worlds: The pools.
-        hidden: Number of fault sets for which there is no test: always the same, the last ones.
-        fresh: As many are left out, but others at each answer: the control of always the same.
-        rng: Chooses cells, and what is left out.
-    """
+    """Submits golden tests: one for each fault set of a problem that is not hidden."""
 
     def __init__(
         self, worlds: Worlds, hidden: int, rng: np.random.Generator, *, fresh: bool = False
@@ -181,13 +166,7 @@ class GoldenCells(FixedAgent):
 
 
 class FixedCells(FixedAgent):
-    """Always submits the same few tests, drawn once.
-
-    Args:
-        worlds: The pools.
-        num_tests: Tests of a suite.
-        rng: Draws them.
-    """
+    """Always submits the same few tests, drawn once."""
 
     def __init__(self, worlds: Worlds, num_tests: int, rng: np.random.Generator) -> None:
         self._answers = {
@@ -201,13 +180,7 @@ class FixedCells(FixedAgent):
 
 
 class OracleTester(FixedAgent):
-    """Knows the wrong cells of each program: no tester can be better.
-
-    Args:
-        worlds: The pools.
-        num_tests: Tests of a suite, of which one breaks the program if it can be broken.
-        rng: The tester's own random generator.
-    """
+    """Knows the wrong cells of each program: no tester can be better."""
 
     def __init__(self, worlds: Worlds, num_tests: int, rng: np.random.Generator) -> None:
         self._worlds, self._tests, self._rng = worlds, num_tests, rng
@@ -229,13 +202,6 @@ class OtherProgramsTester:
     """A tester that learns against programs of another world: it has the skill, and no information about this world.
 
     For program i it makes the calls that it makes against program i of the other world, where it is trained.
-
-    Args:
-        worlds: The pools that it plays in.
-        other: The pools that it learns in, of equal sizes and problems of the same names.
-        problems: The problems of the other world.
-        tester: Plays in the other world.
-        train: Plays a step there, and teaches the tester.
     """
 
     def __init__(
