@@ -34,7 +34,15 @@ from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.training import TrainConfig
 from codea1_env.training.run_folder import RunFolder
 
-SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=1, max_steps=1, sweep=(1.0,), processes=2)
+SMALL = BenchConfig(
+    ("code-a1",),
+    problems="starter",
+    seeds=1,
+    max_problems=1,
+    max_steps=1,
+    sweep=(1.0,),
+    processes=2,
+)
 
 LEARNERS = """
 from codea1_env.agents import GRPO, FixedAgent, TabularAgent

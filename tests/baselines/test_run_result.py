@@ -13,7 +13,9 @@ from codea1_env.baselines.bench.results import TrainingJob, collect, forgetting,
 from codea1_env.baselines.bench.schedule import prepare, run_all
 from codea1_env.baselines.bench.suite import BenchConfig, Rates, find_entry
 
-CONFIG = BenchConfig(("golden-tests",), seeds=1, max_problems=2, max_steps=2, processes=1)
+CONFIG = BenchConfig(
+    ("golden-tests",), problems="starter", seeds=1, max_problems=2, max_steps=2, processes=1
+)
 
 
 def job_in(folder: Path, config: BenchConfig = CONFIG) -> TrainingJob:

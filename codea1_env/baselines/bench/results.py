@@ -87,7 +87,7 @@ def _read_scores(
         if row["step"] in scores:
             values = {f"{prefix}{name}": row[name] for name in measures}
             scores[row["step"]][row["task_id"]] = values
-    if any(found.keys() != scores[steps[0]].keys() for found in scores.values()):
+    if any(not found or found.keys() != scores[steps[0]].keys() for found in scores.values()):
         raise ValueError(f"{path.name} lacks problems of some steps")
     return scores
 
