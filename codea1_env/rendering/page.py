@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from codea1_env.game import Episode
-from codea1_env.rendering.blocks import Block, blocks, state
+from codea1_env.rendering.blocks import ShownBlock, blocks, state
 from codea1_env.rendering.display import DisplayRow, clean, code_lines
 
 MAX_LINES: Final = 500
@@ -56,11 +56,11 @@ def html(episode: Episode) -> str:
     )
 
 
-def _card(block: Block) -> str:
+def _card(block: ShownBlock) -> str:
     return f'<div class="card"><h2>{block.title}</h2>{"".join(_content(block))}</div>'
 
 
-def _content(block: Block) -> Iterator[str]:
+def _content(block: ShownBlock) -> Iterator[str]:
     for line in block.lines:
         yield f'<p class="{line.tone or "plain"}">{_cut(line.text)}</p>'
     if block.code:

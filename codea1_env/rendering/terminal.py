@@ -9,7 +9,7 @@ from typing import Final
 
 from codea1_env.game import Episode
 from codea1_env.judging.feedback import shorten
-from codea1_env.rendering.blocks import Block, blocks, state
+from codea1_env.rendering.blocks import ShownBlock, blocks, state
 from codea1_env.rendering.display import clean, code_lines
 from codea1_env.rendering.page import html
 
@@ -51,7 +51,7 @@ def _lines(episode: Episode) -> Iterator[tuple[str, str]]:
     yield "dim", state(episode)
 
 
-def _block(block: Block) -> Iterator[tuple[str, str]]:
+def _block(block: ShownBlock) -> Iterator[tuple[str, str]]:
     yield "head", block.title
     for line in block.lines:
         yield line.tone or "", shorten(line.text, LINE_CHARS)
