@@ -10,8 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from servers import refused, serving
+from servers import serving
 
+from codea1_env.cli.app import run
 from codea1_env.service import open_address, read_token
 from codea1_env.service.serving import TOKEN_VARIABLE
 
@@ -78,9 +79,12 @@ def test_addresses_that_are_refused(host: str, port: int, match: str) -> None:
         open_address(host, port, guarded=False)
 
 
-def test_what_cannot_start_says_so_in_one_line() -> None:
+def test_what_cannot_start_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "Address already in use" in refused("--port", str(taken.getsockname()[1]))
+        port = str(taken.getsockname()[1])
+        assert run(["sandbox", "serve", "--port", port]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "Address already in use" in line
 
 
 def test_who_is_refused_before_the_body_comes_sees_why(url: str) -> None:
