@@ -9,9 +9,8 @@ from typing import Final
 
 from codea1_env.game import Episode
 from codea1_env.judging.feedback import shorten
-from codea1_env.rendering.blocks import ShownBlock, blocks, state
 from codea1_env.rendering.display import clean, code_lines
-from codea1_env.rendering.page import html
+from codea1_env.rendering.page import ShownBlock, blocks, html, state
 
 __all__ = ["ansi", "html", "show"]
 

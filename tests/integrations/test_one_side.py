@@ -17,8 +17,13 @@ from pettingzoo.test import parallel_api_test
 
 from codea1_env import CODER, TESTER, MistakeBook, Sandbox, parallel_env
 from codea1_env.agents import FixedAgent, Pool
-from codea1_env.integrations.one_side import OneSideEnv, OneSideVectorEnv
-from codea1_env.integrations.pools import PoolParallelEnv, PoolVectorEnv, PoolView
+from codea1_env.integrations.one_side import (
+    OneSideEnv,
+    OneSideVectorEnv,
+    PoolParallelEnv,
+    PoolVectorEnv,
+    PoolView,
+)
 from codea1_env.problems import load_problems
 from codea1_env.spaces import Observation
 
