@@ -220,11 +220,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
 
 
 def env(**settings: Any) -> OrderEnforcingWrapper:
-    """Return the game as a turn-based (AEC) environment that checks the order of calls.
-
-    Args:
-        **settings: The arguments of `raw_env`.
-    """
+    """Return the game as a turn-based (AEC) environment that checks the order of calls. Arguments are those of `raw_env`."""
     return OrderEnforcingWrapper(raw_env(**settings))
 
 

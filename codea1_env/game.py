@@ -264,13 +264,7 @@ OPTIONS = ("problem_id", "mistake_book")
 def collect_problems(
     problems: str | Sequence[Problem], split: str | None = None
 ) -> dict[str, Problem]:
-    """Return the problems by their task_id, in their order.
-
-    Raises:
-        TypeError: It is neither a source nor a sequence of problems.
-        ValueError: There are none, or two have the same task_id, or a prompt is far too long, or one of them
-            cannot be played (see `check_playable`).
-    """
+    """Return the problems by their task_id, in their order."""
     if isinstance(problems, str):
         found = load_problems(problems, split)
     else:

@@ -212,11 +212,7 @@ def _located(name: str, load: Callable[[], Iterable[Problem]]) -> Iterator[Locat
 
 
 def check_playable(problems: Iterable[Problem]) -> None:
-    """Refuse problems that can only be evaluated on.
-
-    Raises:
-        ProblemsError: A problem has no reference, or its programs read standard input.
-    """
+    """Refuse problems that can only be evaluated on."""
     refused = [problem for problem in problems if not problem.playable]
     if refused:
         first = refused[0]

@@ -346,12 +346,6 @@ def adversarial_reward(outcome: SuiteOutcome, num_tests: int) -> float:
 def program_reward(suites: Iterable[SuiteRewards | float | None]) -> float | None:
     """Return the reward of one program over all suites that attacked it: the mean of those that scored it.
 
-    Args:
-        suites: What each suite says of the program, as `SuiteRewards` or as the bare code reward.
-
-    Returns:
-        The mean, or None if no suite could score the program.
-
     Example:
         >>> program_reward([1.0, None, 0.5])
         0.75

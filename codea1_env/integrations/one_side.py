@@ -50,10 +50,6 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         **settings: The other arguments of `codea1_env.game.Game`: problems, split, max_rounds, referee, rewards,
             mistake_book and sandbox.
 
-    Raises:
-        TypeError: An argument has a wrong type.
-        ValueError: An argument is outside its range, there is no such opponent, or no problem to play.
-
     Example:
         >>> env = OneSideEnv("tester", opponent="reference", problems="starter")
         >>> observation, info = env.reset(seed=1, options={"problem_id": "starter/add_numbers"})
