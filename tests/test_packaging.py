@@ -201,7 +201,9 @@ def clone(tmp_path: Path) -> Path:
     python.write_text(PYTHON)
     python.chmod(0o755)
     (tmp_path / "bin").mkdir()
-    pause = f'#!/bin/sh\n[ "$1" = 2 ] || exec {shutil.which("sleep")} "$@"\n'  # not before a second try
+    pause = (
+        f'#!/bin/sh\n[ "$1" = 2 ] || exec {shutil.which("sleep")} "$@"\n'  # not before a second try
+    )
     (tmp_path / "bin/sleep").write_text(pause)
     (tmp_path / "bin/sleep").chmod(0o755)
     for tool in ("sh", "sed", "date", "du", "cut", "touch", "grep"):  # and no nvidia-smi
