@@ -25,6 +25,7 @@ def make(sandbox):
 # The registry
 
 
+@pytest.mark.slow
 def test_both_forms_can_be_made_by_name_after_importing_the_package_only() -> None:
     program = """
 import sys, random

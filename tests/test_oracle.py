@@ -160,6 +160,7 @@ def test_a_reference_that_runs_with_one_hash_seed_only_is_broken(oracle):
             oracle.ask({subject(code): [[call(1)]]})
 
 
+@pytest.mark.slow
 def test_slow_calls_stop_a_suite_and_not_those_beside_it(spy):
     code = "def f(n):\n    while n > 100: pass\n    return n"
     oracle = Oracle(spy, Limits(call_cpu_time=0.1, call_wall_time=0.6))

@@ -168,6 +168,7 @@ def test_a_batch_gives_the_same_as_one_by_one(sandbox):
     assert found == [first, second, [passed]]
 
 
+@pytest.mark.slow
 def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
     code = "def f(n):\n    while n > 100: pass\n    return n\n"
     problem = Problem("slow", "def f(n): ...", "f", code)
@@ -223,6 +224,7 @@ def test_counters(sandbox):
     assert (counters.programs, counters.tests, counters.errors) == (2, 7, 4)
 
 
+@pytest.mark.slow
 def test_a_call_may_use_half_a_second(sandbox):
     """Unless somebody has said otherwise: two seconds made a first loop of looping programs stand still."""
     loops = "def inc(n):\n    while True: pass\n"

@@ -36,6 +36,7 @@ def test_a_model_behind_a_server_is_the_opponent(sandbox: Sandbox) -> None:
     assert "return a + b" in asked[0]
 
 
+@pytest.mark.slow
 def test_players_of_a_run_and_of_its_earlier_steps(tmp_path: Path, sandbox: Sandbox) -> None:
     run = tmp_path / "run"
     sizes = dict.fromkeys(("max_problems", "problems_per_step"), 3)
