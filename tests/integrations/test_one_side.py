@@ -211,7 +211,7 @@ def test_ppo_by_hand_learns_from_what_it_sees() -> None:
     root, rates = Path(__file__).parents[2], []
     variables = os.environ | {"PYTHONPATH": str(root)}
     for options in ([], ["--blind"]):
-        command = [sys.executable, "examples/ppo_one_side.py", "--updates", "40", *options]
+        command = [sys.executable, "examples/ppo_one_side.py", "--updates", "75", *options]
         out = subprocess.check_output(command, cwd=root, env=variables, text=True, timeout=300)
         rates.append(float(out.splitlines()[-1].split()[-1]))
     seeing, blind = rates
