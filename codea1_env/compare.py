@@ -120,12 +120,6 @@ def check_replies(
 ) -> list[TestResult]:
     """Ask a checker about replies to calls of the game, in one process, and remember its answers.
 
-    Args:
-        checker: See `check_outputs`.
-        questions: The arguments of each call (see `codea1_env.sandbox.encoded_arguments`), what a program's process
-            sent, and what the reference's process sent.
-        sandbox: Where it runs.
-
     Returns:
         PASS or FAIL for each; how the call ended, where it returned nothing that can be read.
     """

@@ -134,13 +134,7 @@ class Referee:
         attacks: Sequence[str],
         history: Mapping[str, Sequence[str]],
     ) -> list[Judged]:
-        """Read and judge the answers of testers.
-
-        Args:
-            problems: The problem of each program; those of one problem stand together.
-            programs: The programs.
-            attacks: The answers, an equal share for each program.
-            history: Tests to replay, by the problem's id.
+        """Read and judge the answers of testers, an equal share for each program. Programs of one problem stand together.
 
         Returns:
             For each program the suites that attacked it, and the verdict. Raises as `judge` does.

@@ -122,9 +122,6 @@ def parse_programs(
     Returns:
         One program for each. An answer that cannot hold one gives a `problem`; whether the code is Python shows when
         it runs.
-
-    Raises:
-        InfraError: The texts could not be read, for no reason of theirs.
     """
     problems = [text_problem(text) for text, _ in answers]
     rows = zip(answers, prompts or [""] * len(answers), problems, strict=True)
@@ -159,9 +156,6 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 
     A test is `OUTSIDE_SIGNATURE` if its arguments contradict the annotations of the problem's signature, or where it
     has none, the shapes of the arguments in its golden tests and examples.
-
-    Raises:
-        InfraError: The texts could not be read, for no reason of theirs.
     """
     reasons = [text_problem(text) for text, _ in answers]
     left = [answer for answer, reason in zip(answers, reasons, strict=True) if reason is None]
@@ -211,11 +205,7 @@ def nonprintable_ratio(text: str) -> float:
 
 
 def text_problem(text: str) -> str | None:
-    """Reason why a text cannot be an answer, or None.
-
-    Raises:
-        TypeError: It is no text.
-    """
+    """Reason why a text cannot be an answer, or None."""
     if not isinstance(text, str):
         raise TypeError(f"Expect an answer to be a str, actually: {type(text)}")
     if len(text) > MAX_ACTION_CHARS:

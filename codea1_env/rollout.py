@@ -401,11 +401,7 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
 
 
 def ask_for_answers(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
-    """Let a player answer, and check that it gave one text for each observation, with notes or without.
-
-    Raises:
-        AnswerError: It raised, or returned the wrong number of answers, or something else than text.
-    """
+    """Let a player answer, and check that it gave one text for each observation, with notes or without."""
     kind = type(getattr(agent, "agent", agent))
     name = kind.__name__
     with explained(kind, "act", AnswerError):

@@ -19,8 +19,7 @@ from torch.distributions import Categorical
 
 from codea1_env import RefereeConfig, RewardConfig, Sandbox
 from codea1_env.agents import GRPO, Pool, TabularAgent
-from codea1_env.integrations.one_side import OneSideVectorEnv
-from codea1_env.integrations.pools import PoolVectorEnv, PoolView
+from codea1_env.integrations.one_side import OneSideVectorEnv, PoolVectorEnv, PoolView
 from codea1_env.problem_sets.cells import pools_of
 from codea1_env.problems import load_problems
 

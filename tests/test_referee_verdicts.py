@@ -168,6 +168,7 @@ def test_a_batch_gives_the_same_as_one_by_one(sandbox):
     assert found == [first, second, [passed]]
 
 
+@pytest.mark.slow
 def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
     code = "def f(n):\n    while n > 100: pass\n    return n\n"
     problem = Problem("slow", "def f(n): ...", "f", code)
@@ -176,7 +177,7 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
         [f"assert f({n}) == {n}" for n in (3, 104, 2)],
         [f"assert f({n}) == {n}" for n in (102, 101, 105, 106)],
     ]
-    config = RefereeConfig(limits=Limits(call_cpu_time=0.4, call_wall_time=2.0))
+    config = RefereeConfig(limits=Limits(call_cpu_time=0.2, call_wall_time=1.0))
     quick = "def f(n):\n    return n\n"
     rounds = [Round(problem, quick, [suite]) for suite in suites]
     found = [Referee(sandbox, config).judge([each])[0].suites[0] for each in rounds]
@@ -223,6 +224,7 @@ def test_counters(sandbox):
     assert (counters.programs, counters.tests, counters.errors) == (2, 7, 4)
 
 
+@pytest.mark.slow
 def test_a_call_may_use_half_a_second(sandbox):
     """Unless somebody has said otherwise: two seconds made a first loop of looping programs stand still."""
     loops = "def inc(n):\n    while True: pass\n"

@@ -149,6 +149,7 @@ def test_a_program_that_the_book_breaks_pays_no_suite_again(history, expected):
     assert paid == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_example_of_secure_code_prefers_what_a_static_analyser_accepts() -> None:
     done = subprocess.run(
         [sys.executable, "examples/secure_coder.py"], capture_output=True, text=True, timeout=280

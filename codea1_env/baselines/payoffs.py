@@ -52,13 +52,7 @@ def gains(breaks: Floats, coder: Floats, tester: Floats) -> Gains:
 
 
 def cross_play(breaks: Floats, coders: Floats, testers: Floats) -> Floats:
-    """Return how often each coder (row) is broken by each tester (column), of checkpoints for example.
-
-    Args:
-        breaks: As in `gains`.
-        coders: One row of probabilities for each coder.
-        testers: One row for each tester; or, of testers that see, one matrix of a row for each program.
-    """
+    """Return how often each coder (row) is broken by each tester (column), of checkpoints for example."""
     if testers.ndim == 2:
         return np.asarray(coders @ breaks @ testers.T)
     return np.asarray(np.einsum("ki,ic,lic->kl", coders, breaks, testers))

@@ -19,7 +19,6 @@ from rich.console import Console
 from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
     SWEEP,
-    Result,
     TrainingJob,
     collect,
     finished,
@@ -28,7 +27,7 @@ from codea1_env.baselines.bench.results import (
     read_settings,
     write_results,
 )
-from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
+from codea1_env.baselines.bench.schedule import RunsDone, prepare, run_all
 from codea1_env.baselines.bench.suite import (
     QUICK,
     BenchConfig,
@@ -63,8 +62,8 @@ class Basis:
 class AlgorithmsCommand:
     """Train with each algorithm over several seeds, and compare them.
 
-    First each one's learning rates are chosen in runs with other seeds (--sweep). Writes LEADERBOARD.md, results.jsonl,
-    sweep.jsonl and plots to the results folder. Exit code 1 if a run failed.
+    First each one's learning rates are chosen in runs with other seeds (--sweep). Writes LEADERBOARD.md, results.jsonl
+    and sweep.jsonl to the results folder. Exit code 1 if a run failed.
     """
 
     settings: Annotated[BenchConfig, tyro.conf.arg(name="")] = field(default_factory=BenchConfig)
@@ -142,9 +141,8 @@ def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entr
         whole = whole and _run_all(config, jobs, console, "runs")
     results = collect(jobs)
     write_results(folder, results)
-    plots = _plots(folder.path, results, console)
     others = finished(folder.path) - {job.folder for job in jobs}
-    text = leaderboard(config, results, swept, str(machine), plots, failures_of(tried), len(others))
+    text = leaderboard(config, results, swept, str(machine), failures_of(tried), len(others))
     (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:
@@ -166,8 +164,8 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
     if not jobs:
         return True
     with user_input():
-        check_files(config, jobs)
-    for damage in forget_unusable(jobs):
+        damages = prepare(config, jobs)
+    for damage in damages:
         say(console, f"Repeating a run: {damage}")
     try:
         with terminable():
@@ -198,13 +196,3 @@ def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console
             lines.tell(progress.steps, steps, f"{done}, {progress.steps} of {steps} steps")
 
         run_all(config, jobs, report)
-
-
-def _plots(folder: Path, results: Sequence[Result], console: Console) -> list[str]:
-    from codea1_env.baselines.bench.plots import plot_all
-
-    try:
-        return plot_all(folder, results)
-    except ImportError as error:
-        say(console, f"No plots: {error}")
-        return []

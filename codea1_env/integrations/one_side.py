@@ -1,31 +1,35 @@
 """One side of the game as a single-agent environment: the opponent plays inside.
 
 `OneSideEnv` is a `gymnasium.Env` with texts as observations and actions, `OneSideVectorEnv` its vector form, which
-sends the turns of all games to the opponent and to the sandbox together. For actions that are numbers see
-`codea1_env.integrations.pools`.
+sends the turns of all games to the opponent and to the sandbox together.
+
+For players that choose from a pool of answers (programs, or the tests that a suite is drawn from) actions are numbers and
+observations vectors: `PoolView` says what a small network sees and what its action means. `PoolVectorEnv` and
+`PoolParallelEnv` put it around the environments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+from pettingzoo.utils.wrappers import BaseParallelWrapper  # type: ignore[import-untyped]
 
 from codea1_env.agents.opponents import Opponent
+from codea1_env.agents.scripted import TEST_SEPARATOR
+from codea1_env.agents.state import KnownProblems
+from codea1_env.agents.tabular import Pool
+from codea1_env.code_a1_v1 import known_agent, parallel_env
 from codea1_env.integrations.side import OneSide, Side
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.referee import RefereeConfig
-from codea1_env.rewards import RewardFunction
-from codea1_env.sandbox import Sandbox
-from codea1_env.spaces import Observation, action_space, observation_space
+from codea1_env.spaces import AGENTS, Observation, action_space, observation_space
 
 Step = tuple[Observation, float, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated and info."""
@@ -43,17 +47,8 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         opponent: Who plays the other side: the name of a scripted player ("reference" or "mutant"; "golden", "boundary"
             or "copier"), an agent, ``FILE.py:NAME``, a server or a run: see
             `codea1_env.integrations.opponents.find_opponent`.
-        problems: A source for `load_problems`, or a sequence of `Problem`.
-        split: "train" or "eval" to play only these problems; None for all.
-        max_rounds: Rounds of an episode.
-        referee: How programs and tests are judged and paid.
-        rewards: Another reward function, by name or itself.
-        mistake_book: The book to use, updated in place; None starts an empty one.
-        sandbox: Where programs and tests run; None for the one that the whole process shares.
-
-    Raises:
-        TypeError: An argument has a wrong type.
-        ValueError: An argument is outside its range, there is no such opponent, or no problem to play.
+        **settings: The other arguments of `codea1_env.game.Game`: problems, split, max_rounds, referee, rewards,
+            mistake_book and sandbox.
 
     Example:
         >>> env = OneSideEnv("tester", opponent="reference", problems="starter")
@@ -71,29 +66,12 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         self,
         side: Side = "coder",
         opponent: Opponent = "golden",
-        *,
-        problems: str | Sequence[Problem] = "starter",
-        split: str | None = None,
-        max_rounds: int = 1,
-        referee: RefereeConfig | None = None,
-        rewards: str | RewardFunction | None = None,
-        mistake_book: MistakeBook | None = None,
-        sandbox: Sandbox | None = None,
+        **settings: Any,
     ) -> None:
-        settings: dict[str, Any] = {
-            "problems": problems,
-            "split": split,
-            "max_rounds": max_rounds,
-            "referee": referee,
-            "rewards": rewards,
-            "mistake_book": mistake_book,
-            "sandbox": sandbox,
-        }
         self._side = OneSide(side, opponent, **settings)
         self.game = self._side.game()
-        self.observation_space: spaces.Space[Any] = observation_space(max_rounds)
+        self.observation_space: spaces.Space[Any] = observation_space(self.game.max_rounds)
         self.action_space = action_space()
-        self.closed = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -102,27 +80,15 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
 
         A seed starts the choices of a scripted opponent anew, too; one of your own keeps its state.
         """
-        check_open(self.closed)
         super().reset(seed=seed)
         self._side.begin([self.game], [seed], options)
         return self.game.observation(), self.game.info()
 
     def step(self, action: str) -> Step:
-        """Play a turn, and let the opponent answer.
-
-        Raises:
-            TypeError: The action is not a string.
-            ResetNeeded: There is no episode, or it is over.
-            ClosedEnvironmentError: It was closed.
-        """
-        check_open(self.closed)
+        """Play a turn, and let the opponent answer."""
         [reward] = self._side.step([self.game], [action])
         over = self.game.actor is None
         return self.game.observation(), reward, over, False, self.game.info()
-
-    def close(self) -> None:
-        """Close the environment. The sandbox stays open: it belongs to its owner."""
-        self.closed = True
 
 
 class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
@@ -168,18 +134,11 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         seed: int | list[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode of every game.
-
-        Args:
-            seed: Of the first game; the others get the numbers behind it. None goes on with book and random choices.
-            options: Of every game: see `codea1_env.game.Game.reset`.
-        """
-        check_open(self.closed)
+        """Start an episode of every game."""
         if isinstance(seed, list):
             seeds = seed
         else:
             seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
-        check_number("seeds", seeds, self.num_envs)
         self._side.begin(self.games, seeds, options)
         return self._observations(), self._infos([game.info() for game in self.games])
 
@@ -192,15 +151,11 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         npt.NDArray[Any],
         dict[str, Any],
     ]:
-        """Play a turn of every game, and let the opponent answer all of them together.
-
-        Raises:
-            TypeError: An action is not a string.
-            ValueError: There is not one action for each game.
-            ClosedEnvironmentError: It was closed.
-        """
-        check_open(self.closed)
-        check_number("actions", actions, self.num_envs)
+        """Play a turn of every game, and let the opponent answer all of them together."""
+        if isinstance(actions, str) or len(actions) != self.num_envs:
+            raise ValueError(
+                f"Expect {self.num_envs} actions, one for each game, actually: {actions!r:.100}"
+            )
         rewards = self._side.step(self.games, actions)
         over = [game.actor is None for game in self.games]
         infos = [game.info() for game in self.games]
@@ -227,27 +182,161 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         return shown
 
 
-def check_number(what: str, values: Sized, number: int) -> None:
-    """Check that there is one value for each game.
+Vector = npt.NDArray[np.float32]
 
-    Raises:
-        ValueError: There is not.
+
+class PoolView:
+    r"""Observations as vectors, and numbers as answers, for one player.
+
+    Args:
+        pools: The player's answers to each problem. An action counts around in a pool that is smaller than the
+            largest one.
+        programs: Programs that may be shown, by problem: the coder's pool. A program that is not in it is shown as
+            none.
+        draws: Numbers in an action: 1 for a coder; for a tester the tests of a suite.
+
+    Example:
+        >>> from codea1_env.problems import Problem
+        >>> from codea1_env.spaces import observe
+        >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
+        >>> tests = Pool(problem, ("assert one() == 1", "assert one() == 2"))
+        >>> view = PoolView([tests], [Pool(problem, ("right", "wrong"))], draws=2)
+        >>> view.vector(observe(problem, code="wrong", turn=1)).tolist()
+        [1.0, 0.0, 1.0, 0.0]
+        >>> view.answer(observe(problem), [1, 0]).split("\n\n")
+        ['assert one() == 2', 'assert one() == 1']
     """
-    try:
-        given: object = repr(values) if isinstance(values, str) else len(values)
-    except TypeError:  # a lone number
-        given = repr(values)
-    if given != number:
-        raise ValueError(f"Expect {number} {what}, one for each game, actually: {given}")
+
+    def __init__(self, pools: Sequence[Pool], programs: Sequence[Pool], draws: int = 1) -> None:
+        self.pools = {pool.problem.task_id: pool.items for pool in pools}
+        self._problems = KnownProblems(pool.problem for pool in pools)
+        self._places = {task_id: place for place, task_id in enumerate(self.pools)}
+        self.programs: Mapping[str, Mapping[str, int]] = {
+            pool.problem.task_id: {text.strip(): i for i, text in enumerate(pool.items)}
+            for pool in programs
+        }
+        self._most_programs = max(map(len, self.programs.values()), default=0)
+        self._draws, self._largest = draws, max(map(len, self.pools.values()))
+        self.size = len(self.pools) + self._most_programs + 1
+        self.observation_space = spaces.Box(0.0, np.inf, (self.size,), np.float32)
+        self.action_space: spaces.Space[Any] = (
+            spaces.Discrete(self._largest)
+            if draws == 1
+            else spaces.MultiDiscrete([self._largest] * draws)
+        )
+
+    def vector(self, observation: Observation) -> Vector:
+        """Return the problem and the shown program, each as one of many, and the number of rounds played.
+
+        Shape (problems + programs + 1,).
+        """
+        seen = np.zeros(self.size, np.float32)
+        task_id = self._problems[observation].task_id
+        seen[self._places[task_id]] = 1
+        shown = self.programs.get(task_id, {}).get(observation["code"].strip())
+        if shown is not None:
+            seen[len(self.pools) + shown] = 1
+        seen[-1] = observation["round"]
+        return seen
+
+    def answer(self, observation: Observation, action: Any) -> str:
+        """Return the text of an action."""
+        drawn = np.ravel(action)  # of one draw a policy may give a number or a row of one
+        fits = drawn.dtype.kind in "iu" and drawn.size == self._draws
+        if not fits or drawn.min() < 0 or drawn.max() >= self._largest:
+            raise ValueError(f"Expect an action in {self.action_space}, actually: {action!r:.100}")
+        items = self.pools[self._problems[observation].task_id]
+        return TEST_SEPARATOR.join(items[int(i) % len(items)] for i in drawn)
 
 
-def check_open(closed: bool) -> None:
-    """Check that an environment may still be used.
+class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
+    """`OneSideVectorEnv` with numbers as actions and vectors as observations, for ordinary PPO code."""
 
-    Raises:
-        ClosedEnvironmentError: It was closed.
-    """
-    if closed:
-        raise ClosedEnvironmentError(
-            "Expect reset() and step() only before close(), actually: the environment is closed. Make a new one."
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
+
+    def __init__(self, env: OneSideVectorEnv, view: PoolView) -> None:
+        check_view(view, env.games[0].problems)
+        self.env, self.view, self.num_envs = env, view, env.num_envs
+        self.single_observation_space = view.observation_space
+        self.single_action_space = view.action_space
+        self.observation_space = batch_space(view.observation_space, self.num_envs)
+        self.action_space = batch_space(view.action_space, self.num_envs)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Vector, dict[str, Any]]:
+        """Start an episode of every game."""
+        _, infos = self.env.reset(seed=seed, options=options)
+        return self._vectors(), infos
+
+    def step(
+        self, actions: npt.NDArray[Any]
+    ) -> tuple[Vector, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+        """Play one answer in every game."""
+        seen = [game.observation() for game in self.env.games]
+        texts = [self.view.answer(each, row) for each, row in zip(seen, actions, strict=True)]
+        _, rewards, terminated, truncated, infos = self.env.step(texts)
+        if "final_obs" in infos:
+            final = [
+                None if each is None else self.view.vector(each) for each in infos["final_obs"]
+            ]
+            infos["final_obs"] = np.array([*final, None], dtype=object)[:-1]
+        return self._vectors(), rewards, terminated, truncated, infos
+
+    def _vectors(self) -> Vector:
+        return np.stack([self.view.vector(game.observation()) for game in self.env.games])
+
+
+class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
+    """`codea1_env.parallel_env` with numbers as actions and vectors as observations, for both players."""
+
+    def __init__(self, env: parallel_env, views: Mapping[str, PoolView]) -> None:
+        super().__init__(env)
+        self.views = {agent: views[agent] for agent in AGENTS}
+        for view in self.views.values():
+            check_view(view, env.game.problems)
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of the vectors that this agent sees."""
+        return self.views[known_agent(agent)].observation_space
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of this agent's numbers."""
+        return self.views[known_agent(agent)].action_space
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
+        """Start an episode."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._vectors(observations), infos
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[
+        dict[str, Vector],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Play the turn of the active agent."""
+        seen = self.env.state()
+        texts = {
+            agent: self.views[known_agent(agent)].answer(seen, action)
+            for agent, action in actions.items()
+        }
+        observations, *rest = self.env.step(texts)
+        return self._vectors(observations), *rest
+
+    def _vectors(self, observations: Mapping[str, Observation]) -> dict[str, Vector]:
+        return {agent: self.views[agent].vector(seen) for agent, seen in observations.items()}
+
+
+def check_view(view: PoolView, problems: Mapping[str, Problem]) -> None:
+    """Raise a ValueError for a problem without a pool."""
+    for task_id in problems.keys() - view.pools.keys():
+        raise ValueError(
+            f"Expect a pool for every problem of the games, actually none for {task_id!r}. Play only the problems of "
+            "the pools: problems=[pool.problem for pool in pools]."
         )

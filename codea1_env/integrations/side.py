@@ -203,11 +203,6 @@ class OneSide:
         """Judge answers, all together, each as the only round of an episode with an empty Mistake Book.
 
         An answer at which the opponent fails is not scored, unless it fails at all of them.
-
-        Raises:
-            ValueError: There is no such problem.
-            InfraError: The sandbox failed, so that there is no verdict.
-            Exception: What the opponent raises at every answer.
         """
         for each in answers:
             self.problem(each.task_id)

@@ -194,9 +194,6 @@ def load_environment(
         problems: A source for `codea1_env.load_problems`.
         split: "train" or "eval"; None for all.
         wording: How players are asked: "detailed", or "few-shot" for small models.
-
-    Raises:
-        ValueError: There is no such side, opponent or source.
     """
     taskset = CodeA1TasksetConfig(id=TASKSET, problems=problems, split=split)
     config = CodeA1EnvConfig(taskset=taskset, side=side, opponent=opponent, wording=wording)

@@ -11,10 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from codea1_env.baselines.bench.ranking import command
-from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
-from codea1_env.baselines.bench.standing import (
+from codea1_env.baselines.bench.score_table import (
+    CONTROLS,
     GOAL,
+    MEASURES,
+    OF_END,
     SKILLS,
+    Table,
     game_cells,
     standing_cells,
     standing_rows,

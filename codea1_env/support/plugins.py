@@ -160,11 +160,7 @@ def explained(kind: type[Any], function: str, failure: type[Exception]) -> Itera
 
 
 def load_file(path: Path) -> Any:
-    """Run a Python file of the user's, in this process, and return it as a module.
-
-    Raises:
-        ValueError: There is no such file, its name does not end with .py, or it raises.
-    """
+    """Run a Python file of the user's, in this process, and return it as a module."""
     if not path.is_file():
         raise ValueError(f"Expect {path} to be a Python file, actually: there is no such file")
     spec = importlib.util.spec_from_file_location(f"{_CUSTOM}{path.stem}", path)

@@ -36,17 +36,3 @@ def serving(*options: str, **environment: str) -> Iterator[Server]:
     finally:
         process.terminate()
         process.communicate(timeout=60)
-
-
-def refused(*options: str, **environment: str) -> str:
-    """The one line of a server that does not start."""
-    done = subprocess.run(
-        [*COMMAND, *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    return line

@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
-from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, OF_END, START, Table
-from codea1_env.baselines.bench.standing import game_lines, standing_lines
+from codea1_env.baselines.bench.score_table import (
+    CONTROLS,
+    COPIER,
+    MEASURES,
+    OF_END,
+    START,
+    Table,
+    game_lines,
+    standing_lines,
+)
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.evaluation.statistics import Estimate
@@ -57,7 +65,6 @@ def leaderboard(
     results: Sequence[Result],
     swept: Sequence[Swept],
     machine: str,
-    plots: Sequence[str],
     of_sweep: Sequence[tuple[str, str, str]] = (),
     not_shown: int = 0,
 ) -> str:
@@ -68,7 +75,6 @@ def leaderboard(
         results: Results of its runs.
         swept: Learning rates that the sweep found.
         machine: The machine that it ran on.
-        plots: Files of plots, to be shown.
         of_sweep: Runs of the sweep that failed: see `failures_of`.
         not_shown: Runs of the folder that are done, and of other rows or seeds.
     """
@@ -100,8 +106,6 @@ def leaderboard(
     if found:
         lines += ["", "## What holds at this scale", "", *found]
     lines += sweep_lines(config, swept, short_names([each.entry for each in swept]))
-    for plot in plots:
-        lines += ["", f"![{plot.removesuffix('.png')}]({plot})"]
     return "\n".join(lines) + "\n"
 
 

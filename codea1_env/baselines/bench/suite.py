@@ -182,11 +182,7 @@ class Rates:
 @with_config(settings.STRICT)
 @dataclass(frozen=True)
 class BenchConfig:
-    """What a benchmark runs.
-
-    Raises:
-        ValueError: A value is out of its range.
-    """
+    """What a benchmark runs."""
 
     algorithms: tuple[str, ...] = DEFAULT_ENTRIES
     """What to compare: names of baselines and algorithms, module:Class, or FILE.py:Class. The first is what

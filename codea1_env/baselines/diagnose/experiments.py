@@ -219,11 +219,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 def find_experiments(names: Sequence[str]) -> list[Experiment]:
-    """Return experiments by name; all of them if none is named.
-
-    Raises:
-        DiagnoseError: There is no such experiment.
-    """
+    """Return experiments by name; all of them if none is named."""
     for name in names:
         if name not in EXPERIMENTS:
             raise DiagnoseError(f"There is no experiment {name!r}. {_near(name, EXPERIMENTS)}")

@@ -49,11 +49,6 @@ class RememberingReferee(Referee):
     """A `Referee` of worlds of cells that remembers the sandbox's verdicts on programs and tests of the pools.
 
     Only verdicts are remembered, and the programs in answers. Rewards, the Mistake Book and all rules of a round are those of the game.
-
-    Args:
-        sandbox: Where programs run.
-        config: How rounds are judged.
-        noise: Makes verdicts wrong; None for the truth.
     """
 
     def __init__(
