@@ -107,8 +107,6 @@ class Job:
         limits: Overrides the sandbox's limits.
         hash_seed: 0 to 3. Runs with different seeds differ in the order of sets of strings and live in
             different processes, so that a result that depends on it shows.
-        capture_output: Whether results carry what program and test print. A test that only says what a call returns
-            runs once more for it, together with the program: verdicts and times are those without it.
     """
 
     code: str
@@ -116,7 +114,6 @@ class Job:
     entry_point: str | None = None
     limits: Limits | None = None
     hash_seed: int = 0
-    capture_output: bool = False
 
     def __post_init__(self) -> None:
         check_text("Job.code", self.code)
@@ -144,7 +141,7 @@ class WorkerKind(NamedTuple):
         calls_only: Whether its program's function is only called, which needs a smaller worker still.
         scratch: Whether its children have a folder that they may write to, of 16 MiB, empty at the start and gone afterwards:
             at level "namespaces", since no other can bound it. Others can write no file.
-        testing: "pytest" where program and tests run together by it, "coverage" where that is measured, too.
+        testing: "pytest" where that runs program and tests together, "coverage" where it is measured, too.
     """
 
     hash_seed: int = 0

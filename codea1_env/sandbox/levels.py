@@ -59,9 +59,9 @@ def check_level(level: str | None) -> str | None:
     """Check a level's name; warns of one that does not contain hostile programs."""
     if level is not None and level not in LEVELS:
         raise ValueError(f"Expect level to be one of {', '.join(LEVELS)}, actually: {level!r}")
-    if level in ("none", "process"):
+    if level == "process":
         warnings.warn(
-            f"the sandbox runs at level {level!r}: programs can read files, start processes and use the "
+            "the sandbox runs at level 'process': programs can read files, start processes and use the "
             'network; use level "kernel" or "namespaces" for programs that you do not trust',
             stacklevel=3,
         )

@@ -7,7 +7,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import Future
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
@@ -63,8 +63,8 @@ class Sandbox:
     Args:
         workers: How many programs run at the same time.
         limits: What a job may use unless it says otherwise.
-        level: "namespaces", "kernel", "process" or "none"; see docs/sandbox.md. None chooses the strongest
-            that works, and at least "kernel".
+        level: "namespaces", "kernel" or "process"; see docs/sandbox.md. None chooses the strongest that works, and at
+            least "kernel".
         packages: Installed packages outside the standard library that programs and tests may import, by the names
             that they are imported by: one or several. What they need themselves is allowed, too. Or a mapping from packages
             and modules, such as one's own, to the folder that holds each: only these are allowed, and read.
@@ -140,7 +140,6 @@ class Sandbox:
         *,
         entry_point: str | None = None,
         limits: Limits | None = None,
-        capture_output: bool = False,
     ) -> list[TestResult]:
         """Judge tests on one program.
 
@@ -149,7 +148,6 @@ class Sandbox:
             tests: Test texts, judged one by one: `assert f(1) == 2`, or any other program text.
             entry_point: See `Job.entry_point`.
             limits: See `Job.limits`.
-            capture_output: See `Job.capture_output`.
 
         Returns:
             One result per test, in order.
@@ -157,49 +155,14 @@ class Sandbox:
         Raises:
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
-        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        return list(self._now(self._tasks.tests(job)).tests)
+        return list(self._now(self._tasks.tests(Job(code, tests, entry_point, limits))).tests)
 
-    async def run_tests_async(
-        self,
-        code: str,
-        tests: Sequence[str],
-        *,
-        entry_point: str | None = None,
-        limits: Limits | None = None,
-        capture_output: bool = False,
-    ) -> list[TestResult]:
-        """As `run_tests`, for asyncio: other tasks go on meanwhile."""
-        import asyncio  # most users of this module do without
-
-        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        return list((await asyncio.wrap_future(self.submit(job))).tests)
-
-    def run_many(
-        self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
-    ) -> list[list[TestResult]]:
-        """Judge many jobs in parallel.
-
-        Args:
-            jobs: The jobs.
-            progress: Called after each job, in this thread, with how many are done and how many there are.
-
-        Returns:
-            The results of each job, in the order of `jobs`.
-        """
-        return [list(result.tests) for result in self.run_jobs(jobs, progress=progress)]
-
-    def run_jobs(
-        self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
-    ) -> list[JobResult]:
-        """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
+    def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
+        """Judge many jobs in parallel: the results of each, in order. The first failure of ours is raised."""
         tasks = [self._tasks.tests(job) for job in jobs]
         futures = [self._later(task) for task in tasks]
         try:
-            if progress is not None:
-                for done, _ in enumerate(as_completed(futures), start=1):
-                    progress(done, len(futures))
-            return [future.result() for future in futures]
+            return [list(future.result().tests) for future in futures]
         finally:
             for future in futures:
                 future.cancel()
@@ -372,8 +335,7 @@ class Sandbox:
         r"""Run a test file on a program: both whole, in one process, by the installed pytest.
 
         The file imports the program by its name, and may be whatever pytest or unittest run. Plugins of this machine are off,
-        but for those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". Without pytest a file
-        with nothing but test cases of unittest runs, too.
+        but for those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces".
 
         A hostile program can forge these verdicts (`judged` is "inside"): for measures, and for one's own code.
 
@@ -389,6 +351,7 @@ class Sandbox:
             One result per collected test, in order, with its name; skipped tests are left out, see `TestModuleResult`.
 
         Raises:
+            ImportError: pytest, or coverage.py, is not installed; the message names the extra.
             InfraError: The sandbox failed three times.
 
         Example:

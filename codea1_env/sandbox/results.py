@@ -141,7 +141,7 @@ class TestResult:
     traceback: str = ""
     """For people, of a test that ran together with the program."""
     stdout: str = ""
-    """What program and test printed, cut at `Limits.output`: of a test module, or with `Job.capture_output`."""
+    """What a test of a test module printed, cut at `Limits.output`."""
     stderr: str = ""
     """The same of standard error."""
     error: str | None = None

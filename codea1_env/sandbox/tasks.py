@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +26,7 @@ from .results import (
     cause_of,
 )
 from .supervise import dismissed_on_error
-from .test_modules import ModuleJob, TestModuleResult, has_pytest, run_module
+from .test_modules import ModuleJob, TestModuleResult, missing_extra, run_module
 from .watch import Watch
 from .workers import Attempt, Slots, TaskRunner
 
@@ -243,16 +242,12 @@ class Tasks:
         check_text("test_file", test_file)
         if not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
-        by_pytest = has_pytest()
-        if coverage and not (by_pytest and importlib.util.find_spec("coverage")):
-            raise ImportError(
-                "Expect the packages coverage and pytest to be installed, actually: they are not. "
-                "Run: pip install 'codea1-env[evaluation]'"
-            )
-        job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
+        if missing := missing_extra(coverage):
+            raise ImportError(f"Expect what runs test modules, actually: {missing}")
+        job = ModuleJob(code, test_file, module, coverage=coverage)
 
         kind = self._kind(hash_seed, code, test_file)._replace(
-            scratch=True, testing="coverage" if coverage else "pytest" if by_pytest else ""
+            scratch=True, testing="coverage" if coverage else "pytest"
         )
         if self._packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
             kind = kind._replace(with_packages=True)
@@ -275,7 +270,7 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
     except codec.SizeError:
         return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
     child = slots.take()
-    child.keep_output(is_answer=True)
+    child.keep_output()
     with dismissed_on_error(child):
         child.start(limits, job, may_send=1)
         watch = Watch(child)

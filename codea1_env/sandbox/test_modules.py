@@ -1,4 +1,4 @@
-"""Tests that are no data: program and tests run whole, in one process, by the installed pytest or unittest.
+"""Tests that are no data: program and tests run whole, in one process, by the installed pytest.
 
 Whatever such a process says can be forged by the program: its results say `judged="inside"`, and no reward takes them.
 A test that ends the process, or reaches a limit, keeps the results before it; those after it run in a new process.
@@ -34,8 +34,12 @@ _OUTCOMES = {
 _SKIPPED = "skip"
 
 ALL_SKIPPED = "every test was skipped"
-NEEDS_EXTRA = (
-    "the test file needs pytest, which is not installed: pip install 'codea1-env[evaluation]'"
+NEEDS_PYTEST = TestResult(
+    Outcome.ERROR,
+    "the test needs pytest, which is not installed: pip install 'codea1-env[evaluation]'",
+    error="ModuleNotFoundError",
+    missing_module="pytest",
+    judged="inside",
 )
 
 Arc = tuple[int, int]
@@ -122,9 +126,8 @@ class ModuleJob:
         module: The name by which the test file imports the program.
         text: See `test`. The first test that is not passed is the last.
         entry_point: The only name of the program that a text sees; None for all.
-        pytest: Whether pytest runs the tests.
+        pytest: Whether there are tests for pytest to collect, and not only a text to run.
         coverage: Whether the program's coverage is measured.
-        capture: Whether what a text and the program print is kept.
     """
 
     code: str
@@ -134,12 +137,15 @@ class ModuleJob:
     entry_point: str | None = None
     pytest: bool = True
     coverage: bool = False
-    capture: bool = False
 
 
-def has_pytest() -> bool:
-    """Whether pytest is installed here."""
-    return importlib.util.find_spec("pytest") is not None
+def missing_extra(coverage: bool = False) -> str:
+    """Return what tests need that is not installed here, and how it is; "" where nothing is missing."""
+    needed = ("pytest", "coverage") if coverage else ("pytest",)
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if not missing:
+        return ""
+    return f"{' and '.join(missing)} not installed: pip install 'codea1-env[evaluation]'"
 
 
 class _MalformedError(Exception):
@@ -159,7 +165,6 @@ class _Found:
     """In place of results of single tests."""
     load: TestResult | None = None
     """How loading the program ended, where a text could not begin because of it."""
-    printed: tuple[str, str] = ("", "")
     program: Reach = NOTHING
     imported: Reach = NOTHING
     reached: dict[int, Reach] = field(default_factory=dict)
@@ -288,8 +293,6 @@ def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
     kind, message, line, traceback, error, missing = finding
     if not all(type(each) is str for each in (kind, message, traceback, error, missing)):
         raise _MalformedError
-    if missing == "pytest" and not has_pytest():
-        message = NEEDS_EXTRA
     return TestResult(
         _OUTCOMES[kind],
         message,
@@ -355,8 +358,7 @@ def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult
         result = ending
     elif found.names and not found.ended:
         result = _nothing(ALL_SKIPPED)
-    stdout, stderr = found.printed
-    result = replace(result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr)
+    result = replace(result, cpu_time=spent, name="", judged="inside", stdout="", stderr="")
     load = found.load or TestResult(Outcome.PASS)
     return replace(load, judged="inside"), result
 
@@ -390,20 +392,15 @@ def _run_part(
 ) -> tuple[TestResult | None, float]:
     """Run tests until one stops the process: how it ended where it had not reached its end, and the CPU time."""
     child = slots.take()
-    if job.capture:
-        child.keep_output()
     with dismissed_on_error(child):
         told = _job_frame(job, found.next(), limits, has_folder=slots.worker.has_folder)
         child.start(limits, told, may_send=_MOST_TESTS + 4)
         watch = Watch(child)
         stop, spent = _receive(watch, found, limits)
-        child.read_all_output()
     if stop is None:
-        found.printed = child.printed()
         child.dismiss()
         return None, spent
     ended = child.end()
-    found.printed = child.printed()
     ending = replace(outcome_of(child.stop or stop, ended), judged="inside")
     return ending, max(spent, child.used(ended))
 

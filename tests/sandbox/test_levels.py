@@ -100,10 +100,9 @@ def test_the_doctor_names_what_is_missing() -> None:
     assert 'Sandbox(level="process")' in done.stdout
 
 
-@pytest.mark.parametrize("level", ["none", "process"])
-def test_a_weak_level_warns_and_works(level: str) -> None:
-    with pytest.warns(UserWarning, match=f"level '{level}': programs can read files"):
-        sandbox = Sandbox(level=level)
+def test_a_weak_level_warns_and_works() -> None:
+    with pytest.warns(UserWarning, match="level 'process': programs can read files"):
+        sandbox = Sandbox(level="process")
     with sandbox:
         results = sandbox.run_tests("def f(x): return x", ["assert f(1) == 1", "assert f(1) == 2"])
     assert [result.outcome for result in results] == [Outcome.PASS, Outcome.FAIL]

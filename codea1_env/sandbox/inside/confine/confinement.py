@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import namespaces, privileges, seccomp
 
-LEVELS = ("none", "process", "kernel", "namespaces")
+LEVELS = ("process", "kernel", "namespaces")
 
 
 class Settings(NamedTuple):
@@ -67,7 +67,7 @@ class Confinement:
     def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
         self._own_users = own_users
-        self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
+        self.change_user = may_change_user and os.geteuid() == 0
         self._folder = os.path.join(namespaces.SCRATCH, "program", "files")
         self._rules: privileges.Ruleset | None = None
         self._filter: seccomp.Filter | None = None
@@ -107,8 +107,7 @@ class Confinement:
     def harden_worker(self) -> None:
         """Take from the worker itself what it does not need, and its children so do not have."""
         privileges.limit_resources()
-        if self.settings.at_least("process"):
-            privileges.gain_nothing()
+        privileges.gain_nothing()
 
     def restrict_worker(self) -> None:
         """Put on the worker what its children then need not put on: it needs no more than they do.
@@ -161,12 +160,11 @@ class Confinement:
         # a supervisor that has ended must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         privileges.limit_child(self.counts_threads)
-        if self.settings.at_least("process"):
-            if self.change_user:
-                privileges.become(self.settings.user)
-            else:
-                privileges.drop_capabilities()
-            privileges.hide()
+        if self.change_user:
+            privileges.become(self.settings.user)
+        else:
+            privileges.drop_capabilities()
+        privileges.hide()
 
     def clean(self) -> None:
         """Give the next run an empty folder. However full that of the last one is, it takes no time."""

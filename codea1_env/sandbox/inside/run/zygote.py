@@ -85,7 +85,7 @@ _PYTEST = (
     "_pytest.cacheprovider", "_pytest.doctest", "_pytest.junitxml", "_pytest.pastebin", "_pytest.faulthandler", ".pytest_driver",
 )  # fmt: skip
 _TESTING: dict[str, tuple[str, ...]] = {
-    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", ".reached"),
+    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", "coverage.parser"),
 }  # fmt: skip
 """What workers import that run tests by pytest, and measure coverage, before they are confined."""
 
@@ -352,7 +352,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     if settings.level == "namespaces":
         may_change_user = _enter_namespaces(settings, control)
         own_users = not may_change_user and namespaces.counts_threads()
-    elif settings.at_least("process") and os.geteuid() != 0 and namespaces.counts_threads():
+    elif os.geteuid() != 0 and namespaces.counts_threads():
         own_users = namespaces.enter_own_users()
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
