@@ -97,13 +97,6 @@ def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
         raise _unavailable(level, str(error)) from None
 
 
-def check_works(level: str) -> None:
-    """Check that the machine offers a level."""
-    check_machine()
-    if error := examine(level).error:
-        raise _unavailable(level, error)
-
-
 def _unavailable(level: str, error: str) -> LevelUnavailableError:
     return LevelUnavailableError(
         f"Expect a machine that offers level {level!r}, actually: {error}. {_remedy(level)}"

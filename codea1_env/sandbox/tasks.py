@@ -12,7 +12,7 @@ from .calls import Answers, Calls, answer_calls, encoded_data
 from .cases import EncodedCases, judge_cases
 from .compare import Comparison, read_returned
 from .inside import codec
-from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
+from .jobs import Job, Limits, WorkerKind, check_seed
 from .judging import judge
 from .outcomes import Stop, bounds_of, load_of, outcome_of
 from .planner import Planner
@@ -39,13 +39,6 @@ Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
 T = TypeVar("T")
 
 
-def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
-    check_text("code", code)
-    check_text("name", name)
-    check_limits("limits", limits)
-    check_seed("hash_seed", hash_seed)
-
-
 def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
     """Find a mention of a package; without one, a program does not import it."""
     names = [*packages, *(["np"] if "numpy" in packages else [])]
@@ -64,9 +57,7 @@ class SandboxTask(NamedTuple, Generic[T]):
     """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
 
     attempt: Attempt[T]
-    """Does it."""
     kind: WorkerKind
-    """One that it needs."""
     limits: Limits | None
     """Overrides those of the sandbox."""
     method: str
@@ -96,8 +87,6 @@ class Tasks:
 
     def tests(self, job: Job) -> SandboxTask[JobResult]:
         """Judge the tests of a job."""
-        if not isinstance(job, Job):
-            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         kind = self._kind(job.hash_seed, job.code, *job.tests)
 
         def attempt(run: TaskRunner, limits: Limits) -> JobResult:
@@ -118,7 +107,7 @@ class Tasks:
         hash_seed: int = 0,
     ) -> SandboxTask[list[CallResult]]:
         """Make calls whose values are wanted."""
-        _check_call(code, name, limits, hash_seed)
+        check_seed("hash_seed", hash_seed)
         numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
         try:
             data = [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
@@ -150,8 +139,7 @@ class Tasks:
         hash_seed: int = 0,
     ) -> SandboxTask[Answers]:
         """Make calls whose replies are wanted as bytes."""
-        _check_call(code, name, limits, hash_seed)
-
+        check_seed("hash_seed", hash_seed)
         kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
 
         def attempt(run: TaskRunner, limits: Limits) -> Answers:
@@ -178,8 +166,7 @@ class Tasks:
         stop: bool = False,
     ) -> SandboxTask[JobResult]:
         """Judge cases."""
-        _check_call(code, name, limits, hash_seed)
-
+        check_seed("hash_seed", hash_seed)
         kind = self._calling(hash_seed, code)
 
         def attempt(run: TaskRunner, limits: Limits) -> JobResult:
@@ -200,11 +187,6 @@ class Tasks:
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> SandboxTask[ScriptResult]:
         """Run a script."""
-        for name, text in (("code", code), ("stdin", stdin)):
-            if not isinstance(text, str):
-                raise TypeError(
-                    f'Expect {name} to be a str, actually: {type(text)}. Decode bytes; "" is no input.'
-                )
         data = stdin.encode("utf-8", "surrogatepass")
         if len(data) > MAX_INPUT:
             raise ValueError(
@@ -238,8 +220,7 @@ class Tasks:
         coverage: bool = False,
     ) -> SandboxTask[TestModuleResult]:
         """Run a test file."""
-        _check_call(code, module, limits, hash_seed)
-        check_text("test_file", test_file)
+        check_seed("hash_seed", hash_seed)
         if not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
         if missing := missing_extra(coverage):

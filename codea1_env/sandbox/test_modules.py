@@ -46,10 +46,7 @@ Arc = tuple[int, int]
 
 
 class Reach(NamedTuple):
-    """Statements, by their first lines, and branches: a line that has several next ones, and one of them.
-
-    A negative number is the way out of the function, or module, that begins on this line, as coverage.py has it.
-    """
+    """Statements, by their first lines, and branches: a line with several next ones, and one of them, as in coverage.py."""
 
     statements: frozenset[int] = frozenset()
     branches: frozenset[Arc] = frozenset()
@@ -90,8 +87,8 @@ class CoverageData:
 class TestModuleResult(list[TestResult]):
     """The results of a test module, one per collected test, in order.
 
-    Skipped tests, and those that failed as expected (`xfail`), say nothing of the program and are left out, as pytest's exit
-    status does. Where no test is left, or the module cannot be collected, one result without a name says why.
+    Skipped tests, and those that failed as expected (`xfail`), are left out. Where no test is left, or the module cannot be
+    collected, one result without a name says why.
 
     Attributes:
         skipped: The names of the tests that are left out.

@@ -15,9 +15,19 @@ from sys import byteorder
 from typing import Any
 
 from . import formats
-from .budgets import UNLIMITED, BudgetError, Meter, check_hashes
 from .encoding import exponent_too_large
-from .formats import C128, F64, I64, MAX_DEPTH, U32, DecodeError
+from .formats import (
+    C128,
+    F64,
+    I64,
+    MAX_DEPTH,
+    U32,
+    UNLIMITED,
+    BudgetError,
+    DecodeError,
+    Meter,
+    check_hashes,
+)
 
 _ENDS_EARLY = "the data ends early"
 _TOO_DEEP = f"nested more than {MAX_DEPTH} deep"

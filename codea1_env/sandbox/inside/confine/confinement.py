@@ -110,11 +110,7 @@ class Confinement:
         privileges.gain_nothing()
 
     def restrict_worker(self) -> None:
-        """Put on the worker what its children then need not put on: it needs no more than they do.
-
-        Not where it must mount folders for them. Below "kernel", where a child could signal a worker of its own user,
-        only the folder is changed.
-        """
+        """Put on the worker what its children then need not put on, unless it must mount folders for them."""
         if self.settings.scratch:
             return
         if self._rules is None:
@@ -133,11 +129,7 @@ class Confinement:
             self._is_prepared = True
 
     def put_on(self, parent: int) -> None:
-        """Confine this process, for good, but for what `seal` adds.
-
-        It is short and stays close to the system calls: each page of memory that a child touches for the
-        first time costs as much as several system calls.
-        """
+        """Confine this process, for good, but for what `seal` adds: with as few new pages of memory as possible."""
         if not self._worker_is_confined:
             self._put_on_rights()
         # After the change of user, which would clear it.
@@ -148,10 +140,7 @@ class Confinement:
             self._rules.restrict()
 
     def seal(self) -> None:
-        """Put on the filter of system calls, when the job's limits are set and before foreign code begins.
-
-        After it nobody can change the limit of CPU time, of which the kernel makes a SIGKILL.
-        """
+        """Put on the filter of system calls, when the job's limits are set and before foreign code begins."""
         if self._filter is not None:
             self._filter.install()
 
