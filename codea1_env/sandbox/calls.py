@@ -1,7 +1,6 @@
-"""Calls of a program with plain data: its process gets names and arguments, and nothing else.
+"""Calls of a program with plain data: its process gets names and arguments, all in one message, and bytes come back.
 
-All calls go in one message, and bytes come back, which are not read here: whoever knows the bytes that are expected
-compares them, and decodes only what differs. All that is outside of the program's process uses this one path.
+They are not read here: who knows the expected bytes compares them, and decodes only what differs.
 """
 
 from __future__ import annotations
@@ -118,21 +117,19 @@ def answer_calls(
     stop: bool = False,
     until_timeout: bool = False,
 ) -> Answers:
-    """Load a program and make calls, in order, in one process, each within the limits of one call.
+    """Load a program and make calls, in order, each within the limits of one call.
 
-    A call that ends the process keeps the replies before it; the calls after it go on in a new process, as long as the
-    limits of the run allow.
+    A call that ends the process keeps the replies before it; those after it are made in a new process.
 
     Args:
         slots: Where the processes come from.
         code: Program text.
         calls: What is called.
         limits: Per call and for all calls.
-        judge: Judges replies as they come. The run may be repeated: it depends on nothing but its arguments.
+        judge: Judges replies as they come. It depends on nothing but its arguments: the run may be repeated.
         stop: Whether the first verdict that is not PASS is the last.
         until_timeout: Whether the replies end with the first call that reaches a time limit, or where loading the program
-            anew for calls that end its process costs as much as two: whether those after it are worth their time is not
-            decided here. The limits of the run are raised to what its calls may use.
+            anew costs as much as two calls. The limits of the run are raised to what its calls may use.
     """
     count = len(calls.arguments)
     why = too_long(code)
@@ -228,7 +225,8 @@ class _Part:
         if load is None:
             self.load_time = self.cpu_time
             return ending
-        self._add(replace(ending, cpu_time=0.0), max(0.0, self.cpu_time - sum(self.times)))
+        self.times.append(max(0.0, self.cpu_time - sum(self.times)))
+        self.replies.append(replace(ending, cpu_time=0.0))
         return load
 
     def _receive(self, child: Supervised, watch: Watch) -> tuple[TestResult | None, Stop | None]:
@@ -277,7 +275,3 @@ class _Part:
             self.replies.append(reply)
             self.times.append(spent)
             spent = 0.0
-
-    def _add(self, reply: bytes | TestResult, spent: float) -> None:
-        self.replies.append(reply)
-        self.times.append(spent)

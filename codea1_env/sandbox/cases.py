@@ -1,7 +1,6 @@
 """A test as data: a call with plain arguments, and the value that is expected.
 
-Nothing of the expected value is ever in a process that has run the program: replies are compared here, as they come,
-as bytes first, and what has been compared is dropped.
+Nothing of the expected value is ever in a process that has run the program.
 """
 
 from __future__ import annotations

@@ -64,11 +64,7 @@ class Limits:
         return min(self.call_wall_time * self.calls_per_test, most)
 
     def with_room_for(self, calls: int = 0, *, tests: int = 0) -> Limits:
-        """Return the same limits, with run limits raised so that nothing takes time from another.
-
-        Args:
-            calls: Calls of the run. Loading the program takes as long as one at most.
-            tests: Tests of the run, of any kind.
+        """Return the same limits, with run limits raised so that no call or test takes time from another.
 
         Example:
             >>> Limits(call_cpu_time=2.0, run_cpu_time=20.0).with_room_for(99).run_cpu_time
@@ -83,12 +79,7 @@ class Limits:
         )
 
     def times(self, factor: float) -> Limits:
-        """Return the same limits with so many times as much of all times.
-
-        Example:
-            >>> Limits(call_cpu_time=2.0).times(1.5).call_cpu_time
-            3.0
-        """
+        """Return the same limits with so many times as much of all times."""
         times = ("call_cpu_time", "call_wall_time", "run_cpu_time", "run_wall_time")
         return replace(self, **{name: getattr(self, name) * factor for name in times})
 

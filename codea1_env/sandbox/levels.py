@@ -1,7 +1,4 @@
-"""Which level of confinement this machine offers, and how that was found out.
-
-What the machine lacks raises `LevelUnavailableError`, which says what to do.
-"""
+"""Which level of confinement this machine offers, how that was found out, and what to do about what it lacks."""
 
 from __future__ import annotations
 
@@ -35,18 +32,13 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class LevelReport:
-    """What was found out about one level.
-
-    Attributes:
-        level: Its name.
-        found: What a confined child tried -> what happened; empty if the level does not work.
-        error: What is missing, or "".
-        remedy: What to do about it, or "".
-    """
+    """What was found out about one level."""
 
     level: str
     found: dict[str, str]
+    """What a confined child tried -> what happened; empty if the level does not work."""
     error: str = ""
+    """What is missing, and in `remedy` what to do about it."""
     remedy: str = ""
 
     @property

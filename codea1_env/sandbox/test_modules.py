@@ -70,14 +70,7 @@ class CoverageData:
     """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
 
     def after(self, tests: int) -> Reach:
-        """Return what was run after so many of the collected tests.
-
-        Example:
-            >>> line = lambda number: Reach(frozenset({number}))
-            >>> data = CoverageData(imported=line(1), tests=(line(2), line(5)))
-            >>> sorted(data.after(1).statements), sorted(data.after(2).statements)
-            ([1, 2], [1, 2, 5])
-        """
+        """Return what was run after so many of the collected tests."""
         reached = self.imported
         for each in self.tests[:tests]:
             reached |= each
@@ -115,24 +108,18 @@ class TestModuleResult(list[TestResult]):
 
 @dataclass(frozen=True)
 class ModuleJob:
-    """A program and its tests, that run together.
-
-    Attributes:
-        code: Program text.
-        test: The test file; or, with `text`, a text that sees the program's names.
-        module: The name by which the test file imports the program.
-        text: See `test`. The first test that is not passed is the last.
-        entry_point: The only name of the program that a text sees; None for all.
-        pytest: Whether there are tests for pytest to collect, and not only a text to run.
-        coverage: Whether the program's coverage is measured.
-    """
+    """A program and its tests, that run together."""
 
     code: str
     test: str
+    """The test file; or, with `text`, a text that sees the program's names, and ends with the first failure."""
     module: str = "solution"
+    """The name by which the test file imports the program."""
     text: bool = False
     entry_point: str | None = None
+    """The only name of the program that a text sees; None for all."""
     pytest: bool = True
+    """Whether there are tests for pytest to collect, and not only a text to run."""
     coverage: bool = False
 
 
