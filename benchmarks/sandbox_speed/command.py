@@ -20,15 +20,10 @@ from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, strongest_level
 from codea1_env.support.machine import Machine, this_machine
-from sandbox_speed import endurance, overhead, questions, scaling, verdicts
+from sandbox_speed import endurance, overhead, questions
 from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 
-_BY_PROBLEMS = {
-    "overhead": overhead.measure,
-    "questions": questions.measure,
-    "scaling": scaling.measure,
-    "verdicts": verdicts.measure,
-}
+_BY_PROBLEMS = {"overhead": overhead.measure, "questions": questions.measure}
 
 
 @dataclass(frozen=True)
