@@ -154,7 +154,6 @@ class _Helper:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
         return self._process.poll() is None
 
     def exchange(self, request: bytes, timeout: float) -> bytes:

@@ -200,7 +200,6 @@ class _Part:
         self._held = held
 
     def run(self, slots: Slots, code: str) -> TestResult:
-        """Make the calls; returns how loading ended."""
         child = slots.take()
         with dismissed_on_error(child):
             names, arguments, entry_point = self.calls
@@ -261,7 +260,6 @@ class _Part:
         return load, None
 
     def _keep(self, frames: Iterable[bytes], spent: float) -> None:
-        """Take in replies that came together; the first has all the time."""
         for frame in frames:
             if self._failed:
                 return

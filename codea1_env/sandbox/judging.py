@@ -71,7 +71,6 @@ def _only(plan: ValuePlan, entry_point: str) -> bool:
 def _answers(
     run: TaskRunner, job: Job, kind: WorkerKind, plans: Sequence[ValuePlan], limits: Limits
 ) -> Answers:
-    """Make all calls of all plans."""
     names = tuple(name for plan in plans for name in plan.names)
     arguments = [call for plan in plans for call in plan.calls]
     calls = Calls(names[0] if len(set(names)) == 1 else names, arguments, job.entry_point)
@@ -148,7 +147,6 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _small_expression(encoded: bytes) -> Any:
-    """Return the expression of a usual test, which is read once."""
     return codec.decode(encoded)
 
 

@@ -213,7 +213,6 @@ class _Found:
             raise _MalformedError
 
     def result(self, coverage: bool) -> TestModuleResult:
-        """Return all that was found."""
         names = self.names or []
         data = None
         if coverage:
