@@ -18,9 +18,8 @@ from .jobs import Job, Limits, WorkerKind
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
-from .results import CallResult, InfraError, JobResult, Outcome, ScriptResult, TestResult
-from .tasks import Arguments, SandboxTask, Tasks, run_script
-from .test_modules import TestModuleResult
+from .results import InfraError, JobResult, Outcome, TestResult
+from .tasks import SandboxTask, Tasks, run_script
 from .workers import Slots, WorkerPool
 
 P = ParamSpec("P")
@@ -50,6 +49,18 @@ def _submitting(
 
     functools.update_wrapper(submit, make)
     return submit
+
+
+def _running(
+    make: Callable[Concatenate[Tasks, P], SandboxTask[T]],
+) -> Callable[Concatenate[Sandbox, P], T]:
+    """Return the method that does such a task in a sandbox and waits for it."""
+
+    def run(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> T:
+        return self._now(make(self._tasks, *args, **keywords))
+
+    functools.update_wrapper(run, make)
+    return run
 
 
 class Sandbox:
@@ -125,7 +136,16 @@ class Sandbox:
         """The packages outside the standard library that programs and tests may import."""
         return self._packages.names
 
-    # Jobs
+    # Jobs. What is named `submit` starts one and returns at once; see `Tasks` for the arguments.
+
+    call = _running(Tasks.calls)
+    submit_calls = _submitting(Tasks.calls)
+    submit_encoded = _submitting(Tasks.encoded)
+    submit_cases = _submitting(Tasks.cases)
+    run_script = _running(Tasks.script)
+    submit_script = _submitting(Tasks.script)
+    run_test_module = _running(Tasks.module)
+    submit_test_module = _submitting(Tasks.module)
 
     def run_tests(
         self,
@@ -203,37 +223,6 @@ class Sandbox:
     def _check_memory(self, task: SandboxTask[Any]) -> None:
         check_memory(task.limits if task.limits is not None else self.limits)
 
-    def call(
-        self,
-        code: str,
-        name: str,
-        arguments: Arguments,
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> list[CallResult]:
-        """Call a function of a program, with plain data. All calls share one process while nothing goes wrong.
-
-        Args:
-            code: Program text.
-            name: The function.
-            arguments: Positional and keyword arguments of each call. Numbers and arrays of numpy become Python's.
-            limits: See `Job.limits`.
-            hash_seed: See `Job.hash_seed`.
-
-        Raises:
-            TypeError: An argument is not plain data.
-            InfraError: See `run_tests`.
-        """
-        return self._now(
-            self._tasks.calls(code, name, arguments, limits=limits, hash_seed=hash_seed)
-        )
-
-    submit_calls = _submitting(Tasks.calls)
-    """Start calls, as `call` does, and return at once."""
-    submit_encoded = _submitting(Tasks.encoded)
-    """Start calls whose arguments `encoded_arguments` has made, and whose replies are compared as bytes."""
-
     def run_cases(
         self,
         code: str,
@@ -273,72 +262,6 @@ class Sandbox:
         encoded = encoded_cases(cases)
         result = self._now(self._tasks.cases(code, name, encoded, comparison=rule, **options))
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
-
-    submit_cases = _submitting(Tasks.cases)
-    """Start cases that were encoded once for many programs, and return at once. See `run_cases`."""
-
-    def run_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
-    ) -> ScriptResult:
-        """Run a program that reads standard input and prints, as in APPS and LiveCodeBench.
-
-        Args:
-            code: Program text; it runs as `__main__`.
-            stdin: What it reads.
-            limits: See `Job.limits`. The limits of one call are for the whole program.
-            scratch: Whether its current folder may be written to: 16 MiB, empty at the start and gone afterwards.
-
-        Raises:
-            LevelUnavailableError: `scratch` is asked for at another level than "namespaces", which alone can bound it.
-            ValueError: The input is larger than 16 MiB.
-            InfraError: See `run_tests`.
-        """
-        return self._now(self._tasks.script(code, stdin, limits=limits, scratch=scratch))
-
-    submit_script = _submitting(Tasks.script)
-    """Start a program, as `run_script` does, and return at once."""
-
-    def run_test_module(
-        self,
-        code: str,
-        test_file: str,
-        module: str = "solution",
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-        coverage: bool = False,
-    ) -> TestModuleResult:
-        r"""Run a test file on a program: both whole, in one process, by the installed pytest.
-
-        Plugins are those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". A hostile program
-        can forge these verdicts (`judged` is "inside"): they are for measures, and for one's own code.
-
-        Args:
-            code: Program text.
-            test_file: The text of the test file.
-            module: The name by which it imports the program; it may have dots.
-            limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
-            hash_seed: See `Job.hash_seed`.
-            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
-
-        Raises:
-            ImportError: pytest, or coverage.py, is not installed; the message names the extra.
-            InfraError: See `run_tests`.
-
-        Example:
-            >>> with Sandbox() as sandbox:
-            ...     [result] = sandbox.run_test_module(
-            ...         "def add(a, b): return a + b",
-            ...         "from solution import add\n\ndef test_add():\n    assert add(1, 2) == 3",
-            ...     )
-            >>> result.name, result.outcome.value, result.judged
-            ('test_add', 'pass', 'inside')
-        """
-        options: dict[str, Any] = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
-        return self._now(self._tasks.module(code, test_file, module, **options))
-
-    submit_test_module = _submitting(Tasks.module)
-    """Start a test file, as `run_test_module` does, and return at once."""
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread and return at once: for runs of which one depends on the last.

@@ -106,7 +106,19 @@ class Tasks:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> SandboxTask[list[CallResult]]:
-        """Make calls whose values are wanted."""
+        """Call a function of a program, with plain data. All calls share one process while nothing goes wrong.
+
+        Args:
+            code: Program text.
+            name: The function.
+            arguments: Positional and keyword arguments of each call. Numbers and arrays of numpy become Python's.
+            limits: See `Job.limits`.
+            hash_seed: See `Job.hash_seed`.
+
+        Raises:
+            TypeError: An argument is not plain data.
+            InfraError: See `Sandbox.run_tests`.
+        """
         check_seed("hash_seed", hash_seed)
         numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
         try:
@@ -138,7 +150,7 @@ class Tasks:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> SandboxTask[Answers]:
-        """Make calls whose replies are wanted as bytes."""
+        """Make calls, encoded by `encoded_arguments`, whose replies are compared as bytes."""
         check_seed("hash_seed", hash_seed)
         kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
 
@@ -165,7 +177,7 @@ class Tasks:
         hash_seed: int = 0,
         stop: bool = False,
     ) -> SandboxTask[JobResult]:
-        """Judge cases."""
+        """Judge cases, encoded once for many programs, as `Sandbox.run_cases` does."""
         check_seed("hash_seed", hash_seed)
         kind = self._calling(hash_seed, code)
 
@@ -186,7 +198,19 @@ class Tasks:
     def script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> SandboxTask[ScriptResult]:
-        """Run a script."""
+        """Run a program that reads standard input and prints, as in APPS and LiveCodeBench.
+
+        Args:
+            code: Program text; it runs as `__main__`.
+            stdin: What it reads.
+            limits: See `Job.limits`. The limits of one call are for the whole program.
+            scratch: Whether its current folder may be written to: 16 MiB, empty at the start and gone afterwards.
+
+        Raises:
+            LevelUnavailableError: `scratch` is asked for at another level than "namespaces", which alone can bound it.
+            ValueError: The input is larger than 16 MiB.
+            InfraError: See `Sandbox.run_tests`.
+        """
         data = stdin.encode("utf-8", "surrogatepass")
         if len(data) > MAX_INPUT:
             raise ValueError(
@@ -219,7 +243,23 @@ class Tasks:
         hash_seed: int = 0,
         coverage: bool = False,
     ) -> SandboxTask[TestModuleResult]:
-        """Run a test file."""
+        """Run a test file on a program: both whole, in one process, by the installed pytest.
+
+        Plugins are those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". A hostile program
+        can forge these verdicts (`judged` is "inside"): they are for measures, and for one's own code.
+
+        Args:
+            code: Program text.
+            test_file: The text of the test file.
+            module: The name by which it imports the program; it may have dots.
+            limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
+            hash_seed: See `Job.hash_seed`.
+            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
+
+        Raises:
+            ImportError: pytest, or coverage.py, is not installed; the message names the extra.
+            InfraError: See `Sandbox.run_tests`.
+        """
         check_seed("hash_seed", hash_seed)
         if not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
