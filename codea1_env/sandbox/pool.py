@@ -11,8 +11,7 @@ from concurrent.futures import Future
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Calls, answer_calls, encoded_arguments
-from .cases import Case, encoded_cases, expected_frame
+from .calls import Calls, Case, answer_calls, encoded_arguments, encoded_cases, expected_frame
 from .compare import FLOAT_ATOL, Comparison, Rule
 from .jobs import Job, Limits, WorkerKind
 from .levels import check_level, check_memory, strongest_level

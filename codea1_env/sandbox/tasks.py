@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from .calls import Answers, Calls, answer_calls, encoded_data
-from .cases import EncodedCases, judge_cases
+from .calls import Answers, Calls, EncodedCases, answer_calls, encoded_data, judge_cases
 from .compare import Comparison, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_seed
