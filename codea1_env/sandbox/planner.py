@@ -42,7 +42,6 @@ _MAX_SEARCHED = 100_000
 _MAX_FRACTIONS = 100
 _CONTAINERS = (list, tuple, set, frozenset, dict)
 _EXPANDING = ("list", "tuple", "sorted", "set", "sum", "min", "max")
-_NUMBERS = (bool, int, float, complex)
 # Of other types than numbers, and so never equal to one.
 _NO_NUMBERS = (type(None), str, bytes, bytearray, list, tuple, dict, set, frozenset, range)
 
