@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from sandbox_speed import command
+from sandbox_speed import command, endurance
 from sandbox_speed.baselines import BareFork
 from sandbox_speed.command import SpeedReport, measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
@@ -30,7 +30,8 @@ def test_bare_fork_survives_its_children() -> None:
         assert bare.check("", "").passed
 
 
-def test_every_section_gives_figures() -> None:
+def test_every_section_gives_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endurance, "_HANGS_EVERY", 20)
     config = SpeedConfig(limit=2, repeats=1, questions=1, batch=1, jobs=6, workers=1)
     report = measure(config)
     sections = [figure.section for figure in report.figures]
