@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from problem_rows import LAYOUTS, OWN, judged, template
 
+from codea1_env import compare
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
 from codea1_env.problem_sets.evalplus import ROOT, read_template
 from codea1_env.problem_sets.evalplus_lists import read_list
@@ -115,7 +116,10 @@ def check(args, output, expected):
         ("'none'", False, "the checker returned NoneType, not True or False"),
     ],
 )
-def test_checkers(value: str, passed: bool, message: str, sandbox: Sandbox) -> None:
+def test_checkers(
+    value: str, passed: bool, message: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "_CHECKER_LIMITS", Limits(call_cpu_time=0.3, call_wall_time=10.0))
     problem = problem_with(Case((1, 5), {}, 3), checker=CHECKER)
     (result,) = judged(problem, f"def f(low, high): return {value}", sandbox)
     assert (result.passed, result.judged) == (passed, "outside")

@@ -195,15 +195,15 @@ def test_something_need_be_no_data():
 
 def test_sets_cost_little_to_compare():
     alike, many = [k * (2**61 - 1) for k in range(9_000)], [*range(9_999)]
-    started = time.perf_counter()
+    started = time.process_time()
     for found in (alike, many):
         for expected in (alike[::-1], many[::-1], [1]):
             compare.judge_reply(reply(found), reply(expected), Comparison("set"))
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", RETURNED, RETURNED + b"l", b"t\2\0\0\0s"]))
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_no_bytes_are_too_strange(rest, start):
     for expected in (reply(2), reply([1.5, {"a": (None,)}])):
         for tolerance in (0, 1e-6):

@@ -18,17 +18,12 @@ from rich.table import Table
 from codea1_env.cli.errors import library_errors, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.problems import load_problems
-from codea1_env.sandbox.levels import check_works, strongest_level
+from codea1_env.sandbox import Sandbox, strongest_level
 from codea1_env.support.machine import Machine, this_machine
-from sandbox_speed import endurance, overhead, questions, scaling, verdicts
+from sandbox_speed import endurance, overhead, questions
 from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 
-_BY_PROBLEMS = {
-    "overhead": overhead.measure,
-    "questions": questions.measure,
-    "scaling": scaling.measure,
-    "verdicts": verdicts.measure,
-}
+_BY_PROBLEMS = {"overhead": overhead.measure, "questions": questions.measure}
 
 
 @dataclass(frozen=True)
@@ -156,7 +151,8 @@ def measure(
     with _cores(config.cores):
         machine = this_machine()
         chosen = level if level is not None else strongest_level()
-        check_works(chosen)
+        with Sandbox(level=chosen) as sandbox:
+            sandbox.run_script("")  # what does not work is known before minutes are spent
         for section in dict.fromkeys(config.sections):
             if section == "endurance":
                 figures += endurance.measure(config, chosen, say)

@@ -12,7 +12,7 @@ import tyro
 
 from codea1_env.sandbox import Limits
 
-Section = Literal["overhead", "questions", "scaling", "verdicts", "endurance"]
+Section = Literal["overhead", "questions", "endurance"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
 
 Progress = Callable[[str], None]
@@ -33,15 +33,11 @@ class SpeedConfig:
     limit: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Take only the first N problems."""
     repeats: int = 5
-    """overhead: how often each program's calls are made; scaling: pairs of blocks."""
+    """overhead: how often each program's calls are made."""
     questions: int = 8
     """questions: how many, each of 8 programs x 8 suites x 8 asserts."""
     batch: int = 4
     """questions: how many are judged together."""
-    block: int = 800
-    """scaling: jobs in a block."""
-    verdict_runs: int = 1
-    """verdicts: runs that are compared; from 2 on also one with four workers per core."""
     jobs: int = 2000
     """endurance: how many."""
     time_limit: float = 60.0
@@ -54,9 +50,7 @@ class SpeedConfig:
     """Decides the tests of questions."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "repeats", "questions", "batch", "block", "verdict_runs", "jobs", "limit", "workers", "cores",
-        ):  # fmt: skip
+        for name in ("repeats", "questions", "batch", "jobs", "limit", "workers", "cores"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 option = name.replace("_", "-")

@@ -25,7 +25,7 @@ from codea1_env.training.settings import inline_table, read_inline_table
 Command = TypeVar("Command")
 
 SandboxLevel = Annotated[
-    Literal["namespaces", "kernel", "process", "none"] | None,
+    Literal["namespaces", "kernel", "process"] | None,
     tyro.conf.arg(
         help="How strongly programs are confined; None takes the strongest level that works here, and at "
         "least kernel. `codea1 sandbox doctor` shows what each does."

@@ -8,8 +8,15 @@ It knows nothing of games, rewards or models, and can be used alone:
     42
 """
 
-from .calls import Answers, encoded_arguments
-from .cases import UNKNOWN, Case, EncodedCases, encoded_cases, expected_frame
+from .calls import (
+    UNKNOWN,
+    Answers,
+    Case,
+    EncodedCases,
+    encoded_arguments,
+    encoded_cases,
+    expected_frame,
+)
 from .compare import Comparison, Returned, Rule, equal, same
 from .inside.run.running import DIGEST, RETURNED
 from .jobs import Job, Limits

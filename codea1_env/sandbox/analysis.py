@@ -50,16 +50,12 @@ class Analyst:
     def analyse(
         self, function: Callable[..., Any], *arguments: Any, timeout: float = _TIMEOUT
     ) -> Any:
-        """Call a module-level function of this package in a helper process.
+        """Call a module-level function in a helper process, with plain data; it returns plain data.
 
         Args:
-            function: Its module may import only the standard library, and modules here that do the same. Only its file
-                and name are sent.
+            function: Its module may import only the standard library, and modules here that do the same.
             arguments: Plain data.
             timeout: Seconds of CPU time, and a fifth of the seconds, that it may take.
-
-        Returns:
-            What the function returned: plain data.
 
         Raises:
             AnalysisError: It raised, took too long, or made the process crash.
@@ -158,17 +154,10 @@ class _Helper:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
         return self._process.poll() is None
 
     def exchange(self, request: bytes, timeout: float) -> bytes:
-        """Send a request and wait for its reply.
-
-        Raises:
-            ChannelClosedError: The process is gone.
-            TimeoutError: It has had its time.
-            _LostError: It did not get the time.
-        """
+        """Send a request and return its reply. TimeoutError: it has had its time; _LostError: it did not get it."""
         end = time.monotonic() + timeout * _WALL_FACTOR
         cpu_end = cpu_time_of(self._process.pid) + timeout
 

@@ -1,22 +1,25 @@
-"""Calls of a program with plain data: its process gets names and arguments, and nothing else.
+"""Calls of a program with plain data: its process gets names and arguments, all in one message, and bytes come back.
 
-All calls go in one message, and bytes come back, which are not read here: whoever knows the bytes that are expected
-compares them, and decodes only what differs. All that is outside of the program's process uses this one path.
+They are not read here: who knows the expected bytes compares them, and decodes only what differs.
 """
 
 from __future__ import annotations
 
+import enum
 import marshal
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from .clocks import own_queue_time
+from .compare import Comparison, judge_reply
 from .inside import codec
+from .inside.run.running import RETURNED
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of, too_long
-from .results import RUN_LIMIT, Limit, Outcome, TestResult
+from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult
 from .supervise import Supervised, dismissed_on_error
 from .watch import Watch
 from .workers import Slots
@@ -118,21 +121,19 @@ def answer_calls(
     stop: bool = False,
     until_timeout: bool = False,
 ) -> Answers:
-    """Load a program and make calls, in order, in one process, each within the limits of one call.
+    """Load a program and make calls, in order, each within the limits of one call.
 
-    A call that ends the process keeps the replies before it; the calls after it go on in a new process, as long as the
-    limits of the run allow.
+    A call that ends the process keeps the replies before it; those after it are made in a new process.
 
     Args:
         slots: Where the processes come from.
         code: Program text.
         calls: What is called.
         limits: Per call and for all calls.
-        judge: Judges replies as they come. The run may be repeated: it depends on nothing but its arguments.
+        judge: Judges replies as they come. It depends on nothing but its arguments: the run may be repeated.
         stop: Whether the first verdict that is not PASS is the last.
         until_timeout: Whether the replies end with the first call that reaches a time limit, or where loading the program
-            anew for calls that end its process costs as much as two: whether those after it are worth their time is not
-            decided here. The limits of the run are raised to what its calls may use.
+            anew costs as much as two calls. The limits of the run are raised to what its calls may use.
     """
     count = len(calls.arguments)
     why = too_long(code)
@@ -203,7 +204,6 @@ class _Part:
         self._held = held
 
     def run(self, slots: Slots, code: str) -> TestResult:
-        """Make the calls; returns how loading ended."""
         child = slots.take()
         with dismissed_on_error(child):
             names, arguments, entry_point = self.calls
@@ -228,7 +228,8 @@ class _Part:
         if load is None:
             self.load_time = self.cpu_time
             return ending
-        self._add(replace(ending, cpu_time=0.0), max(0.0, self.cpu_time - sum(self.times)))
+        self.times.append(max(0.0, self.cpu_time - sum(self.times)))
+        self.replies.append(replace(ending, cpu_time=0.0))
         return load
 
     def _receive(self, child: Supervised, watch: Watch) -> tuple[TestResult | None, Stop | None]:
@@ -263,7 +264,6 @@ class _Part:
         return load, None
 
     def _keep(self, frames: Iterable[bytes], spent: float) -> None:
-        """Take in replies that came together; the first has all the time."""
         for frame in frames:
             if self._failed:
                 return
@@ -278,6 +278,91 @@ class _Part:
             self.times.append(spent)
             spent = 0.0
 
-    def _add(self, reply: bytes | TestResult, spent: float) -> None:
-        self.replies.append(reply)
-        self.times.append(spent)
+
+# Cases: calls and the values that are expected. Nothing of those is ever in a process that has run the program.
+
+
+class Unknown(enum.Enum):
+    """Stands for a value that nobody has written down."""
+
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown.UNKNOWN
+"""Expected value of a case whose value the reference is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test: the arguments of a call, and the value that it returns. All of it is plain data.
+
+    Example:
+        >>> Case((1, 2), {}, 3).expected
+        3
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    expected: Any = UNKNOWN
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "args", tuple(self.args))
+
+    def __hash__(self) -> int:
+        # Arguments may hold lists, which have no hash; equal cases have equal shapes.
+        return hash((len(self.args), *sorted(self.kwargs)))
+
+
+class EncodedCases(NamedTuple):
+    """Cases as they are sent and compared; made once for many programs."""
+
+    calls: tuple[bytes, ...]
+    """See `encoded_arguments`."""
+    expected: tuple[bytes, ...]
+    """For each call the frame that a right program answers."""
+
+
+def encoded_cases(cases: Sequence[Case]) -> EncodedCases:
+    """Return cases as bytes.
+
+    Raises:
+        TypeError: An argument or an expected value is not plain data, or the value is unknown.
+    """
+    calls, expected = [], []
+    for number, case in enumerate(cases, 1):
+        try:
+            calls.append(encoded_data(case.args, dict(case.kwargs)))
+            expected.append(expected_frame(case.expected))
+        except codec.EncodeError as error:
+            raise TypeError(f"Expect case {number} to be plain data, actually: {error}") from None
+    return EncodedCases(tuple(calls), tuple(expected))
+
+
+def expected_frame(value: Any) -> bytes:
+    """Return what the process of a program sends when a call returns this value."""
+    return RETURNED + codec.encode(value)
+
+
+def judge_cases(
+    slots: Slots,
+    code: str,
+    name: str,
+    cases: EncodedCases,
+    comparison: Comparison,
+    limits: Limits,
+    *,
+    stop: bool,
+) -> JobResult:
+    """Judge the cases of a program."""
+    judge: Judge = partial(_judged, cases, comparison)
+    calls = Calls(name, cases.calls, name)
+    found = answer_calls(slots, code, calls, limits, judge=judge, stop=stop)
+    tests = tuple(each for each in found.replies if isinstance(each, TestResult))
+    return JobResult(found.load, tests, cpu_time=found.cpu_time)
+
+
+def _judged(cases: EncodedCases, comparison: Comparison, number: int, frame: bytes) -> TestResult:
+    return judge_reply(frame, cases.expected[number], comparison)

@@ -5,9 +5,7 @@ fast the machine is at the moment.
 
 The rule of the wall limit: only what a program cannot bring about itself puts it off. Time in which a thread could have
 run but had no processor does not count; the kernel measures it. When the time is over, the limit holds as soon as all
-threads wait for something else: a sleep, a lock, input, the disk. While one could run, it computes, and the CPU limit
-ends it, or it gets no processor. State D proves nothing: a program can wait for a disk, or for its own threads, in it.
-So a program costs at most its wall limit and its CPU limit together, and a starved one gets no verdict.
+threads wait for something else: a sleep, a lock, input, the disk. State D proves nothing: a program can enter it.
 """
 
 from __future__ import annotations
@@ -123,10 +121,9 @@ def wait_for_processor(pid: int) -> bool:
 
 
 class WallLimit:
-    """A limit of seconds for who waits: see the rule above. Who computes meanwhile needs a limit of CPU time beside it.
+    """A limit of seconds for who waits, by the rule above; on a machine that is too busy to tell, nothing is told.
 
     The kernel tells of a wait for a processor only when it is over; one that goes on shows by a thread that could run.
-    On a machine that is too busy to tell, nothing is told.
 
     Args:
         pid: What is waited for.
@@ -178,9 +175,7 @@ class WallLimit:
 
 
 # How fast this machine is: the time of a known piece of work, against the best of this process. CPU time is not work:
-# beside others a processor is shared, clocked down, and finds its caches full of other data, so that the same program
-# needs more of it. A machine that has been equally slow since this process began is not noticed: its best is what it
-# has shown.
+# beside others a processor is shared, clocked down, and finds its caches full of other data.
 
 
 def slowness() -> float:
@@ -209,11 +204,7 @@ def _sample() -> float:
 
 
 def _work() -> int:
-    """Numbers, names, and a table with new objects all over it, which suffers from others' data in the caches.
-
-    Beside 12 busy processes on two processors it takes 1.6 times as long; sorting floats 1.5, filling a dict 1.4,
-    plain arithmetic 1.04 times.
-    """
+    """Numbers, names, and a table with new objects all over it, which suffers from others' data in the caches."""
     total, table = 0, [0] * _PLACES
     for step in range(_STEPS):
         total += step * step % 7

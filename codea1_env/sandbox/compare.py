@@ -1,7 +1,6 @@
 """When is a returned value right? The bytes are compared first; only where they differ, what they say.
 
-Both sides are plain data that the codec has read within a budget: no code of a program runs here. What reading and
-comparing can cost is bounded by the size of the expected value, since an equal value is not much longer.
+Both sides are plain data: no code of a program runs here. The size of the expected value bounds what comparing costs.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .jobs import Job, Limits, WorkerKind
 from .outcomes import too_long
 from .planner import NotHereError, Planner, TextPlan, ValuePlan, evaluate
 from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult, cause_of
-from .test_modules import ModuleJob, has_pytest, judge_text, room_for_a_test
+from .test_modules import NEEDS_PYTEST, ModuleJob, judge_text, missing_extra, room_for_a_test
 from .workers import TaskRunner
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
@@ -61,8 +61,6 @@ def judge(
         loaded = _judge_texts(run, job, kind, texts, left, results)
         load = load or loaded
     assert load is not None
-    if job.capture_output and valued:
-        _capture(run, job, kind, list(valued), limits, results)
     return JobResult(load, tuple(results[index] for index in range(len(plans))))
 
 
@@ -73,7 +71,6 @@ def _only(plan: ValuePlan, entry_point: str) -> bool:
 def _answers(
     run: TaskRunner, job: Job, kind: WorkerKind, plans: Sequence[ValuePlan], limits: Limits
 ) -> Answers:
-    """Make all calls of all plans."""
     names = tuple(name for plan in plans for name in plan.names)
     arguments = [call for plan in plans for call in plan.calls]
     calls = Calls(names[0] if len(set(names)) == 1 else names, arguments, job.entry_point)
@@ -125,32 +122,13 @@ def _judge_texts(
 def _run_text(
     run: TaskRunner, job: Job, kind: WorkerKind, index: int, limits: Limits, *, by_pytest: bool
 ) -> tuple[TestResult, TestResult]:
-    by_pytest = by_pytest and has_pytest()
+    if by_pytest and missing_extra():
+        return TestResult(Outcome.PASS, judged="inside"), NEEDS_PYTEST
     together = kind._replace(scratch=True, testing="pytest" if by_pytest else "")
     text = ModuleJob(
-        job.code,
-        job.tests[index],
-        text=True,
-        entry_point=job.entry_point,
-        pytest=by_pytest,
-        capture=job.capture_output,
+        job.code, job.tests[index], text=True, entry_point=job.entry_point, pytest=by_pytest
     )
     return run(together, lambda slots: judge_text(slots, text, limits))
-
-
-def _capture(
-    run: TaskRunner,
-    job: Job,
-    kind: WorkerKind,
-    indices: Sequence[int],
-    limits: Limits,
-    results: dict[int, TestResult],
-) -> None:
-    """Run tests again, each alone together with the program, only for what is printed then."""
-    once = replace(limits, calls_per_test=1)
-    for index in indices:
-        _, said = _run_text(run, job, kind, index, once, by_pytest=False)
-        results[index] = replace(results[index], stdout=said.stdout, stderr=said.stderr)
 
 
 def _with_line(verdict: TestResult, test: str) -> TestResult:
@@ -169,7 +147,6 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _small_expression(encoded: bytes) -> Any:
-    """Return the expression of a usual test, which is read once."""
     return codec.decode(encoded)
 
 

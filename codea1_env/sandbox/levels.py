@@ -1,7 +1,4 @@
-"""Which level of confinement this machine offers, and how that was found out.
-
-What the machine lacks raises `LevelUnavailableError`, which says what to do.
-"""
+"""Which level of confinement this machine offers, how that was found out, and what to do about what it lacks."""
 
 from __future__ import annotations
 
@@ -35,18 +32,13 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class LevelReport:
-    """What was found out about one level.
-
-    Attributes:
-        level: Its name.
-        found: What a confined child tried -> what happened; empty if the level does not work.
-        error: What is missing, or "".
-        remedy: What to do about it, or "".
-    """
+    """What was found out about one level."""
 
     level: str
     found: dict[str, str]
+    """What a confined child tried -> what happened; empty if the level does not work."""
     error: str = ""
+    """What is missing, and in `remedy` what to do about it."""
     remedy: str = ""
 
     @property
@@ -59,9 +51,9 @@ def check_level(level: str | None) -> str | None:
     """Check a level's name; warns of one that does not contain hostile programs."""
     if level is not None and level not in LEVELS:
         raise ValueError(f"Expect level to be one of {', '.join(LEVELS)}, actually: {level!r}")
-    if level in ("none", "process"):
+    if level == "process":
         warnings.warn(
-            f"the sandbox runs at level {level!r}: programs can read files, start processes and use the "
+            "the sandbox runs at level 'process': programs can read files, start processes and use the "
             'network; use level "kernel" or "namespaces" for programs that you do not trust',
             stacklevel=3,
         )
@@ -95,13 +87,6 @@ def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
         return Worker(kind, level, packages)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
-
-
-def check_works(level: str) -> None:
-    """Check that the machine offers a level."""
-    check_machine()
-    if error := examine(level).error:
-        raise _unavailable(level, error)
 
 
 def _unavailable(level: str, error: str) -> LevelUnavailableError:

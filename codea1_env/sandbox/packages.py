@@ -1,7 +1,4 @@
-"""Packages outside the standard library: where they are installed, and which others they need.
-
-And what a confined child may see of the file system: these, Python, and its shared libraries.
-"""
+"""Packages outside the standard library, and what a confined child may see of the file system: these and Python."""
 
 from __future__ import annotations
 

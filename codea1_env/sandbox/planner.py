@@ -1,8 +1,7 @@
 """Plans for tests, made in the analysis process and remembered; and their evaluation where one is an expression.
 
-What is evaluated, in the supervisor, is the expression tree of a value plan, on plain data only. Every operand is an exact builtin type that the codec has decoded or a literal, so that no operation here
-runs foreign code. Bounded, since the data may be hostile: it was cheap to decode, and what could take
-long nevertheless is left to a process with limits.
+Every operand of an expression is a literal or an exact builtin type that the codec has decoded: no operation here runs
+foreign code. The data may be hostile: what could take long is not evaluated.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ _MAX_SEARCHED = 100_000
 _MAX_FRACTIONS = 100
 _CONTAINERS = (list, tuple, set, frozenset, dict)
 _EXPANDING = ("list", "tuple", "sorted", "set", "sum", "min", "max")
-_NUMBERS = (bool, int, float, complex)
 # Of other types than numbers, and so never equal to one.
 _NO_NUMBERS = (type(None), str, bytes, bytearray, list, tuple, dict, set, frozenset, range)
 

@@ -7,20 +7,18 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import Future
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Calls, answer_calls, encoded_arguments
-from .cases import Case, encoded_cases, expected_frame
+from .calls import Calls, Case, answer_calls, encoded_arguments, encoded_cases, expected_frame
 from .compare import FLOAT_ATOL, Comparison, Rule
-from .jobs import Job, Limits, WorkerKind, check_limits
+from .jobs import Job, Limits, WorkerKind
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
 from .planner import Planner
-from .results import CallResult, InfraError, JobResult, Outcome, ScriptResult, TestResult
-from .tasks import Arguments, SandboxTask, Tasks, run_script
-from .test_modules import TestModuleResult
+from .results import InfraError, JobResult, Outcome, TestResult
+from .tasks import SandboxTask, Tasks, run_script
 from .workers import Slots, WorkerPool
 
 P = ParamSpec("P")
@@ -28,10 +26,9 @@ T = TypeVar("T")
 
 
 class _Starters(NamedTuple):
-    """What starts the processes of a sandbox, and what uses them."""
+    """What starts the processes of a sandbox, and the process that owns them."""
 
     owner: int
-    """The number of the process that made them."""
     pool: WorkerPool
     analyst: Analyst
     planner: Planner
@@ -53,27 +50,35 @@ def _submitting(
     return submit
 
 
-class Sandbox:
-    """Runs untrusted programs and untrusted tests, away from us.
+def _running(
+    make: Callable[Concatenate[Tasks, P], SandboxTask[T]],
+) -> Callable[Concatenate[Sandbox, P], T]:
+    """Return the method that does such a task in a sandbox and waits for it."""
 
-    What can be data is compared outside of the process that has run the program; results of what runs together with it say so
-    (`TestResult.judged`). Safe to use from several threads, and after a fork: the copy of the process gets processes of its
-    own. They start with the first job.
+    def run(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> T:
+        return self._now(make(self._tasks, *args, **keywords))
+
+    functools.update_wrapper(run, make)
+    return run
+
+
+class Sandbox:
+    """Runs untrusted programs and untrusted tests, away from us. Its processes start with the first job.
+
+    Safe to use from several threads, and after a fork: the copy of the process gets processes of its own.
 
     Args:
         workers: How many programs run at the same time.
         limits: What a job may use unless it says otherwise.
-        level: "namespaces", "kernel", "process" or "none"; see docs/sandbox.md. None chooses the strongest
-            that works, and at least "kernel".
-        packages: Installed packages outside the standard library that programs and tests may import, by the names
-            that they are imported by: one or several. What they need themselves is allowed, too. Or a mapping from packages
-            and modules, such as one's own, to the folder that holds each: only these are allowed, and read.
-        preload: Modules that are imported once, and not by each program that mentions a package anew. They must be known to end,
-            and to start no thread. Has no influence on results, and none at a weaker level than "namespaces".
+        level: "namespaces", "kernel" or "process"; see docs/sandbox.md. None chooses the strongest that works, and at
+            least "kernel".
+        packages: Installed packages that programs and tests may import, by the names that they are imported by, with what
+            these need themselves. Or a mapping from packages and modules to the folder that holds each.
+        preload: Modules that a worker imports once, at level "namespaces". They must end, and start no thread.
 
     Raises:
-        ValueError: `workers` is not a positive number, the level is unknown, or a package is not installed.
-        LevelUnavailableError: The machine does not offer the level. Found out when the first job comes.
+        ValueError: `workers` is not positive, the level is unknown, or a package is not installed.
+        LevelUnavailableError: The machine does not offer the level; raised by the first job.
 
     Example:
         >>> with Sandbox() as sandbox:
@@ -91,10 +96,9 @@ class Sandbox:
         packages: str | Sequence[str] | Mapping[str, str] = ("numpy",),
         preload: Sequence[str] = (),
     ) -> None:
-        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        if workers < 1:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
-        check_limits("limits", limits)
         self.limits = limits if limits is not None else Limits()
         self._packages = packages_of(packages, preload)
         self._asked_level = check_level(level)
@@ -107,7 +111,7 @@ class Sandbox:
         return _Starters(os.getpid(), pool, analyst, Planner(analyst))
 
     def _here(self) -> _Starters:
-        """Return what starts and uses processes; made anew in a forked copy of this process, which does not own the original's."""
+        """Return what starts and uses processes; a forked copy of this process does not own the original's."""
         if self._starters.owner != os.getpid():
             _of_other_processes.append(self._starters)
             self._starters = self._start()
@@ -131,7 +135,16 @@ class Sandbox:
         """The packages outside the standard library that programs and tests may import."""
         return self._packages.names
 
-    # Jobs
+    # Jobs. What is named `submit` starts one and returns at once; see `Tasks` for the arguments.
+
+    call = _running(Tasks.calls)
+    submit_calls = _submitting(Tasks.calls)
+    submit_encoded = _submitting(Tasks.encoded)
+    submit_cases = _submitting(Tasks.cases)
+    run_script = _running(Tasks.script)
+    submit_script = _submitting(Tasks.script)
+    run_test_module = _running(Tasks.module)
+    submit_test_module = _submitting(Tasks.module)
 
     def run_tests(
         self,
@@ -140,7 +153,6 @@ class Sandbox:
         *,
         entry_point: str | None = None,
         limits: Limits | None = None,
-        capture_output: bool = False,
     ) -> list[TestResult]:
         """Judge tests on one program.
 
@@ -149,7 +161,6 @@ class Sandbox:
             tests: Test texts, judged one by one: `assert f(1) == 2`, or any other program text.
             entry_point: See `Job.entry_point`.
             limits: See `Job.limits`.
-            capture_output: See `Job.capture_output`.
 
         Returns:
             One result per test, in order.
@@ -157,49 +168,14 @@ class Sandbox:
         Raises:
             InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
-        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        return list(self._now(self._tasks.tests(job)).tests)
+        return list(self._now(self._tasks.tests(Job(code, tests, entry_point, limits))).tests)
 
-    async def run_tests_async(
-        self,
-        code: str,
-        tests: Sequence[str],
-        *,
-        entry_point: str | None = None,
-        limits: Limits | None = None,
-        capture_output: bool = False,
-    ) -> list[TestResult]:
-        """As `run_tests`, for asyncio: other tasks go on meanwhile."""
-        import asyncio  # most users of this module do without
-
-        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        return list((await asyncio.wrap_future(self.submit(job))).tests)
-
-    def run_many(
-        self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
-    ) -> list[list[TestResult]]:
-        """Judge many jobs in parallel.
-
-        Args:
-            jobs: The jobs.
-            progress: Called after each job, in this thread, with how many are done and how many there are.
-
-        Returns:
-            The results of each job, in the order of `jobs`.
-        """
-        return [list(result.tests) for result in self.run_jobs(jobs, progress=progress)]
-
-    def run_jobs(
-        self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
-    ) -> list[JobResult]:
-        """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
+    def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
+        """Judge many jobs in parallel: the results of each, in order. The first failure of ours is raised."""
         tasks = [self._tasks.tests(job) for job in jobs]
         futures = [self._later(task) for task in tasks]
         try:
-            if progress is not None:
-                for done, _ in enumerate(as_completed(futures), start=1):
-                    progress(done, len(futures))
-            return [future.result() for future in futures]
+            return [list(future.result().tests) for future in futures]
         finally:
             for future in futures:
                 future.cancel()
@@ -246,42 +222,6 @@ class Sandbox:
     def _check_memory(self, task: SandboxTask[Any]) -> None:
         check_memory(task.limits if task.limits is not None else self.limits)
 
-    def call(
-        self,
-        code: str,
-        name: str,
-        arguments: Arguments,
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> list[CallResult]:
-        """Call a function of a program, with plain data.
-
-        Args:
-            code: Program text.
-            name: The function.
-            arguments: Positional and keyword arguments of each call. Numbers and arrays of numpy become Python's, both here and
-                in what is returned.
-            limits: See `Job.limits`.
-            hash_seed: See `Job.hash_seed`.
-
-        Returns:
-            One result per call, in order. All calls share one process while nothing goes wrong.
-
-        Raises:
-            TypeError: An argument is not plain data.
-            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
-        """
-        return self._now(
-            self._tasks.calls(code, name, arguments, limits=limits, hash_seed=hash_seed)
-        )
-
-    submit_calls = _submitting(Tasks.calls)
-    """Start calls, as `call` does, and return at once."""
-    submit_encoded = _submitting(Tasks.encoded)
-    """Start calls and return at once. Unlike `submit_calls` it neither encodes nor decodes: for many calls whose replies are
-    compared as bytes. The arguments of each call are as `encoded_arguments` makes them."""
-
     def run_cases(
         self,
         code: str,
@@ -306,12 +246,9 @@ class Sandbox:
             hash_seed: See `Job.hash_seed`.
             stop: Whether the first case that is not passed is the last.
 
-        Returns:
-            One result per case, in order; with `stop`, up to the first that is not passed.
-
         Raises:
             TypeError: A case is not plain data.
-            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
+            InfraError: See `run_tests`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -319,101 +256,16 @@ class Sandbox:
             >>> result.outcome, result.judged
             (<Outcome.PASS: 'pass'>, 'outside')
         """
-        encoded, comparison = encoded_cases(cases), Comparison(compare, atol or FLOAT_ATOL)
-        result = self._now(
-            self._tasks.cases(
-                code,
-                name,
-                encoded,
-                comparison=comparison,
-                limits=limits,
-                hash_seed=hash_seed,
-                stop=stop,
-            )
-        )
+        rule = Comparison(compare, atol or FLOAT_ATOL)
+        options: dict[str, Any] = {"limits": limits, "hash_seed": hash_seed, "stop": stop}
+        encoded = encoded_cases(cases)
+        result = self._now(self._tasks.cases(code, name, encoded, comparison=rule, **options))
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
 
-    submit_cases = _submitting(Tasks.cases)
-    """Start cases that were encoded once for many programs, and return at once. See `run_cases`."""
-
-    def run_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
-    ) -> ScriptResult:
-        r"""Run a program that reads standard input and print, as in APPS and LiveCodeBench.
-
-        Args:
-            code: Program text; it runs as `__main__`.
-            stdin: What it reads.
-            limits: See `Job.limits`. The limits of one call are for the whole program.
-            scratch: Whether the program has a folder that it may write to: its current one, of 16 MiB, empty at the start and
-                gone afterwards. Only at level "namespaces", since no other can bound it.
-
-        Raises:
-            LevelUnavailableError: `scratch` is asked for at another level than "namespaces".
-            TypeError: The program or its input is not a str.
-            ValueError: The input is larger than 16 MiB.
-            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
-        """
-        return self._now(self._tasks.script(code, stdin, limits=limits, scratch=scratch))
-
-    submit_script = _submitting(Tasks.script)
-    """Start a program, as `run_script` does, and return at once."""
-
-    def run_test_module(
-        self,
-        code: str,
-        test_file: str,
-        module: str = "solution",
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-        coverage: bool = False,
-    ) -> TestModuleResult:
-        r"""Run a test file on a program: both whole, in one process, by the installed pytest.
-
-        The file imports the program by its name, and may be whatever pytest or unittest run. Plugins of this machine are off,
-        but for those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". Without pytest a file
-        with nothing but test cases of unittest runs, too.
-
-        A hostile program can forge these verdicts (`judged` is "inside"): for measures, and for one's own code.
-
-        Args:
-            code: Program text.
-            test_file: The text of the test file.
-            module: The name by which it imports the program; it may have dots.
-            limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
-            hash_seed: See `Job.hash_seed`.
-            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
-
-        Returns:
-            One result per collected test, in order, with its name; skipped tests are left out, see `TestModuleResult`.
-
-        Raises:
-            InfraError: The sandbox failed three times.
-
-        Example:
-            >>> with Sandbox() as sandbox:
-            ...     [result] = sandbox.run_test_module(
-            ...         "def add(a, b): return a + b",
-            ...         "from solution import add\n\ndef test_add():\n    assert add(1, 2) == 3",
-            ...     )
-            >>> result.name, result.outcome.value, result.judged
-            ('test_add', 'pass', 'inside')
-        """
-        task = self._tasks.module(
-            code, test_file, module, limits=limits, hash_seed=hash_seed, coverage=coverage
-        )
-        return self._now(task)
-
-    submit_test_module = _submitting(Tasks.module)
-    """Start a test file, as `run_test_module` does, and return at once."""
-
     def in_background(self, function: Callable[[], T]) -> Future[T]:
-        """Call a function in a thread, for several runs of which one depends on the last, and return at once.
+        """Call a function in a thread and return at once: for runs of which one depends on the last.
 
-        Args:
-            function: It may call `run_tests`, `call` and `run_script`. What starts further jobs (`submit`,
-                `run_many`) could wait for a thread that never gets free.
+        It may call `run_tests`, `call` and `run_script`. `submit` and `run_many` could wait in it for ever.
         """
         return self._pool.submit(function)
 
@@ -447,10 +299,7 @@ _default_lock = threading.Lock()
 
 
 def default_sandbox() -> Sandbox:
-    """Return the sandbox that everything in this process shares, with one worker per usable core.
-
-    It is made at the first call and closed when the interpreter exits. A forked process gets its own.
-    """
+    """Return the sandbox that this process shares, with one worker per usable core; closed at exit."""
     global _default
     with _default_lock:
         if _default is None or _default[0] != os.getpid() or _default[1]._pool.closed:

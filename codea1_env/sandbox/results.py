@@ -132,8 +132,7 @@ class TestResult:
 
     outcome: Outcome
     message: str = ""
-    """Why, in one printable line for people: the exception, the two values that differ, the limit that was reached. What
-    code asks for is in fields: `outcome`, `error`, `missing_module`, `limit`, `judged`, `vacuous`."""
+    """Why, in one printable line for people. Code reads the other fields."""
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
     line: int | None = None
@@ -141,19 +140,19 @@ class TestResult:
     traceback: str = ""
     """For people, of a test that ran together with the program."""
     stdout: str = ""
-    """What program and test printed, cut at `Limits.output`: of a test module, or with `Job.capture_output`."""
+    """What a test of a test module printed, cut at `Limits.output`."""
     stderr: str = ""
     """The same of standard error."""
     error: str | None = None
-    """Where an exception ended it that is no false assertion: the name of its class, an identifier of at most 100
-    characters. A hostile program can give its own exceptions any name: compare it, and look nothing up by it."""
+    """The class of the exception that ended it, if it is no false assertion: an identifier of at most 100 characters. A
+    hostile program can put any name there: compare it, and look nothing up by it."""
     missing_module: str | None = None
     """Of a ModuleNotFoundError: the top-level name of the module, where the exception says it."""
     limit: Limit | None = None
     """Which limit was reached, of a TIMEOUT, MEMORY or OUTPUT_LIMIT."""
     judged: Judged = "outside"
-    """Where the verdict comes from. "outside": plain data that a process of the program returned was compared in
-    another. "inside": program and test ran in one process, so that a hostile program can forge it."""
+    """"outside": plain data that the program's process returned was compared in another. "inside": program and test ran
+    in one process, so that a hostile program can forge the verdict."""
     name: str = ""
     """Of a collected test of a test module: its name as pytest has it, without the file."""
     vacuous: bool = False
@@ -170,21 +169,17 @@ class TestResult:
 
 @dataclass(frozen=True)
 class CallResult:
-    """What one call of a function returned."""
+    """What one call of a function returned. Fields without a text are as in `TestResult`."""
 
     outcome: Outcome
     """PASS when the call returned a value that is plain data."""
     value: Any = None
     """A copy of the returned value; None unless the outcome is PASS."""
     message: str = ""
-    """As in `TestResult`."""
     cpu_time: float = 0.0
     error: str | None = None
-    """As in `TestResult`."""
     missing_module: str | None = None
-    """As in `TestResult`."""
     limit: Limit | None = None
-    """As in `TestResult`."""
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -192,23 +187,19 @@ class CallResult:
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """What became of a program that reads standard input and prints."""
+    """What became of a program that reads standard input and prints. Fields without a text are as in `TestResult`."""
 
     outcome: Outcome
     """PASS when it ran to its end with exit status 0."""
     stdout: str = ""
     """What it printed, as far as it came."""
     message: str = ""
-    """As in `TestResult`."""
     cpu_time: float = 0.0
     stderr: str = ""
     """What it wrote to standard error, cut at `Limits.output`."""
     error: str | None = None
-    """As in `TestResult`."""
     missing_module: str | None = None
-    """As in `TestResult`."""
     limit: Limit | None = None
-    """As in `TestResult`."""
 
     def __post_init__(self) -> None:
         _settle(self)

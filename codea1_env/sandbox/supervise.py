@@ -67,7 +67,6 @@ class Supervised:
         self._unsent = bytearray()
         self._received = bytearray()
         self._printed: dict[int, bytearray] = {}
-        self._output_is_answer = False
         try:
             self._asked = worker.ask(role, list(theirs))
         except BaseException:
@@ -165,10 +164,9 @@ class Supervised:
             return False
         return True
 
-    def keep_output(self, *, is_answer: bool = False) -> None:
-        """Has what the child prints kept for `printed`, as far as it is not too long."""
+    def keep_output(self) -> None:
+        """Keep what the child prints for `printed`; more on standard output than the limit allows stops it."""
         self._printed = {stream: bytearray() for stream in self.streams}
-        self._output_is_answer = is_answer
 
     def read_output(self, stream: int) -> bool:
         """Read some of what the child has printed; False at the end of it.
@@ -183,8 +181,8 @@ class Supervised:
         kept = self._printed.get(stream)
         if kept is not None:
             kept += data[: int(self.limits.output) + 1 - len(kept)]
-            is_answer = self._output_is_answer and stream == self.streams[0]
-            if is_answer and len(kept) > self.limits.output and self.stop is not Stop.FLOOD:
+            too_much = stream == self.streams[0] and len(kept) > self.limits.output
+            if too_much and self.stop is not Stop.FLOOD:
                 self.stop = Stop.OUTPUT
         return bool(data)
 

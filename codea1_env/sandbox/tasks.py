@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from .calls import Answers, Calls, answer_calls, encoded_data
-from .cases import EncodedCases, judge_cases
+from .calls import Answers, Calls, EncodedCases, answer_calls, encoded_data, judge_cases
 from .compare import Comparison, read_returned
 from .inside import codec
-from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
+from .jobs import Job, Limits, WorkerKind, check_seed
 from .judging import judge
 from .outcomes import Stop, bounds_of, load_of, outcome_of
 from .planner import Planner
@@ -27,7 +25,7 @@ from .results import (
     cause_of,
 )
 from .supervise import dismissed_on_error
-from .test_modules import ModuleJob, TestModuleResult, has_pytest, run_module
+from .test_modules import ModuleJob, TestModuleResult, missing_extra, run_module
 from .watch import Watch
 from .workers import Attempt, Slots, TaskRunner
 
@@ -38,13 +36,6 @@ Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
 """Positional and keyword arguments of each call."""
 
 T = TypeVar("T")
-
-
-def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
-    check_text("code", code)
-    check_text("name", name)
-    check_limits("limits", limits)
-    check_seed("hash_seed", hash_seed)
 
 
 def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
@@ -65,9 +56,7 @@ class SandboxTask(NamedTuple, Generic[T]):
     """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
 
     attempt: Attempt[T]
-    """Does it."""
     kind: WorkerKind
-    """One that it needs."""
     limits: Limits | None
     """Overrides those of the sandbox."""
     method: str
@@ -97,8 +86,6 @@ class Tasks:
 
     def tests(self, job: Job) -> SandboxTask[JobResult]:
         """Judge the tests of a job."""
-        if not isinstance(job, Job):
-            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         kind = self._kind(job.hash_seed, job.code, *job.tests)
 
         def attempt(run: TaskRunner, limits: Limits) -> JobResult:
@@ -118,8 +105,20 @@ class Tasks:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> SandboxTask[list[CallResult]]:
-        """Make calls whose values are wanted."""
-        _check_call(code, name, limits, hash_seed)
+        """Call a function of a program, with plain data. All calls share one process while nothing goes wrong.
+
+        Args:
+            code: Program text.
+            name: The function.
+            arguments: Positional and keyword arguments of each call. Numbers and arrays of numpy become Python's.
+            limits: See `Job.limits`.
+            hash_seed: See `Job.hash_seed`.
+
+        Raises:
+            TypeError: An argument is not plain data.
+            InfraError: See `Sandbox.run_tests`.
+        """
+        check_seed("hash_seed", hash_seed)
         numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
         try:
             data = [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
@@ -150,9 +149,8 @@ class Tasks:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> SandboxTask[Answers]:
-        """Make calls whose replies are wanted as bytes."""
-        _check_call(code, name, limits, hash_seed)
-
+        """Make calls, encoded by `encoded_arguments`, whose replies are compared as bytes."""
+        check_seed("hash_seed", hash_seed)
         kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
 
         def attempt(run: TaskRunner, limits: Limits) -> Answers:
@@ -178,9 +176,8 @@ class Tasks:
         hash_seed: int = 0,
         stop: bool = False,
     ) -> SandboxTask[JobResult]:
-        """Judge cases."""
-        _check_call(code, name, limits, hash_seed)
-
+        """Judge cases, encoded once for many programs, as `Sandbox.run_cases` does."""
+        check_seed("hash_seed", hash_seed)
         kind = self._calling(hash_seed, code)
 
         def attempt(run: TaskRunner, limits: Limits) -> JobResult:
@@ -200,12 +197,19 @@ class Tasks:
     def script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> SandboxTask[ScriptResult]:
-        """Run a script."""
-        for name, text in (("code", code), ("stdin", stdin)):
-            if not isinstance(text, str):
-                raise TypeError(
-                    f'Expect {name} to be a str, actually: {type(text)}. Decode bytes; "" is no input.'
-                )
+        """Run a program that reads standard input and prints, as in APPS and LiveCodeBench.
+
+        Args:
+            code: Program text; it runs as `__main__`.
+            stdin: What it reads.
+            limits: See `Job.limits`. The limits of one call are for the whole program.
+            scratch: Whether its current folder may be written to: 16 MiB, empty at the start and gone afterwards.
+
+        Raises:
+            LevelUnavailableError: `scratch` is asked for at another level than "namespaces", which alone can bound it.
+            ValueError: The input is larger than 16 MiB.
+            InfraError: See `Sandbox.run_tests`.
+        """
         data = stdin.encode("utf-8", "surrogatepass")
         if len(data) > MAX_INPUT:
             raise ValueError(
@@ -238,21 +242,32 @@ class Tasks:
         hash_seed: int = 0,
         coverage: bool = False,
     ) -> SandboxTask[TestModuleResult]:
-        """Run a test file."""
-        _check_call(code, module, limits, hash_seed)
-        check_text("test_file", test_file)
+        """Run a test file on a program: both whole, in one process, by the installed pytest.
+
+        Plugins are those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". A hostile program
+        can forge these verdicts (`judged` is "inside"): they are for measures, and for one's own code.
+
+        Args:
+            code: Program text.
+            test_file: The text of the test file.
+            module: The name by which it imports the program; it may have dots.
+            limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
+            hash_seed: See `Job.hash_seed`.
+            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
+
+        Raises:
+            ImportError: pytest, or coverage.py, is not installed; the message names the extra.
+            InfraError: See `Sandbox.run_tests`.
+        """
+        check_seed("hash_seed", hash_seed)
         if not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
-        by_pytest = has_pytest()
-        if coverage and not (by_pytest and importlib.util.find_spec("coverage")):
-            raise ImportError(
-                "Expect the packages coverage and pytest to be installed, actually: they are not. "
-                "Run: pip install 'codea1-env[evaluation]'"
-            )
-        job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
+        if missing := missing_extra(coverage):
+            raise ImportError(f"Expect what runs test modules, actually: {missing}")
+        job = ModuleJob(code, test_file, module, coverage=coverage)
 
         kind = self._kind(hash_seed, code, test_file)._replace(
-            scratch=True, testing="coverage" if coverage else "pytest" if by_pytest else ""
+            scratch=True, testing="coverage" if coverage else "pytest"
         )
         if self._packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
             kind = kind._replace(with_packages=True)
@@ -275,7 +290,7 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
     except codec.SizeError:
         return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
     child = slots.take()
-    child.keep_output(is_answer=True)
+    child.keep_output()
     with dismissed_on_error(child):
         child.start(limits, job, may_send=1)
         watch = Watch(child)

@@ -1,4 +1,4 @@
-"""Tests that are no data: program and tests run whole, in one process, by the installed pytest or unittest.
+"""Tests that are no data: program and tests run whole, in one process, by the installed pytest.
 
 Whatever such a process says can be forged by the program: its results say `judged="inside"`, and no reward takes them.
 A test that ends the process, or reaches a limit, keeps the results before it; those after it run in a new process.
@@ -34,18 +34,19 @@ _OUTCOMES = {
 _SKIPPED = "skip"
 
 ALL_SKIPPED = "every test was skipped"
-NEEDS_EXTRA = (
-    "the test file needs pytest, which is not installed: pip install 'codea1-env[evaluation]'"
+NEEDS_PYTEST = TestResult(
+    Outcome.ERROR,
+    "the test needs pytest, which is not installed: pip install 'codea1-env[evaluation]'",
+    error="ModuleNotFoundError",
+    missing_module="pytest",
+    judged="inside",
 )
 
 Arc = tuple[int, int]
 
 
 class Reach(NamedTuple):
-    """Statements, by their first lines, and branches: a line that has several next ones, and one of them.
-
-    A negative number is the way out of the function, or module, that begins on this line, as coverage.py has it.
-    """
+    """Statements, by their first lines, and branches: a line with several next ones, and one of them, as in coverage.py."""
 
     statements: frozenset[int] = frozenset()
     branches: frozenset[Arc] = frozenset()
@@ -69,14 +70,7 @@ class CoverageData:
     """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
 
     def after(self, tests: int) -> Reach:
-        """Return what was run after so many of the collected tests.
-
-        Example:
-            >>> line = lambda number: Reach(frozenset({number}))
-            >>> data = CoverageData(imported=line(1), tests=(line(2), line(5)))
-            >>> sorted(data.after(1).statements), sorted(data.after(2).statements)
-            ([1, 2], [1, 2, 5])
-        """
+        """Return what was run after so many of the collected tests."""
         reached = self.imported
         for each in self.tests[:tests]:
             reached |= each
@@ -86,8 +80,8 @@ class CoverageData:
 class TestModuleResult(list[TestResult]):
     """The results of a test module, one per collected test, in order.
 
-    Skipped tests, and those that failed as expected (`xfail`), say nothing of the program and are left out, as pytest's exit
-    status does. Where no test is left, or the module cannot be collected, one result without a name says why.
+    Skipped tests, and those that failed as expected (`xfail`), are left out. Where no test is left, or the module cannot be
+    collected, one result without a name says why.
 
     Attributes:
         skipped: The names of the tests that are left out.
@@ -114,32 +108,28 @@ class TestModuleResult(list[TestResult]):
 
 @dataclass(frozen=True)
 class ModuleJob:
-    """A program and its tests, that run together.
-
-    Attributes:
-        code: Program text.
-        test: The test file; or, with `text`, a text that sees the program's names.
-        module: The name by which the test file imports the program.
-        text: See `test`. The first test that is not passed is the last.
-        entry_point: The only name of the program that a text sees; None for all.
-        pytest: Whether pytest runs the tests.
-        coverage: Whether the program's coverage is measured.
-        capture: Whether what a text and the program print is kept.
-    """
+    """A program and its tests, that run together."""
 
     code: str
     test: str
+    """The test file; or, with `text`, a text that sees the program's names, and ends with the first failure."""
     module: str = "solution"
+    """The name by which the test file imports the program."""
     text: bool = False
     entry_point: str | None = None
+    """The only name of the program that a text sees; None for all."""
     pytest: bool = True
+    """Whether there are tests for pytest to collect, and not only a text to run."""
     coverage: bool = False
-    capture: bool = False
 
 
-def has_pytest() -> bool:
-    """Whether pytest is installed here."""
-    return importlib.util.find_spec("pytest") is not None
+def missing_extra(coverage: bool = False) -> str:
+    """Return what tests need that is not installed here, and how it is; "" where nothing is missing."""
+    needed = ("pytest", "coverage") if coverage else ("pytest",)
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if not missing:
+        return ""
+    return f"{' and '.join(missing)} not installed: pip install 'codea1-env[evaluation]'"
 
 
 class _MalformedError(Exception):
@@ -159,7 +149,6 @@ class _Found:
     """In place of results of single tests."""
     load: TestResult | None = None
     """How loading the program ended, where a text could not begin because of it."""
-    printed: tuple[str, str] = ("", "")
     program: Reach = NOTHING
     imported: Reach = NOTHING
     reached: dict[int, Reach] = field(default_factory=dict)
@@ -224,7 +213,6 @@ class _Found:
             raise _MalformedError
 
     def result(self, coverage: bool) -> TestModuleResult:
-        """Return all that was found."""
         names = self.names or []
         data = None
         if coverage:
@@ -288,8 +276,6 @@ def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
     kind, message, line, traceback, error, missing = finding
     if not all(type(each) is str for each in (kind, message, traceback, error, missing)):
         raise _MalformedError
-    if missing == "pytest" and not has_pytest():
-        message = NEEDS_EXTRA
     return TestResult(
         _OUTCOMES[kind],
         message,
@@ -355,8 +341,7 @@ def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult
         result = ending
     elif found.names and not found.ended:
         result = _nothing(ALL_SKIPPED)
-    stdout, stderr = found.printed
-    result = replace(result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr)
+    result = replace(result, cpu_time=spent, name="", judged="inside", stdout="", stderr="")
     load = found.load or TestResult(Outcome.PASS)
     return replace(load, judged="inside"), result
 
@@ -390,20 +375,15 @@ def _run_part(
 ) -> tuple[TestResult | None, float]:
     """Run tests until one stops the process: how it ended where it had not reached its end, and the CPU time."""
     child = slots.take()
-    if job.capture:
-        child.keep_output()
     with dismissed_on_error(child):
         told = _job_frame(job, found.next(), limits, has_folder=slots.worker.has_folder)
         child.start(limits, told, may_send=_MOST_TESTS + 4)
         watch = Watch(child)
         stop, spent = _receive(watch, found, limits)
-        child.read_all_output()
     if stop is None:
-        found.printed = child.printed()
         child.dismiss()
         return None, spent
     ended = child.end()
-    found.printed = child.printed()
     ending = replace(outcome_of(child.stop or stop, ended), judged="inside")
     return ending, max(spent, child.used(ended))
 

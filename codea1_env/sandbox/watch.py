@@ -62,16 +62,10 @@ class Watch:
         return not wait_for_processor(self.child.pid) and idle() > seconds
 
     def frame(self, cpu_limit: float, wall_limit: float) -> bytes | Stop:
-        """Return the next frame, or why none came.
-
-        Args:
-            cpu_limit: CPU seconds that the child may use since the last lap.
-            wall_limit: Seconds that this may take. Time in which a busy machine gave the child no
-                processor does not count: load must not make a verdict.
+        """Return the next frame, or why none came within so many seconds (see `WallLimit`), or of CPU time since the last lap.
 
         Raises:
-            WorkerDiedError: The machine is too busy to tell why none came, somebody has stopped the child, or its
-                program has not begun.
+            WorkerDiedError: The machine is too busy to tell why, somebody has stopped the child, or its program has not begun.
         """
         child = self.child
         # A child that waited in the queue before its job gets no less time: what counts is since it was forked,

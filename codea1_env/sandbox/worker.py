@@ -45,10 +45,8 @@ def environment(hash_seed: int) -> dict[str, str]:
 def start_helper(
     module: str, *descriptors: int, hash_seed: int = 0, stderr: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    """Start a module of `inside` in a process of its own, which gets these descriptors and nothing else of ours.
-
-    No site-packages, no user folder, no script folder on the path. Not `-I`, which would ignore the fixed hash seed.
-    """
+    """Start a module of `inside` in a process of its own, which gets these descriptors and nothing else of ours."""
+    # No site-packages, no user folder, no script folder on the path. Not `-I`, which would ignore the fixed hash seed.
     return subprocess.Popen(
         [sys.executable, "-s", "-S", "-P", "-B", str(_START), module, *map(str, descriptors)],
         pass_fds=descriptors,
@@ -63,17 +61,13 @@ def start_helper(
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run's process ended.
-
-    Attributes:
-        code: Its exit status, or minus the signal that ended it.
-        cpu_time: Seconds of CPU time of all its threads.
-        reached_backstop: Whether the kernel ended it for its CPU time, before the supervisor had seen it.
-    """
+    """How a run's process ended."""
 
     code: int
+    """Its exit status, or minus the signal that ended it."""
     cpu_time: float
     reached_backstop: bool = False
+    """Whether the kernel ended it for its CPU time, before the supervisor had seen it."""
 
 
 def _outer_pid(pidfd: int) -> int:
@@ -87,13 +81,7 @@ def _outer_pid(pidfd: int) -> int:
 
 @dataclass
 class ChildProcess:
-    """A forked child.
-
-    Attributes:
-        inner_pid: Its number as its worker knows it.
-        pid: Its number as we know it.
-        pidfd: A handle that becomes readable when it has ended.
-    """
+    """A forked child: its number as its worker knows it and as we do; a handle that is readable when it has ended."""
 
     inner_pid: int
     pid: int
@@ -186,16 +174,7 @@ class Worker:
                 self._unclaimed.add(first.handle)
 
     def ask(self, request: bytes, descriptors: list[int]) -> WorkerAnswer:
-        """Send a request and do not wait for the answer.
-
-        Args:
-            request: b"c" for a child for a program as a whole, b"v" for one that is only called; or b"k" and the number of
-                a child that is to be ended.
-            descriptors: A new child's ends of the pipes of its run. They may be closed afterwards.
-
-        Raises:
-            WorkerDiedError: The worker is gone.
-        """
+        """Send a request (see `inside.run.zygote`) with a new child's ends of its pipes; do not wait for the answer."""
         try:
             socket.send_fds(self._control, [request], descriptors)
         except OSError as error:

@@ -86,10 +86,7 @@ class WorkerPool:
         self._drained = False
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Call a function in a thread of its own, and return at once.
-
-        It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
-        """
+        """Call a function, which calls `run` for what needs a worker, in a thread of its own, and return at once."""
         with self._lock:
             self.check_open()
             return self._executor.submit(function)

@@ -25,8 +25,6 @@ CEILING = Limits(
 )
 """The most that a request may ask for."""
 MAX_TESTS = 10_000
-MAX_CAPTURED = 64 << 20
-"""Bytes that the tests of one request may have printed, where that is wanted back."""
 MAX_ODD = 1 << 20
 """Bytes of a body with text that is no Unicode."""
 _MIB = 1 << 20
@@ -97,19 +95,12 @@ class RunTests:
     entry_point: str | None = None
     limits: Annotated[dict[str, float], AtMost(100)] = field(default_factory=dict)
     hash_seed: int = 0
-    capture_output: bool = False
 
 
 def job_of(body: RunTests, default: Limits, ceiling: Limits) -> Job:
     """Return the job that a request asks for; a ValueError if a word is unknown, or more is asked for than there may be."""
     names = _known("fields", vars(body), body)
     limits = limits_of(body.limits, default, ceiling)
-    most = MAX_CAPTURED // (2 * max(1, len(body.tests)))
-    if body.capture_output and limits.output > most:
-        raise ValueError(
-            f"Expect limits.output of at most {most} where what {len(body.tests)} tests print is captured, "
-            f"actually: {limits.output}"
-        )
     return Job(**{**{name: getattr(body, name) for name in names}, "limits": limits})
 
 

@@ -5,25 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from sandbox_speed import verdicts
+from sandbox_speed import command, endurance
 from sandbox_speed.baselines import BareFork
-from sandbox_speed.command import measure
+from sandbox_speed.command import SpeedReport, measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
 
 from codea1_env.cli.app import run
-from codea1_env.problems import Problem
-
-DOUBLE = Problem(
-    "demo/double",
-    "def double(x):",
-    "double",
-    "def double(x):\n    return 2 * x\n",
-    tests=[f"assert double({n}) == {2 * n}" for n in range(5)],
-)
-
-
-def silent(_: str) -> None:
-    pass
+from codea1_env.support.machine import this_machine
 
 
 @pytest.mark.parametrize(
@@ -42,8 +30,9 @@ def test_bare_fork_survives_its_children() -> None:
         assert bare.check("", "").passed
 
 
-def test_every_section_gives_figures() -> None:
-    config = SpeedConfig(limit=2, repeats=1, questions=1, batch=1, block=4, jobs=6, workers=1)
+def test_every_section_gives_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endurance, "_HANGS_EVERY", 20)
+    config = SpeedConfig(limit=2, repeats=1, questions=1, batch=1, jobs=6, workers=1)
     report = measure(config)
     sections = [figure.section for figure in report.figures]
     assert list(dict.fromkeys(sections)) == list(config.sections)
@@ -52,35 +41,16 @@ def test_every_section_gives_figures() -> None:
     assert len(timed) >= 10
     assert all("DIFFER" not in figure.note for figure in report.figures)
     by_name = {figure.what: figure for figure in report.figures}
-    assert by_name["references that pass, of 2"].ours == 2
     assert by_name["growth: zombies"].ours == 0
     assert json.loads(json.dumps(report.to_dict()))["level"] == report.level
 
 
-def test_verdicts_name_wrong_references_and_idle_tests() -> None:
-    wrong = Problem("demo/wrong", "def f():", "f", "def f(): return 1", tests=["assert f() == 2"])
-    idle = Problem("demo/idle", "def g():", "g", "def g(): pass", tests=["assert g() is None"])
-    config = SpeedConfig(workers=1, verdict_runs=2)
-    figures = list(verdicts.measure([DOUBLE, wrong, idle], config, None, silent))
-    passing, plain_only, returns_none, differing = figures
-    assert passing.ours == 2
-    assert "demo/wrong (fail" in passing.note
-    assert plain_only.ours == 0  # plain Python fails it, too
-    assert returns_none.ours == 0
-    assert "demo/idle" in returns_none.note
-    assert differing.ours == 0
-
-
-def test_missed_aims_are_named_and_give_exit_code_1(capsys, tmp_path):
-    rows = [
-        {"task_id": f"t{n}", "prompt": "def f():", "entry_point": "f",
-         "reference": "def f():\n    return 1\n", "tests": ["assert f() == 2"]}
-        for n in range(2)
-    ]  # fmt: skip
-    path = tmp_path / "wrong.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert run(["bench", "sandbox", "--sections", "verdicts", "--problems", str(path)]) == 1
-    assert "Expect references that pass, of 2: >= 1, actually: 0" in capsys.readouterr().out
+def test_missed_aims_are_named_and_give_exit_code_1(capsys, monkeypatch):
+    missed = SpeedFigure("overhead", "5 calls", 6.0, "ms", baseline=2.0, at_most=1.4)
+    report = SpeedReport(this_machine(), "kernel", SpeedConfig(), (missed,))
+    monkeypatch.setattr(command, "measure", lambda *arguments: report)
+    assert run(["bench", "sandbox", "--sections", "overhead"]) == 1
+    assert "Expect 5 calls: <= 1.4x, actually: 3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

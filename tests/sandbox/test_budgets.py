@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.sandbox.inside import codec
 
 TIGHT = codec.Budget(size=1000, items=40, total_items=60, keys=8, int_bytes=16, exact_int_bytes=4)
@@ -127,9 +127,10 @@ def test_what_costs_too_much_is_no_value_of_a_call(sandbox: Sandbox, value: str)
     assert "costs too much" in result.message
 
 
-def test_all_values_of_one_run_share_a_budget(sandbox: Sandbox) -> None:
-    limits = Limits(call_cpu_time=10.0, call_wall_time=50.0)
-    code = "def f(): return [None] * 900_000"
-    results = sandbox.call(code, "f", [((), {})] * 6, limits=limits)
+def test_all_values_of_one_run_share_a_budget(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codec, "VALUES", codec.Budget(total_items=4_000))
+    results = sandbox.call("def f(): return [None] * 900", "f", [((), {})] * 6)
     outcomes = [result.outcome for result in results]
     assert outcomes == [Outcome.PASS] * 4 + [Outcome.OUTPUT_LIMIT] * 2

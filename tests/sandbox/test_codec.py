@@ -88,7 +88,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(values)
 def test_every_supported_value_comes_back(value: Any) -> None:
     data = codec.encode(value)
@@ -98,14 +98,14 @@ def test_every_supported_value_comes_back(value: Any) -> None:
             codec.decode(cut)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=80) | st.binary(max_size=40).map(lambda rest: b"l\4\0\0\0" + rest))
 def test_random_bytes_only_raise_decode_errors(data: bytes) -> None:
     with contextlib.suppress(codec.DecodeError):
         codec.decode(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(values, st.data())
 def test_changed_bytes_only_raise_decode_errors(value: Any, data: st.DataObject) -> None:
     written = bytearray(codec.encode(value))

@@ -39,7 +39,7 @@ def namespaces() -> Sandbox:
     return sandbox
 
 
-@pytest.mark.parametrize("level", ["none", "process", "kernel", "namespaces"])
+@pytest.mark.parametrize("level", ["process", "kernel", "namespaces"])
 @pytest.mark.filterwarnings("ignore:.*level")
 def test_without_being_asked_there_is_no_folder(level: str) -> None:
     before = set(os.listdir("/"))

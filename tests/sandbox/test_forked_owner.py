@@ -6,7 +6,6 @@ from processes import run_python
 
 SCRIPT = """
 import os, sys, time
-import codea1_env
 from codea1_env.sandbox import Sandbox, encoded_arguments
 tests = ["assert f(3) == 6", "for x in [3]:\\n    assert f(x) == 2 * x"]
 right, wrong = "def f(x): return 2 * x", "def f(x): return x"
@@ -65,34 +64,3 @@ os.waitpid(child, 0)
 print(slowest < 1.9, closed < 4)
 """
     assert outcome(script) == "True True"
-
-
-def test_an_environment_that_was_stepped() -> None:
-    script = """
-env = codea1_env.parallel_env(problems="starter")
-def play():
-    env.reset(seed=1, options={"problem_id": "starter/add_numbers"})
-    env.step({"coder_0": "def add_numbers(a, b):\\n    return a + b"})
-    _, rewards, _, _, infos = env.step({"tester_0": "assert add_numbers(1, 2) == 3"})
-    return rewards["coder_0"]
-assert play() == 1.0
-child = os.fork()
-if child == 0:
-    os._exit(0 if play() == 1.0 else 1)
-print(os.waitpid(child, 0)[1], play())
-"""
-    assert outcome(script) == "0 1.0"
-
-
-def test_one_that_is_closed_in_the_copy_goes_on_in_the_original() -> None:
-    script = """
-sandbox = Sandbox()
-assert used(sandbox) == expected
-child = os.fork()
-if child == 0:
-    sandbox.close()
-    sys.exit(0)
-print(os.waitpid(child, 0)[1], used(sandbox) == expected)
-sandbox.close()
-"""
-    assert outcome(script) == "0 True"

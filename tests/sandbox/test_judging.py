@@ -44,7 +44,7 @@ def test_texts_without_end_are_no_programs_and_no_tests(sandbox: Sandbox) -> Non
 
 
 def test_slow_plans_cost_the_supervisor_nothing(sandbox: Sandbox) -> None:
-    tests = [f"assert f(1) == [[None] * 10_000] * {count}" for count in (20, 29)]
+    tests = ["assert f(1) == [[None] * 10_000] * 29"]
     tests += ["assert f(" + "*".join(["(9**300)**1000"] * 200) + ") == 1", "assert f(1) == 1"]
     before = os.times()
     results = sandbox.run_tests("def f(x): return x", tests, limits=Limits(call_cpu_time=0.3))

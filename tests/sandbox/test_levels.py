@@ -81,10 +81,9 @@ def test_without_landlock_a_weaker_level_works_if_asked_for_by_name() -> None:
     assert use_without("landlock", "process") == "process pass"
 
 
-@pytest.mark.parametrize("command", ["play --sandbox-level kernel", "train --quick --output-dir"])
-def test_commands_end_with_exit_code_2(command: str, tmp_path: Path) -> None:
-    folder = [str(tmp_path / "run")] if "train" in command else []
-    done = run_without("landlock", "-m", "codea1_env.cli", *command.split(), *folder)
+def test_a_command_ends_with_exit_code_2() -> None:
+    command = ["-m", "codea1_env.cli", "play", "--sandbox-level", "kernel"]
+    done = run_without("landlock", *command)
     assert done.returncode == 2, done.stderr
     assert "the kernel does not offer Landlock" in done.stderr
     assert "codea1: Expect a machine" in done.stderr
@@ -100,10 +99,9 @@ def test_the_doctor_names_what_is_missing() -> None:
     assert 'Sandbox(level="process")' in done.stdout
 
 
-@pytest.mark.parametrize("level", ["none", "process"])
-def test_a_weak_level_warns_and_works(level: str) -> None:
-    with pytest.warns(UserWarning, match=f"level '{level}': programs can read files"):
-        sandbox = Sandbox(level=level)
+def test_a_weak_level_warns_and_works() -> None:
+    with pytest.warns(UserWarning, match="level 'process': programs can read files"):
+        sandbox = Sandbox(level="process")
     with sandbox:
         results = sandbox.run_tests("def f(x): return x", ["assert f(1) == 1", "assert f(1) == 2"])
     assert [result.outcome for result in results] == [Outcome.PASS, Outcome.FAIL]

@@ -118,7 +118,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(EXPRESSIONS)
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_what_is_read_is_what_python_evaluates(text: str) -> None:
@@ -130,7 +130,7 @@ def test_what_is_read_is_what_python_evaluates(text: str) -> None:
     assert same(found, eval(text, dict(SCOPE))), text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(EXPRESSIONS)
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_what_is_read_exactly_has_no_aliases(text: str) -> None:
@@ -169,7 +169,7 @@ def test_the_order_of_a_set_makes_no_difference() -> None:
     assert read_items(node("{2, 1}")) == [1, 2]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(VALUES)
 def test_what_is_written_is_read_as_the_same_value(value: Any) -> None:
     text = write(value)

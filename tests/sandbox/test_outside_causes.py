@@ -84,10 +84,10 @@ def disturb(number: signal.Signals) -> tuple[threading.Thread, list[int]]:
     return thread, done
 
 
-# Every mode is killed at every level; what stops it, and other signals, take the same way at all of them.
-DISTURBED = [(level, mode, signal.SIGKILL) for level in LEVELS for mode in MODES]
-DISTURBED += [("kernel", mode, signal.SIGSTOP) for mode in MODES]
-DISTURBED += [(level, "test program", signal.SIGSTOP) for level in ("process", "namespaces")]
+# Every mode is killed, and at every level one is; what stops it, and other signals, take the same ways.
+DISTURBED = [("kernel", mode, signal.SIGKILL) for mode in MODES]
+DISTURBED += [(level, "test program", signal.SIGKILL) for level in ("process", "namespaces")]
+DISTURBED += [(level, "test program", signal.SIGSTOP) for level in LEVELS]
 DISTURBED += [("process", "value", signal.SIGTERM), ("kernel", "calls", signal.SIGSEGV)]
 
 

@@ -89,7 +89,8 @@ FUNCTIONS = ("abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "mi
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_comparisons_are_pythons(operator: str) -> None:
-    for number, (left, right) in enumerate(itertools.product(LITERALS, repeat=2)):
+    some = LITERALS[OPERATORS.index(operator) % 3 :: 3]
+    for number, (left, right) in enumerate(itertools.product(LITERALS, some)):
         said = (f"echo({left})", right) if number % 2 else (left, f"echo({right})")
         text = f"assert {said[0]} {operator} {said[1]}"
         assert by_plan(text) is by_python(text), text
@@ -97,7 +98,7 @@ def test_comparisons_are_pythons(operator: str) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_are_pythons(function: str) -> None:
-    for value, expected in itertools.product(LITERALS, LITERALS[::3]):
+    for value, expected in itertools.product(LITERALS, LITERALS[::6]):
         text = f"assert {function}(echo({value})) == {expected}"
         assert by_plan(text) is by_python(text), text
 
@@ -178,14 +179,14 @@ data = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data, data, st.sampled_from(OPERATORS), st.sampled_from(["", "abs", "len", "sorted", "set"]))
 def test_any_data(left: Any, right: Any, operator: str, function: str) -> None:
     text = f"assert {function}(echo({left!r})) {operator} {right!r}"
     assert by_plan(text) in (None, by_python(text)), text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text("assert echo([({1,'a'})])=<>!: +-*/%.\n\\#\"\0", max_size=40))
 def test_any_text_has_a_plan(text: str) -> None:
     plan = plan_test(text)

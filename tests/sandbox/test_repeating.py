@@ -122,8 +122,9 @@ def the_machine_is(monkeypatch: pytest.MonkeyPatch, slowness: float) -> None:
     ("way", "slowness", "seconds", "outcome", "alone"),
     [
         *((way, 3.0, NEEDS, PASS, [False, True]) for way in WAYS),  # it gets the time that it needs
-        *((way, 2.0, ENDLESS, TIMEOUT, [False, True]) for way in WAYS),  # twice and no more
-        *((way, clocks.ENOUGH, ENDLESS, TIMEOUT, [False]) for way in WAYS),  # near its best pace
+        (by_value, 2.0, ENDLESS, TIMEOUT, [False, True]),  # twice and no more
+        (by_test_program, 2.0, ENDLESS, TIMEOUT, [False, True]),
+        (by_value, clocks.ENOUGH, ENDLESS, TIMEOUT, [False]),  # near its best pace
         (by_value, 3.0, LITTLE, PASS, [False]),  # within its time: not repeated
     ],
 )

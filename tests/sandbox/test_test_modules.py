@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.sandbox import (
-    CoverageData,
-    Limits,
-    Outcome,
-    Sandbox,
-    judging,
-    tasks,
-    test_modules,
-)
+from codea1_env.sandbox import CoverageData, Limits, Outcome, Sandbox, test_modules
 
 PROGRAM = '''
 import abc, dataclasses, logging, os, sys
@@ -273,39 +266,21 @@ def test_a_name_with_dots(sandbox: Sandbox) -> None:
         sandbox.run_test_module("", "", "a-b")
 
 
-def test_without_pytest_unittest_runs_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (tasks, test_modules, judging):
-        monkeypatch.setattr(place, "has_pytest", lambda: False)
-    cases = """
-import os, unittest
-from solution import add
-class Case(unittest.TestCase):
-    def test_a(self): self.assertEqual(add(1, 1), 2)
-    def test_b(self):
-        with self.subTest(): self.assertEqual(add(1, 1), 3)
-    def test_c(self): os._exit(1)
-    @unittest.skip("")
-    def test_d(self): pass
-    def test_e(self): print("x")
-class Broken(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls): raise OSError("no")
-    def test_q(self): pass
-"""
+def test_without_pytest_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        test_modules.importlib.util,
+        "find_spec",
+        lambda name: None if name == "pytest" else found(name),
+    )
     with Sandbox() as sandbox:
-        found = sandbox.run_test_module(PROGRAM, cases)
-        assert [each.outcome.value for each in found] == ["error", "pass", "fail", "exited", "pass"]
-        assert found.skipped == ("Case::test_d",)
-        for file in ("def test_x(): pass", "import pytest"):
-            [result] = sandbox.run_test_module(PROGRAM, file)
-            assert "codea1-env[evaluation]" in result.message
         with pytest.raises(ImportError, match="evaluation"):
-            sandbox.run_test_module(PROGRAM, cases, coverage=True)
-        case = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(object), {})"
-        texts = ["def test_a(): assert f(1) == 2", case.format("int"), case.format("object")]
+            sandbox.run_test_module(PROGRAM, PASSING["unittest"])
+        texts = ["def test_a(): assert f(1) == 2", "x = f(1)\nassert x == 2", "assert f(1) == 1"]
         results = sandbox.run_tests("def f(x): return x", texts)
-        assert [each.outcome.value for each in results] == ["error", "fail", "pass"]
-        assert "evaluation" in results[0].message
+    assert [each.outcome.value for each in results] == ["error", "fail", "pass"]
+    assert "codea1-env[evaluation]" in results[0].message
+    assert (results[0].missing_module, results[0].judged) == ("pytest", "inside")
 
 
 COVERED = """def f(x):

@@ -58,14 +58,13 @@ def test_the_reward_of_the_tutorial(url: str) -> None:
 
 def test_words_of_a_job_reach_it(url: str) -> None:
     body = {
-        "code": "def f(): print('out')\ndef g():\n    while True: pass",
+        "code": "def f(): pass\ndef g():\n    while True: pass",
         "tests": ["f()", "g()"],
         "entry_point": "f",
-        "capture_output": True,
         "limits": {"call_cpu_time": 0.2, "memory": 1 << 30},
     }
     first, second = httpx.post(f"{url}/run_tests", json=body, timeout=60).json()["tests"]
-    assert (first["outcome"], first["stdout"]) == ("pass", "out\n")
+    assert first["outcome"] == "pass"
     assert second["outcome"] == "error"  # g is not the entry point
     body["entry_point"] = None
     second = httpx.post(f"{url}/run_tests", json=body, timeout=60).json()["tests"][1]
@@ -81,7 +80,6 @@ def test_words_of_a_job_reach_it(url: str) -> None:
         {"limits": {"memory": "much"}},
         {"tests": [1] * 1_000_000},
         {"tests": [""] * 10_001},
-        {"tests": [""] * 33, "capture_output": True},
     ],
     ids=lambda words: repr(words)[:40],
 )

@@ -90,7 +90,6 @@ class _Reader:
         self.meter = meter
 
     def value(self, node: ast.expr) -> Any:
-        """Return the value of an expression."""
         self.meter.work(1)
         kind = type(node)
         if kind is ast.Constant:
@@ -131,7 +130,6 @@ class _Reader:
     # Names
 
     def named(self, name: str) -> Any:
-        """Return a copy of what a name stands for."""
         if name not in self.names:
             raise NotLiteralError(f"the value of {name} is not known")
         return plain.copied(self.bound(name), self.meter)

@@ -11,8 +11,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..codec.budgets import check_hashes
-from ..codec.formats import MAX_EQUAL_HASHES, DecodeError
+from ..codec.formats import MAX_EQUAL_HASHES, DecodeError, check_hashes
 
 MAX_ITEMS = 20_000
 """Items of a value that is read; characters of a text that is computed count as well."""
@@ -44,7 +43,7 @@ UNKNOWN = _Unknown()
 
 
 class LiteralMeter:
-    """What reading may still cost, in items. One can serve many expressions.
+    """What reading may still cost. One can serve many expressions.
 
     Args:
         items: Items that may be made.
@@ -52,10 +51,6 @@ class LiteralMeter:
             several places of one value (`[[0]] * 3`), and names of modules.
         work: Nodes that may be looked at, and characters and items that may be compared, however often.
         loops: Whether comprehensions are read.
-
-    Attributes:
-        left: Items that may still be made.
-        work_left: What may still be looked at; below 0 when it was too much.
     """
 
     __slots__ = ("exact", "left", "loops", "work_left")

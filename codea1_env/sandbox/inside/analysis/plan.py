@@ -1,9 +1,7 @@
 """Test text -> plan: either an expression over plain data and calls, or "run it as a program".
 
-Runs in the analysis process. A plan is plain data. In a value plan the calls' arguments and every
-constant are literals, so that the supervisor can make the calls and evaluate the rest itself
-(`planner.py`) with exactly the result that Python would give. What would be large or slow to plan is
-run as a program instead, in a process with limits.
+Runs in the analysis process. In a value plan the calls' arguments and every constant are literals: the supervisor makes the
+calls and evaluates the rest (`planner.py`) with exactly Python's result. What is large or slow to plan runs as a program.
 
     ("value", names, calls, nodes)   the function of each call and its arguments, as they are sent; a tree of tuples
     ("text",)                        a program of its own, that runs together with the program under test

@@ -1,8 +1,7 @@
 """A strict binary codec for plain data, the only thing that crosses a process boundary.
 
-Exact types only: a subclass could carry behaviour (`__eq__`, `__reduce__`), and nothing that is decoded
-may run foreign code. There is no pickle, no marshal and no eval. What is not plain data is refused; numbers and arrays
-of numpy become Python's.
+Exact types only: a subclass could carry behaviour (`__eq__`, `__reduce__`), and nothing that is decoded may run foreign
+code. There is no pickle, no marshal and no eval. Numbers and arrays of numpy become Python's.
 
 Layout: one tag byte, then a payload; counts and lengths are unsigned 32-bit little-endian numbers.
 Lists and tuples of some 64-bit integers or floats and nothing else are packed: a tag of their own, the
@@ -11,10 +10,21 @@ length in bytes, the numbers; or where there are both, the count, the type of ea
 
 from __future__ import annotations
 
-from .budgets import CHEAP, VALUES, Budget, BudgetError, Meter, check_hashes
 from .decoding import decode
 from .encoding import encode
-from .formats import MAX_DEPTH, DecodeError, EncodeError, Numpy, SizeError
+from .formats import (
+    CHEAP,
+    MAX_DEPTH,
+    VALUES,
+    Budget,
+    BudgetError,
+    DecodeError,
+    EncodeError,
+    Meter,
+    Numpy,
+    SizeError,
+    check_hashes,
+)
 
 __all__ = [
     "CHEAP", "MAX_DEPTH", "VALUES", "Budget", "BudgetError", "DecodeError", "EncodeError", "Meter", "Numpy",

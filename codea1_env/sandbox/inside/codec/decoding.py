@@ -15,9 +15,19 @@ from sys import byteorder
 from typing import Any
 
 from . import formats
-from .budgets import UNLIMITED, BudgetError, Meter, check_hashes
 from .encoding import exponent_too_large
-from .formats import C128, F64, I64, MAX_DEPTH, U32, DecodeError
+from .formats import (
+    C128,
+    F64,
+    I64,
+    MAX_DEPTH,
+    U32,
+    UNLIMITED,
+    BudgetError,
+    DecodeError,
+    Meter,
+    check_hashes,
+)
 
 _ENDS_EARLY = "the data ends early"
 _TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
@@ -43,7 +53,6 @@ class _Decoder:
     # Bytes, counts, keys, and what they cost
 
     def take(self, size: int) -> bytes:
-        """Read so many bytes."""
         end = self.position + size
         if end > len(self.data):
             raise DecodeError(_ENDS_EARLY)
@@ -52,17 +61,14 @@ class _Decoder:
         return part
 
     def length(self) -> int:
-        """Read a count or a length."""
         number: int = _u32(self.data, self.position)[0]  # raises struct.error at the end
         self.position += 4
         return number
 
     def sized(self) -> bytes:
-        """Read a length and so many bytes."""
         return self.take(self.length())
 
     def text(self) -> str:
-        """Read a string."""
         return self.sized().decode("utf-8", "surrogatepass")
 
     def count(self) -> int:
@@ -75,7 +81,6 @@ class _Decoder:
         return number
 
     def many(self, depth: int) -> list[Any]:
-        """Read a count and so many values."""
         count = self.count()
         inner = depth + 1
         if inner > MAX_DEPTH and count:
@@ -104,7 +109,6 @@ class _Decoder:
         return found
 
     def exactly(self, count: int, kind: type, depth: int) -> list[Any]:
-        """Read so many values of one type."""
         values = self.many(depth)
         if len(values) != count or any(type(value) is not kind for value in values):
             raise DecodeError(f"expected {count} values of type {kind.__name__}")
@@ -154,7 +158,6 @@ class _Decoder:
         return reader(self, depth)
 
     def fixed(self, form: Struct) -> tuple[Any, ...]:
-        """Read numbers of a fixed size."""
         return form.unpack(self.take(form.size))
 
     def integer(self) -> int:

@@ -228,12 +228,7 @@ def _has_plain_zone(value: Any) -> bool:
 
 
 def encode(value: Any, *, numpy: Numpy | None = None, limit: int = 1 << 26) -> bytes:
-    r"""Turn plain data into bytes. Each place gets a copy, also of a container that stands in several.
-
-    Args:
-        value: Plain data: exact builtin types and a few of the standard library.
-        numpy: Turns numbers and arrays of numpy into Python's, which are plain data.
-        limit: Largest size of the result in bytes.
+    r"""Turn plain data into bytes, at most `limit`; with `numpy`, also its numbers and arrays, as Python's.
 
     Raises:
         EncodeError: The value is not plain data; `SizeError` if it is too large.

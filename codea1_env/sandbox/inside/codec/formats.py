@@ -1,8 +1,16 @@
-"""What the codec's two halves agree on: bounds, errors, and the types with a form of their own."""
+"""What the codec's two halves agree on: bounds, errors, types with a form of their own, and what reading may cost.
+
+Time and memory grow with more than the number of bytes: an empty deque is five bytes on a pipe and hundreds in memory;
+keys can be chosen so that a dict of them is a list to search; a fraction is reduced in quadratic time. So the supervisor
+reads with a budget; a process with limits of its own need not.
+"""
 
 from __future__ import annotations
 
 import struct
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 MAX_DEPTH = 100
@@ -80,3 +88,128 @@ def lists_in(shape: tuple[int, ...]) -> int:
         along *= axis
         total += along
     return total
+
+
+_LOOK_EVERY = 4096  # items between two looks at what has been spent
+
+
+class BudgetError(DecodeError):
+    """The bytes are well formed as far as they were read, but reading them would cost too much."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds for one message. The defaults leave the bounds to the process and to the format."""
+
+    size: int = 1 << 62
+    """Bytes."""
+    items: int = MAX_ITEMS
+    """Values in containers. A container that is large when empty counts as several, packed numbers as
+    an eighth of their number, rounded up."""
+    total_items: int = 1 << 62
+    """The same, of all messages that share a meter."""
+    keys: int = 1 << 62
+    """Keys of one set or dict, strings aside: nobody can choose the hash of a string."""
+    equal_hashes: int = MAX_EQUAL_HASHES
+    """Different keys of one set or dict that have the same hash."""
+    int_bytes: int = MAX_INT_BYTES
+    """Bytes of one integer."""
+    exact_int_bytes: int = MAX_INT_BYTES
+    """Bytes of one integer in a message that holds a Decimal or a Fraction as well. 0: it may hold none."""
+    seconds: float | None = None
+    """CPU time of one message."""
+
+
+UNLIMITED = Budget()
+"""For a process with limits of its own."""
+
+CHEAP = Budget(
+    size=256 << 10,
+    items=50_000,
+    total_items=1_000_000,
+    keys=5_000,
+    equal_hashes=20,
+    int_bytes=4 << 10,
+    exact_int_bytes=0,
+)
+"""Milliseconds to read, and little more to compare: what the supervisor judges itself."""
+
+VALUES = Budget(
+    size=128 << 20,
+    items=1_000_000,
+    total_items=4_000_000,
+    keys=30_000,
+    int_bytes=128 << 10,
+    exact_int_bytes=2 << 10,
+    seconds=2.0,
+)
+"""A second at most, and some hundred megabytes together: values that somebody has asked for."""
+
+
+class Meter:
+    """What has been spent of a budget, by one message or by several that somebody keeps."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.total_items = 0
+        self._items = 0
+        self._next_look = 0
+        self._started = 0.0
+
+    def begin(self, size: int) -> None:
+        """Get ready, before a message is read."""
+        if size > self.budget.size:
+            raise BudgetError(f"a message of more than {self.budget.size} bytes")
+        self._items = 0
+        self._plan_look()
+        if self.budget.seconds is not None:
+            self._started = time.thread_time()
+
+    def _plan_look(self) -> None:
+        most = min(self.budget.items, self.budget.total_items - self.total_items)
+        self._next_look = min(self._items + _LOOK_EVERY, most)
+
+    def end(self) -> None:
+        """Settle, when a message has been read, or given up."""
+        self.total_items += self._items
+        self._items = 0
+
+    def spend(self, items: int) -> None:
+        """Count items before they are read."""
+        self._items += items
+        if self._items > self._next_look:
+            self.look()
+
+    def look(self) -> None:
+        """Compare what has been spent with the budget."""
+        budget = self.budget
+        if self._items > budget.items:
+            raise BudgetError(f"more than {budget.items} items")
+        if self.total_items + self._items > budget.total_items:
+            raise BudgetError(f"more than {budget.total_items} items in all messages together")
+        self._plan_look()
+        if budget.seconds is not None and time.thread_time() - self._started > budget.seconds:
+            raise BudgetError(f"more than {budget.seconds:g} s to read")
+
+
+def check_hashes(keys: Collection[Any], most: int = MAX_EQUAL_HASHES) -> None:
+    """Refuse keys of which very many different ones share one hash.
+
+    Raises:
+        DecodeError: A key is not hashable; `BudgetError` if more than `most` different keys collide.
+    """
+    try:
+        hashes = [hash(key) for key in keys]
+    except TypeError:
+        raise DecodeError("an unhashable key") from None
+    if len(hashes) - len(set(hashes)) < most:
+        return
+    counts: dict[int, int] = {}
+    seen: set[Any] = set()  # it never holds more colliding keys than may be
+    for key, digest in zip(keys, hashes, strict=True):
+        size = len(seen)
+        seen.add(key)
+        if len(seen) > size:
+            counts[digest] = count = counts.get(digest, 0) + 1
+            if count > most:
+                raise BudgetError("too many keys with the same hash")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import namespaces, privileges, seccomp
 
-LEVELS = ("none", "process", "kernel", "namespaces")
+LEVELS = ("process", "kernel", "namespaces")
 
 
 class Settings(NamedTuple):
@@ -67,7 +67,7 @@ class Confinement:
     def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
         self._own_users = own_users
-        self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
+        self.change_user = may_change_user and os.geteuid() == 0
         self._folder = os.path.join(namespaces.SCRATCH, "program", "files")
         self._rules: privileges.Ruleset | None = None
         self._filter: seccomp.Filter | None = None
@@ -107,15 +107,10 @@ class Confinement:
     def harden_worker(self) -> None:
         """Take from the worker itself what it does not need, and its children so do not have."""
         privileges.limit_resources()
-        if self.settings.at_least("process"):
-            privileges.gain_nothing()
+        privileges.gain_nothing()
 
     def restrict_worker(self) -> None:
-        """Put on the worker what its children then need not put on: it needs no more than they do.
-
-        Not where it must mount folders for them. Below "kernel", where a child could signal a worker of its own user,
-        only the folder is changed.
-        """
+        """Put on the worker what its children then need not put on, unless it must mount folders for them."""
         if self.settings.scratch:
             return
         if self._rules is None:
@@ -134,11 +129,7 @@ class Confinement:
             self._is_prepared = True
 
     def put_on(self, parent: int) -> None:
-        """Confine this process, for good, but for what `seal` adds.
-
-        It is short and stays close to the system calls: each page of memory that a child touches for the
-        first time costs as much as several system calls.
-        """
+        """Confine this process, for good, but for what `seal` adds: with as few new pages of memory as possible."""
         if not self._worker_is_confined:
             self._put_on_rights()
         # After the change of user, which would clear it.
@@ -149,10 +140,7 @@ class Confinement:
             self._rules.restrict()
 
     def seal(self) -> None:
-        """Put on the filter of system calls, when the job's limits are set and before foreign code begins.
-
-        After it nobody can change the limit of CPU time, of which the kernel makes a SIGKILL.
-        """
+        """Put on the filter of system calls, when the job's limits are set and before foreign code begins."""
         if self._filter is not None:
             self._filter.install()
 
@@ -161,12 +149,11 @@ class Confinement:
         # a supervisor that has ended must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         privileges.limit_child(self.counts_threads)
-        if self.settings.at_least("process"):
-            if self.change_user:
-                privileges.become(self.settings.user)
-            else:
-                privileges.drop_capabilities()
-            privileges.hide()
+        if self.change_user:
+            privileges.become(self.settings.user)
+        else:
+            privileges.drop_capabilities()
+        privileges.hide()
 
     def clean(self) -> None:
         """Give the next run an empty folder. However full that of the last one is, it takes no time."""

@@ -1,8 +1,7 @@
 """Namespaces of one worker: its own users, mounts, process numbers, network, IPC and host name.
 
-Entered once, before the worker is warmed up. The worker becomes process 1 of its own process tree, so
-that all it has forked ends with it and no child can signal it, and sees only the folders that Python
-needs, read-only, at their own paths.
+The worker becomes process 1 of its own process tree, so that all it has forked ends with it and no child can signal it, and
+sees only the folders that Python needs, read-only, at their own paths.
 """
 
 from __future__ import annotations
@@ -46,11 +45,7 @@ def enter() -> bool:
     """Leave the namespaces of the machine; the next process that is forked starts the new process tree.
 
     Returns:
-        Whether a user namespace was needed: a full root user can do without, and can then give its
-        children user numbers of their own.
-
-    Raises:
-        OSError: The kernel or the container does not allow it.
+        Whether a user namespace was needed. Without one, children can have user numbers of their own.
     """
     if os.geteuid() == 0 and libc.unshare(_ALL) == 0:
         return False
@@ -73,11 +68,7 @@ def counts_threads() -> bool:
 
 
 def enter_own_users() -> bool:
-    """Go on in a user namespace, and no other, if this process may. The user and its rights stay the same.
-
-    Returns:
-        Whether it may. It is tried in a child first: who has no place in a namespace cannot leave it any more.
-    """
+    """Go on in a user namespace of its own, if this process may; tried in a child first, since nobody can leave one."""
     pid = os.fork()
     if pid == 0:
         try:

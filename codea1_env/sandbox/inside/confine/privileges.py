@@ -1,8 +1,7 @@
 """What a child gives up: resources, privileges, being looked at, and with Landlock files.
 
-Landlock says which files a child may read, and which one folder it may write. The rules are made once per worker; a
-child only puts them in force. Kernels differ in how much they can control (the "ABI", 1 to 7): rights that a kernel does
-not know are left out, and what it does know is denied unless a rule allows it.
+Kernels differ in what Landlock controls (the "ABI", 1 to 7): rights that a kernel does not know are left out, and what it
+does know is denied unless a rule allows it.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def acts_of(
     acts: dict[str, tuple[str, Callable[[], object]]] = {
         CONTROLS[0]: ("", lambda: _read(os.__file__)),
         CONTROLS[1]: ("", _thread),
-        "raise a resource limit": ("rlimits", lambda: _raise_limit()),
+        "raise a resource limit": ("rlimits", _raise_limit),
+        "become root": ("privileges", lambda: os.setgroups([0])),
     }
     if scratch:
         acts[SCRATCH] = ("", _write_scratch)
@@ -82,8 +83,6 @@ def acts_of(
         acts["lock a file that others see"] = ("seccomp", _lock)
     if level == "process":
         acts["gain privileges through a program"] = ("no_new_privs", _without_new_privileges)
-    if level != "none":
-        acts["become root"] = ("privileges", lambda: os.setgroups([0]))
     if level in ("kernel", "namespaces"):
         acts |= {
             "start a process": ("seccomp", _fork),

@@ -7,16 +7,13 @@ import os
 import types
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.fixtures import FixtureLookupError
 
-from .texts import HowItEnded, Send, Texts, finding_of
-
-if TYPE_CHECKING:
-    from .reached import Reached
+from .texts import HowItEnded, Reached, Send, Texts, finding_of
 
 _NEEDS_FOLDER = (
     "{name} needs a folder, which a test has only at level 'namespaces'; "
@@ -56,9 +53,7 @@ class _WithoutFolder:
     def capfd(self) -> None:
         pytest.fail(_NEEDS_FOLDER.format(name="capfd"))
 
-    @pytest.fixture
-    def capfdbinary(self) -> None:
-        pytest.fail(_NEEDS_FOLDER.format(name="capfdbinary"))
+    capfdbinary = capfd
 
 
 class Driver:
@@ -93,9 +88,8 @@ class Driver:
         plugins = [self] if self._has_folder else [self, _WithoutFolder()]
         status = pytest.ExitCode(pytest.main(arguments, plugins=plugins))
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
-            self._send(
-                ("failed", HowItEnded("error", f"pytest itself has failed: {status!r}"), None)
-            )
+            failed = HowItEnded("error", f"pytest itself has failed: {status!r}")
+            self._send(("failed", failed, None))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, name: str, obj: object) -> list[Any] | None:
@@ -135,13 +129,8 @@ class Driver:
             self.failed = True
             text = str(getattr(report, "longreprtext", "") or report.longrepr)
             last = text.strip().rpartition("\n")[2].removeprefix("E").strip()
-            self._send(
-                (
-                    "failed",
-                    HowItEnded("error", f"cannot be collected: {last}", traceback=text),
-                    None,
-                )
-            )
+            failed = HowItEnded("error", f"cannot be collected: {last}", traceback=text)
+            self._send(("failed", failed, None))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

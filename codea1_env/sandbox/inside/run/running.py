@@ -1,13 +1,8 @@
-"""Runs a program and calls its functions: what every process of a candidate does.
+"""Runs a program and calls its functions; `main` is the whole process of a program that is only called with plain data.
 
-Here, too, the whole process of a program whose function is called with plain data, as the game does it (`main`).
-
-Protocol: one job in; out "ready", one load frame, then one reply frame for each call, then the end. What the program prints is
-dropped: it is no part of any answer. The job comes as the supervisor's own marshalled data: here, where nothing foreign
-has run yet, that is the quickest way. What goes out is in the codec's form.
-
-The process touches as little as it can: each page of memory that it is the first to write to is copied for it, which
-takes longer than a call.
+Protocol: one job in, as the supervisor's own marshalled data; out "ready", one load frame, one reply frame for each call,
+all in the codec's form. What the program prints is dropped. The process touches as little memory as it can: each page that
+it is the first to write to is copied for it, which takes longer than a call.
 """
 
 from __future__ import annotations
@@ -132,11 +127,7 @@ class Caller:
 
 
 def _digest(value: Any) -> str:
-    """Return a digest of a value that is too large to be sent: two that are the same have the same.
-
-    Who knows it of the right value can compare. It is made by `marshal`, which knows exact types of plain data only and
-    runs nothing of theirs.
-    """
+    """Return a digest of a value that is too large to be sent. `marshal` knows exact types only and runs nothing of theirs."""
     whole = hashlib.sha256()
     try:
         if type(value) is list or type(value) is tuple:

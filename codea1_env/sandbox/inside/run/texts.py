@@ -1,7 +1,4 @@
-"""A program and a test file that are imported from memory, and written down where there is a folder for them.
-
-And what came of one test, in the process that has run it.
-"""
+"""A program and its tests in the process that runs both: their modules, how a test ended, what it ran of the program."""
 
 from __future__ import annotations
 
@@ -74,11 +71,8 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def line_of(self, name: str, error: BaseException | None) -> int | None:
         """Return the line of a module at which an exception came by last."""
-        line, trace, path = (
-            None,
-            error.__traceback__ if error is not None else None,
-            self.path(name),
-        )
+        line, path = None, self.path(name)
+        trace = error.__traceback__ if error is not None else None
         if isinstance(error, SyntaxError) and error.filename == path:
             return error.lineno
         while trace is not None:
@@ -90,7 +84,6 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 Send = Callable[[tuple[Any, ...]], None]
 """Sends one message to the supervisor."""
-
 
 _MAX_TRACEBACK = 4000
 _MAX_TEXT = 500
@@ -131,3 +124,42 @@ def finding_of(
     return HowItEnded(
         kind, message, line, traceback[-_MAX_TRACEBACK:], name if kind != "fail" else "", missing
     )
+
+
+class Reached:
+    """Measures one file of this process by coverage.py, from now on; its data stays in memory.
+
+    Attributes:
+        statements: Its statements, by their first lines. Nothing is left out, whatever its comments ask for.
+        branches: Its branches: a line with several next ones, and one of them.
+    """
+
+    def __init__(self, text: str, path: str) -> None:
+        # Only workers that measure have it.
+        from coverage import Coverage
+        from coverage.parser import PythonParser
+
+        self._path = path
+        self._parser = PythonParser(text=text or "\n", filename=path)
+        self._parser.parse_source()
+        counts = self._parser.exit_counts()
+        self.statements: list[int] = sorted(self._parser.statements)
+        self.branches = sorted(arc for arc in self._parser.arcs() if counts[arc[0]] > 1)
+        self._lines: set[int] = set()
+        self._arcs: set[tuple[int, int]] = set()
+        self._coverage = Coverage(
+            data_file=None, branch=True, config_file=False, include=[path], messages=False
+        )
+        self._coverage.start()
+
+    def new(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return which statements and branches were run for the first time since the last call."""
+        data = self._coverage.get_data()
+        arcs = data.arcs(self._path) or []
+        lines = {line for arc in arcs for line in arc if line > 0}
+        statements = self._parser.translate_lines(lines) & set(self.statements)
+        branches = self._parser.translate_arcs(arcs) & set(self.branches)
+        found = sorted(statements - self._lines), sorted(branches - self._arcs)
+        self._lines |= statements
+        self._arcs |= branches
+        return found

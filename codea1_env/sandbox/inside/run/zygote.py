@@ -85,7 +85,7 @@ _PYTEST = (
     "_pytest.cacheprovider", "_pytest.doctest", "_pytest.junitxml", "_pytest.pastebin", "_pytest.faulthandler", ".pytest_driver",
 )  # fmt: skip
 _TESTING: dict[str, tuple[str, ...]] = {
-    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", ".reached"),
+    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", "coverage.parser"),
 }  # fmt: skip
 """What workers import that run tests by pytest, and measure coverage, before they are confined."""
 
@@ -166,11 +166,7 @@ def _preimport(settings: Settings) -> None:
 
 
 def _import_confined(modules: Iterable[str]) -> None:
-    """Import what is not trusted, when this process can do no more than its children; what it prints goes nowhere.
-
-    It was tried in a child before, so that it ends; without a file system and a network of its own, a process that
-    starts others could do too much.
-    """
+    """Import what is not trusted, when this process can do no more than its children; what it prints goes nowhere."""
     errors, null = os.dup(2), _own_null()
     os.dup2(null, 2)
     ours, there = dict(vars(builtins)), set(sys.modules)
@@ -190,10 +186,7 @@ def _import_confined(modules: Iterable[str]) -> None:
 
 
 def _seed_generators() -> None:
-    """Start every run of every worker with the same random numbers: one sequence for each hash seed.
-
-    What depends on chance so has the same verdict every time, and shows where two hash seeds are compared.
-    """
+    """Start every run of every worker with the same random numbers: one sequence for each hash seed."""
     seed = int(os.environ["PYTHONHASHSEED"])
     random.seed(seed)
     if "numpy.random" in sys.modules:
@@ -324,11 +317,7 @@ class Zygote:
 
 
 def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
-    """Go on as the first process of new namespaces; the process that was started waits for it.
-
-    Returns:
-        Whether it may change its children's user.
-    """
+    """Go on as the first process of new namespaces; whether it may change its children's user."""
     in_user_namespace = namespaces.enter()
     starter = os.pidfd_open(os.getpid())
     pid = os.fork()
@@ -352,7 +341,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     if settings.level == "namespaces":
         may_change_user = _enter_namespaces(settings, control)
         own_users = not may_change_user and namespaces.counts_threads()
-    elif settings.at_least("process") and os.geteuid() != 0 and namespaces.counts_threads():
+    elif os.geteuid() != 0 and namespaces.counts_threads():
         own_users = namespaces.enter_own_users()
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
