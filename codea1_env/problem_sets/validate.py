@@ -179,9 +179,6 @@ def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFind
 
 
 def _read_otherwise(item: Located) -> Iterator[_Found]:
-    if item.note:
-        said = f"Expect cases, tests or test_module, actually {item.note}."
-        yield FindingKind.OLD_LAYOUT, said
     if item.problem.test_module:
         said = (
             "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
