@@ -49,6 +49,8 @@ _LOOPS = re.compile(
     r"|(?P<plain>assert \w+\(\*inp\) == exp)"
     r"|(?P<root>assert _poly\(\*\w+\(\*inp\), inp\) <= 0\.0001))\s*"
 )
+
+
 class EvalPlusTests(NamedTuple):
     """What a row tests."""
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 from codea1_env.compare import COMPARISONS, Compare
 from codea1_env.problem_sets.golden import Golden, read_statements
@@ -32,39 +32,6 @@ class ProblemsError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProblemsError, (self.where, self.expectation)
-
-
-class Metadata(dict[str, str]):
-    """A dictionary that cannot be changed, so that a problem can be shared and hashed.
-
-    Example:
-        >>> Metadata(split="train")["split"]
-        'train'
-        >>> Metadata(split="train")["split"] = "eval"
-        Traceback (most recent call last):
-            ...
-        TypeError: metadata of a problem cannot be changed; make a new one: {**metadata, key: value}
-    """
-
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError(
-            "metadata of a problem cannot be changed; make a new one: {**metadata, key: value}"
-        )
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-    def __copy__(self) -> Metadata:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Metadata:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Metadata, (dict(self),)
 
 
 @dataclass(frozen=True)
@@ -154,7 +121,7 @@ class Problem:
             a problem can be evaluated on, but not be played.
         tests: Golden tests as text. Statements that are given here are read into `cases` and take the place of those
             given there; what cannot be data of them goes to `test_module`. Afterwards this is a view of the cases.
-        metadata: Texts such as source, difficulty and split. It cannot be changed.
+        metadata: Texts such as source, difficulty and split.
         stdin_tests: For a problem whose programs read standard input and print: what they must print. It has
             no other tests then.
         preamble: Program text that stands before every program that is judged: what the problem gives, such
@@ -191,7 +158,7 @@ class Problem:
     entry_point: str
     reference: str
     tests: Sequence[str] = field(default=(), compare=False)
-    metadata: Mapping[str, str] = field(default_factory=Metadata)
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
     stdin_tests: tuple[StdinTest, ...] = ()
     preamble: str = ""
     cases: tuple[Case, ...] = field(default=(), repr=False)
@@ -219,7 +186,7 @@ class Problem:
         for key, value in self.metadata.items():
             _check_text("a key of metadata", key)
             _check_text(f"metadata[{key!r:.50}]", value)
-        object.__setattr__(self, "metadata", Metadata(self.metadata))
+        object.__setattr__(self, "metadata", dict(self.metadata))
         self._check_tests()
 
     def _check_rule(self) -> None:

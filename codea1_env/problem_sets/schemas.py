@@ -26,7 +26,6 @@ from codea1_env.problem_sets.golden import (
 )
 from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest, statement
 from codea1_env.problem_sets.rows import (
-    INSTRUCT,
     Row,
     imports_for,
     origin,
@@ -329,24 +328,19 @@ _ULT_MODULES = (
 
 
 def _bigcodebench(row: Row) -> Problem:
-    """BigCodeBench: functions that use libraries, with a unittest class for each.
-
-    One row describes two problems with one solution: to complete a function with its docstring, or to follow an
-    instruction (`Row.variant` "instruct").
-    """
+    """BigCodeBench: functions that use libraries, with a unittest class for each."""
     entry, complete = text_of(row, "entry_point"), text_of(row, "complete_prompt")
-    instruct = row.variant == INSTRUCT
     given = row.fields.get("code_prompt")
     libraries = _libraries(row.fields.get("libs"))
     return Problem(
         task_id=text_of(row, "task_id"),
-        prompt=text_of(row, "instruct_prompt") if instruct else complete,
+        prompt=complete,
         entry_point=entry,
         reference=complete + text_of(row, "canonical_solution"),
         # Its own evaluator runs test and program as one text.
         test_module=f"from solution import *\n\n{unix(text_of(row, 'test'))}",
         metadata={
-            **origin(row, f"bigcodebench{'-instruct' if instruct else ''}", "test"),
+            **origin(row, "bigcodebench", "test"),
             **({"packages": " ".join(libraries)} if libraries else {}),
         },
         # As in BigCodeBench's own evaluation: imports and signature, with an empty body.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from codea1_env.problem_sets.problem import ProblemsError
-from codea1_env.problem_sets.rows import INSTRUCT, Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.support.extras import require
 
 MAX_LINE = 64 << 20
@@ -38,8 +38,6 @@ class HubSource(NamedTuple):
     """What to load when no split is asked for; None for all."""
     data_files: dict[str, str | list[str]] | None = None
     """Split -> its files, where the data set does not say so itself."""
-    variant: str = ""
-    """See `Row.variant`."""
 
 
 _LIVECODEBENCH = "hf://datasets/livecodebench/code_generation_lite/test{}.jsonl"
@@ -52,11 +50,7 @@ HUB_SOURCES = {
     "mbpp": HubSource("google-research-datasets/mbpp", "full"),
     "kodcode": HubSource("KodCode/KodCode-V1", split="train"),
     "bigcodebench": HubSource("bigcode/bigcodebench", split="v0.1.4"),
-    "bigcodebench-instruct": HubSource("bigcode/bigcodebench", split="v0.1.4", variant=INSTRUCT),
     "bigcodebench-hard": HubSource("bigcode/bigcodebench-hard", split="v0.1.4"),
-    "bigcodebench-hard-instruct": HubSource(
-        "bigcode/bigcodebench-hard", split="v0.1.4", variant=INSTRUCT
-    ),
     "livecodebench": HubSource(
         "json",
         split="release_v6",
@@ -86,8 +80,7 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
     """Yield the rows of a source in order, and an error in the place of each row that is broken.
 
     Args:
-        source: A name in `STARTER`, a name in `HUB_SOURCES`, a file, a data set id of the hub, or NAME:FILE for a file of
-            one of the names (which matters where a row describes several problems).
+        source: A name in `STARTER`, a name in `HUB_SOURCES`, a file, or a data set id of the hub.
         split: What to load from the hub; the rows of files are not filtered here.
 
     Raises:
@@ -101,9 +94,6 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         return _starter_rows(STARTER[source])
     if source in HUB_SOURCES:
         return _hub_rows(source, HUB_SOURCES[source], split)
-    name, _, file = source.partition(":")
-    if file and name in HUB_SOURCES:
-        return _of_variant(_file_rows(Path(file)), HUB_SOURCES[name].variant)
     path = Path(source)
     if source.endswith(SUFFIXES) or path.exists():
         return _file_rows(path)
@@ -128,13 +118,6 @@ def needs_network(source: str) -> bool:
     """
     a_file = source.endswith(SUFFIXES) or Path(source).exists()
     return source in HUB_SOURCES or (not a_file and _HUB_ID.fullmatch(source) is not None)
-
-
-def _of_variant(
-    found: Iterator[Row | ProblemsError], variant: str
-) -> Iterator[Row | ProblemsError]:
-    for row in found:
-        yield row._replace(variant=variant) if isinstance(row, Row) else row
 
 
 def _starter_rows(files: tuple[str, ...]) -> Iterator[Row | ProblemsError]:
@@ -263,7 +246,7 @@ def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | Pr
         raise _unknown_split(name, loaded, wanted)
     for key in loaded if wanted is None else [wanted]:
         for number, fields in enumerate(loaded[key]):
-            yield Row(fields, f"{name} [{key}], row {number + 1}", key, hub.variant)
+            yield Row(fields, f"{name} [{key}], row {number + 1}", key)
 
 
 def _unknown_split(name: str, known: Iterable[str], wanted: str) -> ProblemsError:
