@@ -292,5 +292,3 @@ def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path):
     (tmp_path / "deep.jsonl").write_text(row.replace('"DEEP"', deep))
     with pytest.raises(ProblemsError, match=r"line 1.*case 1 to be plain data"):
         load_problems(str(tmp_path / "deep.jsonl"))
-
-

@@ -10,12 +10,12 @@ import pickle
 from typing import Any
 
 import pytest
-from problem_rows import LAYOUTS, OWN, SOLUTION, judged
+from problem_rows import LAYOUTS, OWN, SOLUTION, judged, public_set
 
 import codea1_env
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
-from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable, load_problems
+from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable
 from codea1_env.sandbox import Case, Outcome, Sandbox
 
 # Problem
@@ -178,7 +178,7 @@ def test_wrong_rows_name_place_and_remedy(row: object, message: str) -> None:
     ],
 )
 def test_public_data_set(file, count, source, splits, shared_data):
-    problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
+    problems = public_set(shared_data / f"{file}.jsonl.gz")
     assert len(problems) == count
     assert {problem.metadata["source"] for problem in problems} == {source}
     assert {problem.metadata["split"] for problem in problems} == splits

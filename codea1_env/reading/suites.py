@@ -31,7 +31,6 @@ MAX_SHOWN = 200
 _ASSERTION = re.compile(
     r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
 )
-_INLINE = re.compile(r"`(assert [^`\n]++)`")
 _BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
 _REASON = re.compile(
     r"(?<!\s)\s++(?:(?:[-\u2013\u2014\u2192]{1,2}+>?|//|=>|because|since|as|for)(?=\s)|\((?=[a-zA-Z]))|[,;:.](?=\s|$)"
@@ -226,9 +225,7 @@ class _Suite:
 
     @staticmethod
     def _lines(text: str) -> list[str]:
-        """Return the assertions of a piece that is no Python, where they stand as inline code, in a list, or ill-indented."""
-        if "`assert " in text:
-            return _INLINE.findall(text)
+        """Return the assertions of a piece that is no Python, where they stand in a list, or ill-indented."""
         lines = text.strip().split("\n")
         if _BULLET.match(text):
             return [_BULLET.sub("", line) for line in lines]
