@@ -13,8 +13,7 @@ import pytest
 from problem_rows import LAYOUTS, OWN, judged, template
 
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
-from codea1_env.problem_sets.evalplus import ROOT, read_template
-from codea1_env.problem_sets.evalplus_lists import read_list
+from codea1_env.problem_sets.evalplus import ROOT, read_list, read_template
 from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
@@ -167,7 +166,7 @@ def test_a_reference_without_a_value_is_a_fault(sandbox):
     with pytest.raises(NoValueError, match="no value for case 2: error, ZeroDivisionError"):
         submit_to_tests(problem, "def f(x): return 1", Limits(), sandbox).result()
     assert "no value for case 2" in run_reference(problem, sandbox).fault
-    with pytest.raises(ValueError, match="Expect a reference where cases have no expected value"):
+    with pytest.raises(ValueError, match="Expect Problem.reference where cases have no expected value"):
         dataclasses.replace(problem, reference="")
 
 

@@ -21,7 +21,6 @@ _END = re.compile(
     r"(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
     r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
 )
-_BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
 _ANSWER = re.compile(
     r"^[ \t]*+</?(?:answer|solution|code|output|python)>[ \t]*+|</(?:answer|solution|code|python)>[ \t]*+$",
     re.MULTILINE,
@@ -84,9 +83,6 @@ def answer_in(text: str) -> str:
     begins = _REASONING.search(text)
     if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]
-    head = _BEGIN.match(text)
-    if head is not None:
-        text = text[head.end() :]
     said = _said(text) if _END.search(text) or _ANSWER.search(text) else []
     for end in _END.finditer(text):
         if text[: end.start()].strip() and not _within(end, said):

@@ -65,19 +65,6 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
     return json.dumps(rows, ensure_ascii=False)
 
 
-def _texts_in(body: list[ast.stmt]) -> list[str]:
-    """Return the texts of a list that is all there is, alone or in a dict."""
-    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    if isinstance(value, ast.Dict):
-        keys = [each.value if isinstance(each, ast.Constant) else None for each in value.keys]
-        place = keys.index(_KEY) if _KEY in keys else 0
-        value = value.values[place] if len(keys) == 1 or _KEY in keys else None
-    if not isinstance(value, ast.List):
-        return []
-    found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
-    return [text for text in found if isinstance(text, str)]
-
-
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
     """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`."""
     error: BaseException = ValueError("no statement")
@@ -203,10 +190,7 @@ class _Suite:
             for chunk in chunks(asserted(code)):
                 self._chunk(chunk)
         else:
-            if listed := _texts_in(body):
-                self._together(listed)
-            else:
-                self._statements.run(body, code)
+            self._statements.run(body, code)
 
     def _chunk(self, chunk: Chunk) -> None:
         for reason, line in chunk.removed:
