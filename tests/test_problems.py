@@ -149,7 +149,7 @@ def test_description_cannot_end_the_docstring() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([1, 2], "Expect a JSON object, actually: list [1, 2]. Write one object a line."),
+        ([1, 2], "Expect a JSON object, actually: list [1, 2]."),
         (None, "Expect a JSON object"),
         ({"task_id": "a", "prompt": "b", "entry_point": "c"}, "nearest layout, codea1, also has: reference"),
         ({**OWN, "tests": "assert double(1)"}, "Expect 'tests' to be a list of texts"),

@@ -94,7 +94,6 @@ def _rule_of(head: str, loop: re.Match[str]) -> tuple[Compare, float, str] | Non
 
 
 def _function(text: str, name: str) -> str:
-    """Return the lines of a function, without space around them."""
     found = re.search(rf"^def {name}\(.*\n(?:(?: .*)?\n)*", text, re.MULTILINE)
     return "\n".join(line.strip() for line in found[0].split("\n") if line.strip()) if found else ""
 

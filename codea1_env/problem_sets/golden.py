@@ -139,7 +139,6 @@ def _case(found: GoldenCase) -> Case:
 
 
 def _rule(cases: Sequence[GoldenCase]) -> tuple[Compare, float]:
-    """Return the rule and the tolerance of all cases together."""
     through = {case[5] for case in cases}
     if through == {"set"}:
         return "set", 0.0
@@ -155,7 +154,6 @@ _DEFAULT = 1e-6
 
 
 def _why_not(case: GoldenCase, rule: Compare, tolerance: float) -> str | None:
-    """Why a case cannot be compared by the rule of all."""
     stated, through = _tolerance(case), case[5]
     if through not in ("", "int") and rule != through:
         return f"says what {through}(...) of the returned value is"

@@ -148,7 +148,6 @@ def _run_checked(
     sandbox: Sandbox,
     hash_seed: int,
 ) -> JobResult:
-    """Call the program, and let the problem's checker judge what it returns."""
     calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
     answers = sandbox.call(code, problem.entry_point, calls, limits=limits, hash_seed=hash_seed)
     expected = expected_values(problem, known)

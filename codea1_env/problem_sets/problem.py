@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 from codea1_env.compare import COMPARISONS, Compare
 from codea1_env.problem_sets.golden import Golden, read_statements
@@ -63,11 +63,7 @@ class GoldenStatements(Sequence[str]):
         texts = (statement(self._entry_point, case) for case in self._cases)
         return tuple(text for text in texts if text is not None)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self.texts[index]
 
     def __len__(self) -> int:

@@ -114,7 +114,6 @@ def _imports(info: Mapping[str, Any]) -> str:
 
 
 def _is_whole(solution: str, entry: str) -> bool:
-    """Whether a solution is a program that defines the function, and not the function's body."""
     if re.search(definition_of(entry), solution, re.MULTILINE):
         return True
     if solution.lstrip("\n")[:1].isspace() or re.search(r"^(?:return|yield)\b", solution, re.M):
@@ -168,7 +167,6 @@ def _tests(row: Row) -> str | list[str]:
 
 
 def _golden(test: str | list[str], entry: str, imports: str) -> dict[str, Any]:
-    """Return what the golden tests give a problem."""
     if isinstance(test, str):
         if _CHECK.search(test):
             return read_test(test, entry)
@@ -194,7 +192,6 @@ def _asserting(test: str) -> str:
 
 
 def _with_imports(imports: str, test: str) -> str:
-    """Return a test behind the imports of the names in it."""
     lines = imports.split("\n") if "(" not in imports else [imports]
     words = set(re.findall(r"\w+", test))
     needed = [line for line in lines if words & {*re.findall(r"\w+", line.rpartition("import")[2])}]

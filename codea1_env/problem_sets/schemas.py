@@ -73,10 +73,7 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         ('MBPP/7', 'f', 'prompt')
     """
     if not isinstance(row.fields, Mapping):
-        raise ProblemsError(
-            row.where,
-            f"Expect a JSON object, actually: {show(row.fields)}. Write one object a line.",
-        )
+        raise ProblemsError(row.where, f"Expect a JSON object, actually: {show(row.fields)}.")
     schema = next((schema for schema in SCHEMAS if not schema.lacking(row)), None)
     if schema is None:
         near = min(SCHEMAS, key=lambda schema: len(schema.lacking(row)))
@@ -84,8 +81,7 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         raise ProblemsError(
             row.where,
             f"Expect the fields of a known layout, actually: {', '.join(sorted(map(str, row.fields)))}. "
-            f"The nearest layout, {near.name}, also has: {missing}. "
-            "Add them, or write the fields of Problem: task_id, prompt, entry_point, reference, tests.",
+            f"The nearest layout, {near.name}, also has: {missing}. Add them, or write the fields of Problem.",
         )
     try:
         return _own(row, ask) if schema.convert is _own else schema.convert(row)
@@ -114,8 +110,7 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
         isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in given
     ):
         raise TypeError(
-            "Expect 'stdin_tests' to be a list of objects with the fields stdin and stdout, actually: "
-            f"{show(given)}"
+            f"Expect 'stdin_tests' to be a list of objects with stdin and stdout, actually: {show(given)}"
         )
     values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
     values["cases"] = _own_cases(values.get("cases", []))
@@ -143,19 +138,16 @@ def _add(values: dict[str, Any], golden: Golden) -> None:
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:
-    """Return cases from objects with the fields args, kwargs and expected."""
     if not isinstance(given, (list, tuple)):
         raise TypeError(f"Expect 'cases' to be a list of objects, actually: {show(given)}")
     cases = []
     for number, item in enumerate(given, 1):
         if not isinstance(item, Mapping) or item.keys() - {"args", "kwargs", "expected"}:
-            raise TypeError(
-                f"Expect case {number} to be an object with the fields args, kwargs and expected, actually: {show(item)}"
-            )
+            raise TypeError(f"Expect case {number} to be an object, actually: {show(item)}")
         args, kwargs = item.get("args", []), item.get("kwargs") or {}
         if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
             raise TypeError(
-                f"Expect args of case {number} to be a list, and kwargs an object, actually: {show(item)}"
+                f"Expect args of case {number} to be a list, kwargs an object, actually: {show(item)}"
             )
         cases.append(Case(tuple(args), dict(kwargs), item.get("expected", UNKNOWN)))
     return tuple(cases)
@@ -259,8 +251,7 @@ def _mbpp(row: Row) -> Problem:
 def _ult(row: Row) -> Problem:
     """UnLeakedTestBench: functions to write tests for.
 
-    The tests in `test_list` are left out: they are tests as a model wrote them, few of which hold.
-    The functions rely on modules that their own harness imports for them.
+    The tests in `test_list` are left out: a model wrote them, and few hold. Its harness imports modules for the functions.
     """
     code, entry = unix(text_of(row, "code")), text_of(row, "func_name")
     return Problem(
@@ -307,7 +298,6 @@ def _statements(tests: list[str], entry: str) -> dict[str, Any]:
 
 
 def _entry_point(code: str, tests: list[str]) -> str:
-    """Return the function of the program that the first test calls first."""
     if not tests:
         raise ValueError("Expect at least one test in 'test_list', actually: none")
     names = re.findall(r"^(?:async )?(?:def|class) +(\w+)", code, re.MULTILINE)

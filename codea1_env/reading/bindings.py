@@ -139,7 +139,6 @@ class Bindings:
 
     @staticmethod
     def _forget_object(value: Any, names: Names) -> None:
-        """Forget every name of an object that may have changed."""
         if type(value) in (list, dict, set):
             for name in [each for each, bound in names.items() if bound is value]:
                 names[name] = UNKNOWN

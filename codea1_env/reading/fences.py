@@ -167,7 +167,6 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _opening(line: str) -> tuple[str, str, int] | None:
-    """Fence, language and indentation, if a line opens a block."""
     if "```" not in line and "~~~" not in line:
         return None
     bare = line.rstrip()

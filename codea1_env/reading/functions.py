@@ -50,7 +50,7 @@ def rows_of(
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     defaults = {each.arg: _cell(default, names, meter) for each, default in given}
     decorators = filter(is_table, reversed([*outer, *node.decorator_list]))
-    tables = [_table(each, node, names, meter) for each in decorators]
+    tables = [_table(each, names, meter) for each in decorators]
     for rows in itertools.islice(itertools.product(*tables), _MAX_ROWS):
         row = dict(defaults)
         for part in rows:
@@ -89,19 +89,14 @@ def arguments_of(
 def is_table(decorator: ast.expr) -> bool:
     """Whether a decorator runs a test with several rows of arguments."""
     function = decorator.func if type(decorator) is ast.Call else None
-    return type(function) is ast.Attribute and function.attr in ("parametrize", "expand")
+    return type(function) is ast.Attribute and function.attr == "parametrize"
 
 
-def _table(
-    decorator: Any, node: ast.FunctionDef, names: Names, meter: LiteralMeter
-) -> list[dict[str, Any]]:
+def _table(decorator: Any, names: Names, meter: LiteralMeter) -> list[dict[str, Any]]:
     parts = list(decorator.args)
-    if decorator.func.attr == "expand":
-        columns = parameters_of(node)
-    else:
-        given = {each.arg: each.value for each in decorator.keywords}
-        parts += [given[key] for key in ("argnames", "argvalues") if key in given]
-        columns = _columns(parts.pop(0), names, meter) if parts else []
+    given = {each.arg: each.value for each in decorator.keywords}
+    parts += [given[key] for key in ("argnames", "argvalues") if key in given]
+    columns = _columns(parts.pop(0), names, meter) if parts else []
     try:
         rows = _rows(parts[0], len(columns), names, meter)
     except (NotLiteralError, TypeError, IndexError):
@@ -180,7 +175,6 @@ def _excludes(mark: ast.expr, names: Names, meter: LiteralMeter) -> bool:
 
 
 def _called(node: ast.stmt) -> str:
-    """Return "sys.exit" for a statement that calls it, of names that are not long."""
     function = node.value.func if type(node) is ast.Expr and type(node.value) is ast.Call else None
     if type(function) is ast.Attribute and type(function.value) is ast.Name:
         return f"{function.value.id[:20]}.{function.attr[:20]}"

@@ -329,7 +329,6 @@ class Conditions:
         return [Prediction(call, None)]
 
     def _each(self, node: ast.expr, names: Names, say: Say) -> list[Prediction]:
-        """Return what the items of a list or comprehension say, together."""
         if type(node) in (ast.List, ast.Tuple):
             return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
         if type(node) not in (ast.GeneratorExp, ast.ListComp):

@@ -281,7 +281,6 @@ class Statements(Bindings):
             self._enter(node, names)
 
     def _keep_helper(self, node: Any, names: Names, *keys: str) -> None:
-        """Keep a function until it is called."""
         helper = Helper(node, self._text, self._conditions.mentions(node, names))
         names.update(dict.fromkeys(keys, helper))
         if helper.is_about:
@@ -294,7 +293,6 @@ class Statements(Bindings):
         return not (given or node.name in _SETUP or is_table)
 
     def _is_given(self, name: str, names: Names) -> bool:
-        """Whether a parameter of a test stands for what a fixture of its name returns."""
         return type(names.get(name)) in _FIXTURES or name in self._fixtures
 
     def _returned(self, node: Any, names: Names) -> Any:
@@ -304,7 +302,6 @@ class Statements(Bindings):
         return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
-        """Follow a function of the text as it is called."""
         given = arguments_of(
             call, helper.node, names, self._meter, lambda node: self._value(node, names)
         )
@@ -325,7 +322,6 @@ class Statements(Bindings):
                 self._forget_object(value, names)
 
     def _enter(self, node: Any, names: Names) -> None:
-        """Follow a function, with each row of its tables."""
         if is_skipped(node, names, self._meter):
             return
         before = self._told

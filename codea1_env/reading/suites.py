@@ -158,7 +158,6 @@ class _Suite:
         return True
 
     def _disguised(self, answer: str) -> None:
-        """Look for tests in an answer that shows none openly."""
         before, self.dropped = self.dropped, []
         for text in itertools.islice(undisguised(answer, self._entry_point, True), _MOST_READINGS):
             blocks = python_in(text)
@@ -218,7 +217,6 @@ class _Suite:
         return []
 
     def _is_meant(self, text: str) -> bool:
-        """Whether a piece that is no Python was meant as a test of the function."""
         named = re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text)
         return named is not None and any(map(_ASSERTION.match, text.split("\n")))
 
@@ -227,7 +225,6 @@ class _Suite:
             self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
 
     def _add(self, found: Prediction) -> None:
-        """Make a test of a prediction."""
         reason = ""
         arguments, keywords, _ = found.call
         try:
