@@ -40,7 +40,7 @@ _KINDS = {
     "Dict": "dict", "Mapping": "dict", "MutableMapping": "dict", "set": "set", "Set": "set", "MutableSet": "set",
     "AbstractSet": "set", "frozenset": "frozenset", "FrozenSet": "frozenset",
 }  # fmt: skip
-_TYPES: dict[str, type] = {
+_TYPES: dict[str, Any] = {
     "list": list, "tuple": tuple, "dict": dict, "set": set, "frozenset": frozenset,
 }  # fmt: skip
 
