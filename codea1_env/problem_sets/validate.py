@@ -271,10 +271,11 @@ def _slow(first: JobResult, second: JobResult, shown: Sequence[str]) -> Iterator
     """Yield which tests take long; of cases, only what all of them take is measured."""
     if not passes(first):
         return
-    times = [("all cases together", max(first.cpu_time, second.cpu_time), SLOW_PROGRAM)]
+    times = []
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
         what = f"test {number} ({_short(shown[min(number, len(shown)) - 1])})"
         times.append((what, max(one.cpu_time, two.cpu_time), SLOW))
+    times.append(("all cases together", max(first.cpu_time, second.cpu_time), SLOW_PROGRAM))
     for what, seconds, most in times:
         if seconds > most:
             said = f"Expect {what} to take less than {most:g} s, actually: {seconds:.1f} s. Use smaller arguments."
