@@ -32,6 +32,10 @@ class Round:
     """Suites as `codea1_env.responses` finds them, or just texts, each with a test or some."""
     history: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        if any(isinstance(each, str) for each in (self.suites, *self.suites)):
+            raise TypeError("Expect Round.suites to be lists of tests, actually one is a str.")
+
 
 class TestVerdict(NamedTuple):
     """What became of one test."""

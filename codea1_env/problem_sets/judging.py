@@ -58,10 +58,7 @@ def submit_to_tests(
 
     Returns:
         The results of all tests, or of those up to the first that failed. Those of a test module come last. Or a
-        `NoValueError`, where the reference is asked for a value and gives none.
-
-    Raises:
-        TypeError: A case is not plain data.
+        `NoValueError`, where the reference is asked for a value and gives none; a TypeError, where a case is no plain data.
     """
     if problem.preamble:
         code = f"{problem.preamble}\n\n{code}"
@@ -71,8 +68,10 @@ def submit_to_tests(
         return _in_background(sandbox, run_module, problem, code, limits, sandbox)
     try:
         known = encoded(problem, sandbox)
-    except NoValueError as error:
-        return _failed(error)
+    except (NoValueError, TypeError) as error:
+        failed: Future[JobResult] = Future()
+        failed.set_exception(error)
+        return failed
     if problem.checker:
         cases = sandbox.in_background(
             partial(_run_checked, problem, code, known, limits, sandbox, hash_seed)
@@ -85,12 +84,6 @@ def submit_to_tests(
     return (
         _with_module(cases, problem, code, limits, sandbox, stop) if problem.test_module else cases
     )
-
-
-def _failed(error: BaseException) -> Future[JobResult]:
-    failed: Future[JobResult] = Future()
-    failed.set_exception(error)
-    return failed
 
 
 def _with_module(

@@ -119,11 +119,14 @@ def _check(
     batch: Mapping[int, Located], limits: Limits, sandbox: Sandbox
 ) -> Iterator[tuple[int, list[ProblemFinding]]]:
     """Yield what is wrong with each problem; their references and mutants run side by side."""
-    runs = {
-        number: [_submit(item.problem, limits, sandbox, seed) for seed in (0, 1)]
-        for number, item in batch.items()
-        if item.problem.reference.strip()
-    }
+    runs: dict[int, list[Future[JobResult]]] = {}
+    for number, item in batch.items():
+        code, room = item.problem.reference, limits.with_room_for(len(item.problem.cases))
+        if code.strip():
+            runs[number] = [
+                submit_to_tests(item.problem, code, room, sandbox, hash_seed=seed)
+                for seed in (0, 1)
+            ]
     found: dict[int, list[_Found]] = {}
     on_mutants: dict[int, Callable[[], str]] = {}
     for number, item in batch.items():
@@ -150,16 +153,6 @@ def _check(
 
 def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
     return ProblemFinding(kind, item.where, item.problem.task_id, message)
-
-
-def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Future[JobResult]:
-    try:
-        room = limits.with_room_for(len(problem.cases))
-        return submit_to_tests(problem, problem.reference, room, sandbox, hash_seed=seed)
-    except TypeError as error:  # a case that is no plain data
-        failed: Future[JobResult] = Future()
-        failed.set_exception(error)
-        return failed
 
 
 # What needs no run
