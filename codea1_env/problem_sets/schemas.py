@@ -244,7 +244,9 @@ def _mbpp(row: Row) -> Problem:
         entry_point=entry,
         reference=code,
         metadata=origin(row, "mbpp", "prompt" if number <= 10 else split),
-        **_statements([with_setup(unix(setup), test) for test in tests], entry),
+        **fields_of(
+            read_statements([with_setup(unix(setup), each) for each in tests], entry, apart)
+        ),
     )
 
 
@@ -273,9 +275,8 @@ def _kodcode(row: Row) -> Problem:
     entry, code = info["function_name"], text_of(row, "solution")
     declaration = str(info.get("function_declaration") or "") or signature_of(code, entry)
     test = text_of(row, "test_code" if "test_code" in row.fields else "test")
-    name = next(
-        (n for n in ("question_id", "task_id", "id") if row.fields.get(n) is not None), None
-    )
+    names = map(row.fields.get, ("question_id", "task_id", "id"))
+    name = next((each for each in names if each is not None), None)
     if name is None:
         raise ValueError("Expect a field question_id, task_id or id")
     extra = {"difficulty": row.fields.get("gpt_difficulty"), "subset": row.fields.get("subset")}
@@ -283,7 +284,7 @@ def _kodcode(row: Row) -> Problem:
     if isinstance(passed, (int, float)) and not isinstance(passed, bool):
         extra["pass_percentage"] = str(passed)
     return Problem(
-        task_id=f"KodCode/{row.fields[name]}",
+        task_id=f"KodCode/{name}",
         prompt=prompt_of(declaration, text_of(row, "question")),
         entry_point=entry,
         reference=code,
@@ -291,10 +292,6 @@ def _kodcode(row: Row) -> Problem:
         | {key: value for key, value in extra.items() if isinstance(value, str)},
         **fields_of(read_module(unix(test), entry, apart)),
     )
-
-
-def _statements(tests: list[str], entry: str) -> dict[str, Any]:
-    return fields_of(read_statements(tests, entry, apart))
 
 
 def _entry_point(code: str, tests: list[str]) -> str:
