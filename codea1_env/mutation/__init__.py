@@ -15,6 +15,25 @@ from codea1_env.mutation.operators import mutants
 if TYPE_CHECKING:
     from codea1_env.sandbox import Sandbox
 
+OPERATORS = {
+    "AOR": "arithmetic operator replaced",
+    "ASR": "augmented assignment replaced",
+    "BOR": "bitwise operator replaced",
+    "ROR": "relational operator replaced",
+    "LCR": "logical connector replaced, or one of its operands dropped",
+    "COI": "condition negated",
+    "UOD": "unary operator deleted",
+    "CRP": "constant replaced",
+    "RVR": "returned value replaced",
+    "SDL": "statement deleted",
+    "BCR": "break and continue exchanged",
+    "SIR": "slice or range bound moved or removed",
+    "FNR": "function or method exchanged for its counterpart",
+    "FND": "function or method call replaced by its argument",
+    "ARD": "optional argument deleted",
+}
+"""The kinds of faults, by the names that the literature on mutation testing gives them."""
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -23,7 +42,7 @@ class Mutant:
     code: str
     """The whole text of the faulty program."""
     operator: str
-    """Kind of the fault, by the name that the literature has for it; docs/problems.md lists them."""
+    """Kind of the fault, a key of `OPERATORS`."""
     line: int
     """Line of the fault in the original program, counted from 1."""
     description: str

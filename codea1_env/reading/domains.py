@@ -3,7 +3,7 @@
 A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (finite ones, and integers no larger than those),
 "nonfinite" (all floats: where nan or an infinity was seen), "str", ...,
 ["list", D], ["set", D], ["frozenset", D], ["dict", K, V], ["tuple", [D, ...]], ["tuple*", D] (of any length),
-["union", [D, ...]]. "never" is what is not known of
+["sequence", D], ["iterable", D], ["literal", [text, ...]], ["union", [D, ...]]. "never" is what is not known of
 something that was only seen empty.
 """
 
@@ -15,6 +15,8 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
 from .chunks import PARSE_ERRORS
 from .predictions import name_of
@@ -38,10 +40,12 @@ _NAMES: dict[str, Domain] = {
 _KINDS = {
     "list": "list", "List": "list", "MutableSequence": "list", "tuple": "tuple", "Tuple": "tuple", "dict": "dict",
     "Dict": "dict", "Mapping": "dict", "MutableMapping": "dict", "set": "set", "Set": "set", "MutableSet": "set",
-    "AbstractSet": "set", "frozenset": "frozenset", "FrozenSet": "frozenset",
+    "AbstractSet": "set", "frozenset": "frozenset", "FrozenSet": "frozenset", "Sequence": "sequence",
+    "Iterable": "iterable", "Collection": "iterable", "Container": "iterable",
 }  # fmt: skip
-_TYPES: dict[str, Any] = {
-    "list": list, "tuple": tuple, "dict": dict, "set": set, "frozenset": frozenset,
+_TYPES: dict[str, tuple[type, ...]] = {
+    "list": (list,), "tuple": (tuple,), "dict": (dict,), "set": (set,), "frozenset": (frozenset,),
+    "sequence": (list, tuple, str), "iterable": (list, tuple, set, frozenset, str),
 }  # fmt: skip
 
 
@@ -79,7 +83,7 @@ def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
         return _NAMES[name]
     if name in _KINDS:
         kind = _KINDS[name]
-        shapes = [shape(value) for value in seen if type(value) is _TYPES[kind] and len(value)]
+        shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
         return merged(shapes) if shapes else [*_BARE.get(kind, [kind, "any"])]
     if isinstance(node, ast.Subscript):
         return _subscripted(name_of(node.value), node.slice, seen, depth + 1)
@@ -91,17 +95,25 @@ def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) ->
     if name in ("Optional", "Union"):
         domains = [_resolved(part, seen, depth) for part in parts]
         return merged([*domains, "None"] if name == "Optional" else domains)
+    if name in ("Annotated", "Final") and parts:
+        return _resolved(parts[0], seen, depth)
+    if name == "Literal":
+        try:
+            texts = [write(read(part)) for part in parts]
+        except NotLiteralError:
+            return "any"
+        return "any" if None in texts else ["literal", texts]
     kind = _KINDS.get(name)
     if kind is None or not parts:
         return ["tuple", []] if kind == "tuple" else "any"
     if kind == "dict" and len(parts) != 2:
         return [*_BARE[kind]]
-    values = [value for value in seen if type(value) is _TYPES[kind]]
+    values = [value for value in seen if type(value) in _TYPES[kind]]
     dots = len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value is Ellipsis
     if kind == "tuple" and not dots:
         columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
         return ["tuple", [_resolved(*pair, depth) for pair in zip(parts, columns, strict=True)]]
-    items = [item for value in values for item in value]
+    items = [item for value in values if type(value) is not str for item in value]
     first = _resolved(parts[0], items, depth)
     if kind != "dict":
         return ["tuple*" if kind == "tuple" else kind, first]
@@ -187,7 +199,7 @@ def _includes(wide: Domain, narrow: Domain) -> bool:
         return type(wide) is type(narrow) and (wide, narrow) in _WIDER
     if wide[0] == "tuple*" and narrow[0] == "tuple":
         return all(_includes(wide[1], each) for each in narrow[1])
-    if wide[0] != narrow[0]:
+    if wide[0] != narrow[0] or wide[0] == "literal":
         return False
     if wide[0] == "tuple":
         pairs = zip(wide[1], narrow[1], strict=False)
@@ -199,7 +211,7 @@ def known(domain: Domain) -> Domain:
     """Return a domain in which what was never seen may be anything."""
     if domain == "never":
         return "any"
-    if type(domain) is not list:
+    if type(domain) is not list or domain[0] == "literal":
         return domain
     if domain[0] in ("union", "tuple"):
         inner = [known(each) for each in domain[1]]
@@ -214,6 +226,9 @@ def checker(domain: Domain) -> Check | None:
     if domain[0] == "dict":
         return _dict_checker(domain)
     head, inner = domain
+    if head == "literal":
+        texts = frozenset(inner)
+        return lambda value: write(value) in texts
     if head == "union":
         checks = [each for each in map(checker, inner) if each is not None]
         return lambda value: any(check(value) for check in checks)
@@ -225,7 +240,16 @@ def checker(domain: Domain) -> Check | None:
             and all(c is None or c(item) for c, item in zip(places, value, strict=True))
         )
     of_items = checker(inner)
-    kind: Any = tuple if head == "tuple*" else _TYPES[head]
+    if head in ("sequence", "iterable"):  # a text is a sequence of texts
+        kinds = _TYPES[head]
+        return lambda value: (
+            type(value) in kinds
+            and (
+                of_items is None
+                or (of_items("") if type(value) is str else all(map(of_items, value)))
+            )
+        )
+    kind: Any = tuple if head == "tuple*" else _TYPES[head][0]
     if of_items is None:
         return lambda value: type(value) is kind
     only = next(
@@ -274,9 +298,12 @@ def described(domain: Domain) -> str:
     head = domain[0]
     if head == "union":
         return " | ".join(map(described, domain[1]))
+    if head == "literal":
+        return f"Literal[{', '.join(domain[1])}]"
     if head == "tuple":
         return f"tuple[{', '.join(map(described, domain[1])) or '()'}]"
     if head == "tuple*":
         return f"tuple[{described(domain[1])}, ...]"
+    name = {"sequence": "Sequence", "iterable": "Iterable"}.get(head, head)
     inner = ", ".join(map(described, domain[1:]))
-    return str(head) if inner in ("Any", "Any, Any") else f"{head}[{inner}]"
+    return name if inner in ("Any", "Any, Any") else f"{name}[{inner}]"

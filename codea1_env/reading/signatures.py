@@ -315,7 +315,7 @@ class Signature:
             check = self._checks.get(owner)
             if check is not None and not check(value):
                 given, wanted = described(shape(value)), described(self._domains[owner])
-                if given == wanted:
+                if given == wanted or wanted.startswith("Literal"):
                     given = write(value) or given
                 elif given != "None":
                     given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
