@@ -18,13 +18,14 @@ process.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.problem_sets.cells import is_cells, load_cells
 from codea1_env.problem_sets.golden import apart, here
 from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.sources import HUB_SOURCES, STARTER, rows
 from codea1_env.support.plugins import find
@@ -45,6 +46,8 @@ class Located(NamedTuple):
 
     problem: Problem
     where: str
+    note: str = ""
+    """How its row was read, where that is not how it is written."""
 
 
 def load_problems(
@@ -124,9 +127,19 @@ def read_problems(
             yield row
             continue
         try:
-            yield Located(to_problem(row, ask), row.where)
+            problem = to_problem(row, ask)
+            yield Located(problem, row.where, _note(row, problem))
         except ProblemsError as error:
             yield error
+
+
+def _note(row: Row, problem: Problem) -> str:
+    if not isinstance(row.fields, Mapping) or not row.fields.get("test_program"):
+        return ""
+    if problem.test_module:
+        return "its test_program cannot be data and is a test module: rename it to test_module, and import from solution"
+    cases = f"{len(problem.cases)} case{'' if len(problem.cases) == 1 else 's'}"
+    return f"its test_program, which was read as data: {cases}"
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:

@@ -234,6 +234,35 @@ def test_lists_of_other_things(text: str) -> None:
         read_list(text)
 
 
+def test_the_columns_of_evalplus_releases(sandbox: Sandbox) -> None:
+    row = {
+        **LAYOUTS["humaneval+ hub"], "contract": "\n    assert x > -9 # $_CONTRACT_$\n", "base_input": [[2], [0]],
+        "plus_input": [[5]], "atol": 0,
+    }  # fmt: skip
+    problem = to_problem(Row(row, "here"))
+    assert problem.cases == tuple(Case((n,)) for n in (2, 0, 5))
+    assert (problem.base, problem.compare) == (2, "equal")
+    assert problem.contract.strip() == "assert x > -9 # $_CONTRACT_$"
+    run = run_reference(problem, sandbox)
+    assert run.fault == ""
+    verdict = judge_program(problem, "def double(x): return min(2 * x, 4)", run, sandbox)
+    assert (verdict.outcome, verdict.base, verdict.judged) == ("fail", True, "outside")
+    assert judge_program(problem, "def double(x): return x", run, sandbox).base is False
+
+
+def test_mbpp_in_evalplus_releases() -> None:
+    row = {
+        "task_id": "Mbpp/2", "prompt": '"""\nShared elements.\n"""\n', "entry_point": "similar_elements",
+        "canonical_solution": "\ndef similar_elements(a, b):\n    return tuple(set(a) & set(b))\n", "contract": "",
+        "base_input": [[[3, 4], [4]]], "plus_input": [[[1], [2]]], "atol": 0, "assertion": "assert ...",
+    }  # fmt: skip
+    problem = to_problem(Row(row, "here"))
+    assert (problem.task_id, problem.compare, problem.base) == ("MBPP/2", "set", 1)
+    assert problem.cases[0] == Case(((3, 4), (4,)))
+    with pytest.raises(ProblemsError, match="Expect 'plus_input' to be a list of inputs"):
+        to_problem(Row({**row, "plus_input": "[]"}, "here"))
+
+
 def test_inside_verdicts_say_so_and_can_be_forged(sandbox: Sandbox) -> None:
     """Why nothing of them reaches a reward."""
     problem = Problem(
@@ -290,3 +319,31 @@ def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path):
     (tmp_path / "deep.jsonl").write_text(row.replace('"DEEP"', deep))
     with pytest.raises(ProblemsError, match=r"line 1.*case 1 to be plain data"):
         load_problems(str(tmp_path / "deep.jsonl"))
+
+
+CLASS_A = "class A: pass\na = A()\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "is_data"),
+    [
+        ("import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(1), 1)\n", True),
+        (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\n", False),
+        (CLASS_A + "assert f(a) is a\n", False),
+        ("open('a', 'w').close()\nassert f('a') == 'a'\n", False),
+    ],
+)  # fmt: skip
+def test_test_programs_of_old_files_are_run(sandbox: Sandbox, program: str, is_data: bool) -> None:
+    row = {
+        "task_id": "p", "prompt": "def f(x): ...", "entry_point": "f",
+        "reference": "def f(x): return x", "test_program": program,
+    }  # fmt: skip
+    problem = to_problem(Row(row, "demo.jsonl, line 1"))
+    assert bool(problem.cases) is is_data
+    assert bool(problem.test_module) is not is_data
+    reference = run_reference(problem, sandbox)
+    assert not reference.fault
+    right = judge_program(problem, "def f(x):\n    return x  # another", reference, sandbox)
+    wrong = judge_program(problem, "def f(x): return 99", reference, sandbox)
+    assert (right.outcome, wrong.outcome) == ("pass", "fail")
+    assert right.judged == ("outside" if is_data else "inside")

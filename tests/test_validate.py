@@ -43,6 +43,7 @@ FINDINGS = [
     ({"reference": "double = None.no"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
     ({"reference": "import os\nos._exit(0)"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
     ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, FindingKind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
+    ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, FindingKind.REFERENCE_FAILS, "to pass test 3"),
     ({"cases": [{"args": [1], "expected": 3}], "tests": []}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: fail"),
     ({"reference": "def double(x): return 2 // x", "cases": [{"args": [0]}], "tests": []},
      FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
@@ -63,6 +64,7 @@ FINDINGS = [
     ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
     ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object"),
     ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
+    ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
 ]  # fmt: skip
 
 
@@ -81,7 +83,11 @@ def findings(sandbox, tmp_path_factory):
 @pytest.mark.parametrize("line", range(2, len(FINDINGS) + 2))
 def test_finding_has_kind_file_and_line(line, findings):
     changes, kind, message = FINDINGS[line - 2]
-    found = findings[line]
+    found = [
+        each
+        for each in findings[line]
+        if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind
+    ]
     assert {finding.kind for finding in found} == {kind}
     expected = str(changes.get("task_id", f"demo/{line}"))
     assert found[0].task_id == ("" if kind is FindingKind.BROKEN_ROW else expected)

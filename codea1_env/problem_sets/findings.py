@@ -31,6 +31,8 @@ class FindingKind(enum.Enum):
     """Another row shows the coder the same text: the two cannot be told apart in play."""
     CHECKER_FAILS = "checker-fails"
     """The problem's checker raises, ends late or returns something else than True or False."""
+    OLD_LAYOUT = "old-layout"
+    """The row has a `test_program`, as earlier versions wrote it; how it was read is said."""
     JUDGED_INSIDE = "judged-inside"
     """Some tests are no data: they share a process with the program, which can forge their verdict."""
     SLOW_REFERENCE = "slow-reference"
@@ -48,6 +50,7 @@ class FindingKind(enum.Enum):
             FindingKind.NO_TESTS,
             FindingKind.DUPLICATE_PROMPT,
             FindingKind.SLOW_REFERENCE,
+            FindingKind.OLD_LAYOUT,
             FindingKind.JUDGED_INSIDE,
             FindingKind.WEAK_TESTS,
             FindingKind.NOT_PLAYABLE,

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import evalplus, livecodebench, release
 from codea1_env.problem_sets.contracts import contract_of
-from codea1_env.problem_sets.evalplus import fields_of, read_test
+from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
 from codea1_env.problem_sets.golden import (
     Ask,
     Golden,
     apart,
     module_of,
+    module_of_program,
     read_module,
     read_statements,
 )
@@ -89,7 +90,8 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
 
-_OWN = {each.name for each in dataclasses.fields(Problem)}
+_OWN = {"test_program": None} | {each.name: None for each in dataclasses.fields(Problem)}
+"""Fields of a row in the own layout; `test_program` is that of earlier versions."""
 
 
 def _own(row: Row, ask: Ask = apart) -> Problem:
@@ -115,11 +117,18 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
     values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
     values["cases"] = _own_cases(values.get("cases", []))
     values.pop("tests", None)
+    program = values.pop("test_program", None)
+    if program is not None and not isinstance(program, str):
+        raise TypeError(f"Expect 'test_program' to be a text, actually: {show(program)}")
     entry = str(values["entry_point"])
     _add(values, read_statements(texts_of(row, "tests"), entry, ask))
+    if program is not None:
+        _add_program(values, unix(program), entry, ask)
     problem = Problem(**values)
     if row.fields.get("cases"):
-        problem.encoded  # noqa: B018  its cases are plain data
+        _ = (
+            problem.encoded
+        )  # what is no plain data, such as lists that are nested too deep, is named with its row
     return problem
 
 
@@ -135,6 +144,18 @@ def _add(values: dict[str, Any], golden: Golden) -> None:
     modules = filter(None, (values.get("test_module", ""), golden.test_module))
     values["cases"] = (*values["cases"], *golden.cases)
     values["test_module"] = "\n\n\n".join(modules)
+
+
+def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> None:
+    """Add the test program of an earlier version, as cases or as a test module."""
+    found = read_template(program)
+    if found is not None and not values["cases"]:
+        values |= found._asdict()
+        return
+    golden = read_module(program, entry, ask)
+    if golden.test_module:
+        golden = golden._replace(test_module=module_of_program(program, entry))
+    _add(values, golden)
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:
@@ -355,6 +376,11 @@ SCHEMAS = (
         livecodebench.convert,
     ),
     Schema("evalplus", "prompt canonical_solution test entry_point", evalplus.convert),
+    Schema(
+        "evalplus release",
+        "prompt canonical_solution base_input plus_input entry_point",
+        evalplus.convert,
+    ),
     Schema("ult", "func_name code prompt test_list", _ult),
     Schema("mbpp+", "task_id code prompt test_list test", _mbpp_plus_hub),
     Schema("mbpp", "task_id text code test_list", _mbpp),

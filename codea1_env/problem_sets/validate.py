@@ -143,7 +143,7 @@ def _check(
             found[number] = list(_judge(item.problem, first, second, sandbox, limits))
             if not found[number]:
                 on_mutants[number] = _submit_to_mutants(item.problem, first, sandbox)
-        found[number] += [*_refused_by_training(item.problem), *_judged_inside(item.problem)]
+        found[number] += [*_refused_by_training(item.problem), *_read_otherwise(item)]
     for number, item in batch.items():
         said = on_mutants[number]() if number in on_mutants else ""
         if said:
@@ -171,11 +171,14 @@ def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFind
                 yield index, _finding(kind, item, said)
 
 
-def _judged_inside(problem: Problem) -> Iterator[_Found]:
-    if problem.test_module:
+def _read_otherwise(item: Located) -> Iterator[_Found]:
+    if item.note:
+        said = f"Expect cases, tests or test_module, actually {item.note}."
+        yield FindingKind.OLD_LAYOUT, said
+    if item.problem.test_module:
         said = (
             "Expect tests that are data, calls and what they return, actually some are not and run in the program's "
-            f"process, which can forge their verdict ({_of_module(problem.test_module)})."
+            f"process, which can forge their verdict ({_of_module(item.problem.test_module)})."
         )
         yield FindingKind.JUDGED_INSIDE, said
 
