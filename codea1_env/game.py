@@ -322,8 +322,9 @@ def check_options(
                 f"Expect the keys of options to be among {OPTIONS}, actually: {key!r}"
                 + did_you_mean(key, OPTIONS)
             )
-    problem_id = options.get("problem_id", "")
-    if "problem_id" in options and problem_id not in list(problems):
+    problem_id = options.get("problem_id")
+    known = isinstance(problem_id, str) and problem_id in problems
+    if "problem_id" in options and not known:
         raise ValueError(
             f"Expect problem_id to be the task_id of one of the {len(problems)} problems of "
             f"this environment, actually: {problem_id!r}" + did_you_mean(problem_id, problems)

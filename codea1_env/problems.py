@@ -6,10 +6,9 @@
 | `starter-104` | its first 104 problems, on which the older tables of docs/results.md were measured |
 | `cells`, `cells:C=256,faults=1/64,...` | generated tables whose faults are known exactly, see `codea1_env.problem_sets.cells` |
 | `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `ult` | public sets, through the library `datasets` |
-| `bigcodebench`, `bigcodebench-hard`, and both with `-instruct`; `livecodebench` | likewise |
+| `bigcodebench`, `bigcodebench-hard`, `livecodebench` | likewise |
 | `org/name` | any data set of the Hugging Face hub in one of the known layouts |
 | a file | .jsonl, .jsonl.gz or .parquet in one of the known layouts |
-| `NAME:FILE` | a file in the layout of the public set `NAME`; needed for `bigcodebench-instruct` only |
 | `FILE.py:NAME` | a function of yours that gives `Problem` objects; or a name that you gave it with `register_source` |
 
 The layouts are described in docs/problems.md. Nothing that is read here is run; tests in rows are parsed in the analysis
@@ -25,14 +24,14 @@ from typing import NamedTuple
 
 from codea1_env.problem_sets.cells import is_cells, load_cells
 from codea1_env.problem_sets.golden import apart, here
-from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.sources import HUB_SOURCES, STARTER, rows
 from codea1_env.support.plugins import find
 
 __all__ = [
-    "SOURCES", "Located", "Metadata", "Problem", "ProblemsError", "StdinTest", "check_playable", "load_problems",
+    "SOURCES", "Located", "Problem", "ProblemsError", "StdinTest", "check_playable", "load_problems",
     "read_problems", "register_source",
 ]  # fmt: skip
 
@@ -138,7 +137,7 @@ def _note(row: Row, problem: Problem) -> str:
     if problem.test_module:
         return "its test_program cannot be data and is a test module: rename it to test_module, and import from solution"
     cases = f"{len(problem.cases)} case{'' if len(problem.cases) == 1 else 's'}"
-    return f"its test_program was read as data, {cases}: `codea1 problems show --json` writes them"
+    return f"its test_program was read as data, {cases}"
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:

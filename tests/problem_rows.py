@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import pickle
 import zlib
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.problem_sets.judging import submit_to_tests
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Limits, Sandbox, TestResult
 
 OWN: dict[str, Any] = {
@@ -174,6 +175,12 @@ def judged(
     """How a program does on all tests of a problem."""
     result = submit_to_tests(problem, code, limits, sandbox).result()
     return list(result.tests) or [result.load]
+
+
+@functools.cache
+def public_set(path: Path) -> list[Problem]:
+    """The problems of a large file, read once for all tests."""
+    return load_problems(str(path))
 
 
 def write_lines(path: Path, *rows: object) -> str:

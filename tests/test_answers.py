@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from codea1_env.problems import Problem
-from codea1_env.responses import parse_suite, read_program
+from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.sandbox.inside import codec
 
@@ -62,9 +62,22 @@ class Reading(NamedTuple):
     """Dropped things that count as invalid tests."""
 
 
-def read_tests(text: str, problem: Problem, sandbox: Sandbox) -> Reading:
-    """Read a tester's answer."""
-    suite = parse_suite(text, problem, sandbox)
+@pytest.fixture(scope="module")
+def suites(sandbox: Sandbox) -> dict[str, Suite]:
+    """What is read from the testers' answers, all at once."""
+    found = parse_suites([(row["text"], problem_of(row)) for row in TESTERS], sandbox)
+    return dict(zip((row["id"] for row in TESTERS), found, strict=True))
+
+
+@pytest.fixture(scope="module")
+def codes(sandbox: Sandbox) -> dict[str, str]:
+    """The programs in the coders' answers."""
+    texts = [row["text"] for row in CODERS]
+    found = read_programs([problem_of(row) for row in CODERS], texts, sandbox)
+    return {row["id"]: program.code for row, program in zip(CODERS, found, strict=True)}
+
+
+def reading_of(suite: Suite) -> Reading:
     # Whether the types of arguments are those of the signature is not asked here.
     taken = [test for test in suite.tests if "does not take" not in test.reason]
     refused = len(suite.tests) - len(taken)
@@ -106,9 +119,8 @@ def wrong_runs(
 
 
 @pytest.mark.parametrize("row", cases(CODERS))
-def test_programs(row: dict[str, Any], sandbox: Sandbox) -> None:
-    problem = problem_of(row)
-    code = read_program(problem, row["text"], sandbox).code
+def test_programs(row: dict[str, Any], codes: dict[str, str], sandbox: Sandbox) -> None:
+    problem, code = problem_of(row), codes[row["id"]]
     wrong = [
         wrong_runs(code, runs, problem, sandbox)
         for runs in (row["code_runs"], *row.get("also", []))
@@ -168,9 +180,9 @@ def exact(value: Any) -> str:
 
 
 @pytest.mark.parametrize("row", cases(TESTERS))
-def test_tests(row: dict[str, Any], sandbox: Sandbox) -> None:
+def test_tests(row: dict[str, Any], suites: dict[str, Suite]) -> None:
     problem = problem_of(row)
-    read = plain(read_tests(row["text"], problem, sandbox), problem)
+    read = plain(reading_of(suites[row["id"]]), problem)
     good = [plain(expected_reading(given), problem) for given in (row, *row.get("also", []))]
     assert read in good, (row["note"], read, good[0])
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from problem_rows import write_lines
 
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
-from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.problems import Problem, ProblemsError
 from codea1_env.sandbox import Limits, Sandbox
 
 FRAME: dict[str, Any] = {
@@ -37,30 +36,16 @@ FRAME: dict[str, Any] = {
 }
 
 
-def problem_of(row: dict[str, Any], variant: str = "") -> Problem:
-    return to_problem(Row(row, "set.jsonl, line 1", "v0.1.4", variant))
+def problem_of(row: dict[str, Any]) -> Problem:
+    return to_problem(Row(row, "set.jsonl, line 1", "v0.1.4"))
 
 
-def test_complete_and_instruct() -> None:
-    complete, instruct = problem_of(FRAME), problem_of(FRAME, "instruct")
+def test_the_prompt_is_the_function_to_complete() -> None:
+    complete = problem_of(FRAME)
     assert complete.prompt == FRAME["complete_prompt"]
-    assert instruct.prompt == FRAME["instruct_prompt"]
-    assert (complete.task_id, complete.reference) == (instruct.task_id, instruct.reference)
     assert complete.preamble == f"{FRAME['code_prompt']}\n    pass\n"
     facts = {"source": "bigcodebench", "split": "v0.1.4", "packages": "os pandas"}
     assert complete.metadata == facts
-    assert instruct.metadata["source"] == "bigcodebench-instruct"
-
-
-def test_a_file_of_the_instructions(tmp_path) -> None:
-    path = write_lines(tmp_path / "set.jsonl", FRAME, {"broken": 1})
-    with pytest.raises(ProblemsError, match="line 2"):
-        load_problems(f"bigcodebench-instruct:{path}")
-    path = write_lines(tmp_path / "set.jsonl", FRAME)
-    assert load_problems(path)[0].prompt == FRAME["complete_prompt"]
-    assert load_problems(f"bigcodebench-hard-instruct:{path}")[0].prompt == FRAME["instruct_prompt"]
-    with pytest.raises(ProblemsError, match="Expect the problems to be one of"):
-        load_problems(f"bigcodebensh:{tmp_path / 'no' / 'such'}.csv")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +58,7 @@ def test_a_file_of_the_instructions(tmp_path) -> None:
 )
 def test_broken_rows(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ProblemsError, match=message):
-        problem_of({**FRAME, **change}, "instruct")
+        problem_of({**FRAME, **change})
 
 
 def test_tests_share_a_process_with_the_program() -> None:

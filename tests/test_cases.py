@@ -14,8 +14,7 @@ from problem_rows import LAYOUTS, OWN, judged, template
 
 from codea1_env import compare
 from codea1_env.evaluation.program_verdicts import judge_program, run_reference
-from codea1_env.problem_sets.evalplus import ROOT, read_template
-from codea1_env.problem_sets.evalplus_lists import read_list
+from codea1_env.problem_sets.evalplus import ROOT, read_list, read_template
 from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
@@ -69,7 +68,6 @@ def test_statements_are_a_view_of_the_cases():
 def test_what_is_no_data_goes_to_the_test_module(tests: list[str], cases: int, left: int) -> None:
     found = read_statements(tests, "f")
     assert (len(found.cases), found.test_module.count("def test_")) == (cases, left)
-    assert bool(found.reasons) == bool(left)
     ast.parse(found.test_module)
 
 
@@ -171,7 +169,7 @@ def test_a_reference_without_a_value_is_a_fault(sandbox):
     with pytest.raises(NoValueError, match="no value for case 2: error, ZeroDivisionError"):
         submit_to_tests(problem, "def f(x): return 1", Limits(), sandbox).result()
     assert "no value for case 2" in run_reference(problem, sandbox).fault
-    with pytest.raises(ValueError, match="Expect a reference where cases have no expected value"):
+    with pytest.raises(ValueError, match="reference where cases have no expected value"):
         dataclasses.replace(problem, reference="")
 
 

@@ -68,7 +68,7 @@ def test_wrong_arguments_raise(make, settings, error, message):
         ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
         ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
         ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
-        ({"options": {"problem_id": ["x"]}}, ValueError, "Expect problem_id to be the task_id"),
+        ({"options": {"problem_id": ["test/add"]}}, ValueError, r"actually: \['test/add'\]"),
     ],
 )
 def test_a_wrong_reset_raises_and_leaves_the_episode_alone(make, arguments, error, message):

@@ -42,7 +42,7 @@ def search(items: list[int], wanted: int = 3) -> int:
 if __name__ == "__main__":
     print(search([1, 2], 2))
 '''
-REFERENCES = [problem.reference for problem in load_problems("starter")[::2]]
+REFERENCES = [problem.reference for problem in load_problems("starter")[::8]]
 
 
 def faults(body: str) -> set[tuple[str, str]]:

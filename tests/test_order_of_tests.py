@@ -113,7 +113,7 @@ def test_a_wrong_prediction_is_invalid_though_its_call_is_not_made(referee):
 
 
 def test_replayed_tests_that_are_not_made_are_neither_passed_nor_failed(referee):
-    for history in itertools.permutations(right(10, 11, 2)):
+    for history in (right(10, 11, 2), right(2, 11, 10)):
         verdict = judge(referee, [], history)
         assert {test.text for test in verdict.history} == {*right(10, 11)}
         assert (verdict.history_passed, verdict.stale) == ((), ())
@@ -135,7 +135,7 @@ TESTS = st.tuples(CALLS, st.booleans()).map(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(TESTS, max_size=12), st.integers(0, 2**32))
 def test_any_order_pays_the_same(referee, suite, seed):
     other = [str(test) for test in np.random.default_rng(seed).permutation(suite)] if suite else []

@@ -3,11 +3,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from problem_rows import public_set
 
 from codea1_env import code_a1_v1
 from codea1_env.evaluation.held_out import HeldOut, pass_rate
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.responses import read_program, whole_program
 from codea1_env.rollout import RolloutConfig, rollout
@@ -42,7 +43,7 @@ def test_what_the_prompt_gives_above_the_function_is_there(prompt, code, whole):
 
 def test_references_are_whole_already(shared_data):
     for name in ("humanevalplus", "mbppplus"):
-        problems = load_problems(str(shared_data / f"{name}.jsonl.gz"))
+        problems = public_set(shared_data / f"{name}.jsonl.gz")
         assert [p.task_id for p in problems if whole_program(p, p.reference) != p.reference] == []
 
 

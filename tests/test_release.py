@@ -148,9 +148,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"GT_code": " \n"}, "Expect 'GT_code' to hold the reference solution, actually it is blank"),
     ({"GT_code": "def other(x):\n    return x"}, "Expect 'GT_code' to define 'double', the function_name in 'extra_info', or to be its body, actually it defines other"),
     ({"problem": 3}, "Expect 'problem' to be text, actually: int 3"),
-    ({"test": "[1, 2"}, "Expect 'test' to be Python text or a list of texts, actually: Expecting"),
+    ({"test": "[1, 2"}, "Expect 'test' to be a list of texts or JSON of it, actually: Expecting"),
     ({"test": "double(2)"}, "Expect 'test' to be a text that defines check(candidate) or test functions, or texts that assert something"),
-    ({"info": "{"}, "Expect 'extra_info' to be an object or JSON, actually: Expecting"),
+    ({"info": "{"}, "Expect 'extra_info' to be an object or JSON of it, actually: Expecting"),
     ({"info": {"function_name": None}}, "Expect 'extra_info' to hold a function_name, actually: NoneType None"),
     ({"info": {"imports": ["math"]}}, "Expect 'imports' in 'extra_info' to be import statements, actually: str 'math'"),
 ]  # fmt: skip

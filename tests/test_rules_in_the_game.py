@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.compare import check_replies
 from codea1_env.oracle import Oracle, Subject
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem, read_problems
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rewards import RewardConfig
@@ -41,7 +41,7 @@ def problem(code: str, **fields: Any) -> Problem:
 @pytest.mark.parametrize(("file", "rule"), [("mbpp", None), ("mbppplus", "set")])
 def test_whoever_has_another_order_loses_nothing(sandbox, shared_data: Path, file, rule):
     """MBPP/2: what two tuples share. In the tests of EvalPlus as a set; in the first ones as a tuple."""
-    problems = load_problems(str(shared_data / f"{file}.jsonl.gz"))
+    problems = (each.problem for each in read_problems(shared_data / f"{file}.jsonl.gz"))
     shared = next(each for each in problems if each.task_id == "MBPP/2")
     shared = shared if rule else dataclasses.replace(shared, compare="set")
     name = shared.entry_point

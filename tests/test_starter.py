@@ -111,7 +111,7 @@ def test_golden_tests_fail_wrong_programs(starter: list[Problem], sandbox: Sandb
     """Plausible ones of ours for the second part, and answers of SmolLM2-135M-Instruct that pass the most tests."""
     problems = {problem.task_id: problem for problem in starter}
     rows = [json.loads(line) for line in WRONG.read_text().splitlines()]
-    limits = Limits(call_cpu_time=1, call_wall_time=20, run_cpu_time=2, run_wall_time=60)
+    limits = Limits(call_cpu_time=0.3, call_wall_time=6, run_cpu_time=0.5, run_wall_time=20)
     runs = [
         (row["task_id"], code, submit_to_tests(problems[row["task_id"]], code, limits, sandbox, stop=True))
         for row in rows

@@ -100,7 +100,6 @@ def test_finding_has_kind_file_and_line(line, findings):
     ("changes", "others", "message"),
     [
         ({"tests": ["assert double(2 == 4"]}, {FindingKind.REFERENCE_FAILS, FindingKind.NOT_PLAYABLE}, "assert double(2 == 4"),
-        ({"tests": ["assert double(1) > 1"]}, {FindingKind.NOT_PLAYABLE}, "assert double(1) > 1"),
         ({"tests": ["assert double(1) > 1"], "reference": "import time\ndef double(x): return time.time_ns()"},
          {FindingKind.NOT_PLAYABLE, FindingKind.NON_DETERMINISTIC}, "assert double(1) > 1"),
         ({"test_module": "import nothing_like_it"}, {FindingKind.REFERENCE_FAILS}, "import nothing_like_it"),
@@ -116,15 +115,15 @@ def test_what_is_no_data_is_named(changes, others, message, tmp_path, sandbox):
 
 def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
     file = tmp_path / "set.jsonl"
-    file.write_text("\n".join(json.dumps(row(f"demo/{n}")) for n in range(40)))
+    file.write_text("\n".join(json.dumps(row(f"demo/{n}")) for n in range(20)))
     seen: list[tuple[int, int]] = []
     report = validate_problems(
         str(file), sandbox, progress=lambda done, total: seen.append((done, total))
     )
     assert report.ok
     assert report.findings == report.errors == report.warnings == ()
-    assert (report.problems, report.tests) == (40, 80)
-    assert (seen[0], seen[-1]) == ((0, 40), (40, 40))
+    assert (report.problems, report.tests) == (20, 40)
+    assert (seen[0], seen[-1]) == ((0, 20), (20, 20))
     assert seen == sorted(seen)
 
 
@@ -168,6 +167,6 @@ def test_split_and_limit(tmp_path: Path, sandbox: Sandbox) -> None:
 
 
 def test_public_set(shared_data: Path, sandbox: Sandbox) -> None:
-    report = validate_problems(shared_data / "mbpp.jsonl.gz", sandbox, limit=40)
+    report = validate_problems(shared_data / "mbpp.jsonl.gz", sandbox, limit=20)
     assert report.ok, report.findings
-    assert report.problems == 40
+    assert report.problems == 20

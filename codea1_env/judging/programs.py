@@ -106,7 +106,6 @@ class ProgramRuns:
         return found
 
     def _usable(self, attacks: Mapping[Attack, object]) -> dict[Attack, _ProgramMemory]:
-        """Return what is remembered of programs and may be used again."""
         kept = {attack: each for attack in attacks if (each := self._kept.get(attack)) is not None}
         unread = [attack for attack, each in kept.items() if each.is_free is None]
         free = are_free([(each.code, each.subject.entry_point) for each in unread], self._sandbox)
@@ -140,7 +139,6 @@ class ProgramRuns:
 
 
 def _repeatable(result: TestResult) -> TestResult:
-    """With a message that is the same in every run."""
     message = without_addresses(result.message)
     return result if message is result.message else replace(result, message=message)
 

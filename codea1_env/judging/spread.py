@@ -47,8 +47,7 @@ class Place(Protocol):
 class SpreadReferee(Referee):
     """A referee whose `judge_answers` is done in several places. All else happens here, as with any `Referee`.
 
-    Each problem has a place that it goes to; one that has nothing left to do takes what waits for another. Who judges
-    and is lost three times is an InfraError.
+    Each problem has a place that it goes to; one that has nothing left to do takes what waits for another.
     """
 
     def __init__(

@@ -44,49 +44,13 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
 
-def hangs(result: TestResult) -> bool:
-    """Whether a test was over because of its time."""
+def _hangs(result: TestResult) -> bool:
     return result.outcome is Outcome.TIMEOUT
 
 
 def had_no_time(result: TestResult) -> bool:
     """Whether others had used up the time that tests have together."""
     return result.limit is Limit.RUN
-
-
-def run_on_each(
-    programs: Sequence[str],
-    tests: Sequence[str],
-    entry_point: str | None,
-    limits: Limits,
-    sandbox: Sandbox,
-    *,
-    late: Callable[[TestResult], bool] = had_no_time,
-    settles: Callable[[TestResult], bool] = lambda result: False,
-) -> list[list[TestResult | None]]:
-    """Run the same tests on many programs.
-
-    Args:
-        programs: Program texts.
-        tests: Test texts.
-        entry_point: The function or class that the tests use; None if they use other names of the program, too.
-        limits: What a program may use, for all tests together.
-        sandbox: Where they run.
-        late: See `until_settled`.
-        settles: See `until_settled`.
-
-    Raises:
-        InfraError: The sandbox failed, so that nothing is known.
-    """
-
-    def run(parts: Sequence[Part]) -> list[list[TestResult]]:
-        jobs = [
-            Job(programs[program], tuple(tests[n] for n in numbers), entry_point, limits)
-            for program, numbers in parts
-        ]
-        return [[_checked(result) for result in results] for results in sandbox.run_many(jobs)]
-
-    return until_settled(len(programs), len(tests), run, late=late, settles=settles)
 
 
 @dataclass(frozen=True)
@@ -96,7 +60,6 @@ class Kills:
     Of a mutant that does not end only the first tests are tried; it counts as killed by those that failed.
     """
 
-    mutants: tuple[Mutant, ...]
     by_test: tuple[frozenset[int], ...]
     """For each test the numbers of the mutants that it kills."""
 
@@ -104,17 +67,6 @@ class Kills:
     def killed(self) -> frozenset[int]:
         """The mutants that any test kills."""
         return frozenset().union(*self.by_test)
-
-    @property
-    def survivors(self) -> tuple[Mutant, ...]:
-        """The mutants that no test kills."""
-        killed = self.killed
-        return tuple(each for number, each in enumerate(self.mutants) if number not in killed)
-
-    @property
-    def score(self) -> float:
-        """Share of the mutants that are killed; 1 if there are none."""
-        return len(self.killed) / len(self.mutants) if self.mutants else 1.0
 
 
 def find_kills(
@@ -137,13 +89,20 @@ def find_kills(
         InfraError: The sandbox failed, so that nothing is known.
     """
     limits = _limits(program, entry_point, tests, sandbox)
-    codes = [mutant.code for mutant in mutants]
-    rows = run_on_each(codes, tests, entry_point, limits, sandbox, late=hangs, settles=hangs)
+
+    def run(parts: Sequence[Part]) -> list[list[TestResult]]:
+        jobs = [
+            Job(mutants[mutant].code, tuple(tests[n] for n in numbers), entry_point, limits)
+            for mutant, numbers in parts
+        ]
+        return [[_checked(result) for result in results] for results in sandbox.run_many(jobs)]
+
+    rows = until_settled(len(mutants), len(tests), run, late=_hangs, settles=_hangs)
     by_test = (
         frozenset(mutant for mutant, row in enumerate(rows) if _failed(row[test]))
         for test in range(len(tests))
     )
-    return Kills(tuple(mutants), tuple(by_test))
+    return Kills(tuple(by_test))
 
 
 def _failed(result: TestResult | None) -> bool:

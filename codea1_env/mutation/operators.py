@@ -185,7 +185,6 @@ class _Text:
 
 
 def _glues(left: str, right: str) -> bool:
-    """Whether two characters would run together into one token."""
     return (left.isalnum() or left == "_") and (right.isalnum() or right in ("_", '"', "'"))
 
 
@@ -206,7 +205,6 @@ def _fingerprint(value: Any) -> Any:
 
 
 def _spread(size: int, limit: int | None) -> list[int]:
-    """Return the indices 0 to size-1, those of an even selection of `limit` first."""
     if limit is None or limit >= size:
         return list(range(size))
     chosen = [(2 * k + 1) * size // (2 * limit) for k in range(limit)]
@@ -214,7 +212,6 @@ def _spread(size: int, limit: int | None) -> list[int]:
 
 
 def _sites(tree: ast.Module, text: _Text) -> Iterator[_Site]:
-    """Yield every fault that the operators can put into the tree."""
     for index, statement in enumerate(tree.body):
         if isinstance(statement, ast.If) and "__name__" in _names(statement.test):
             continue
@@ -252,7 +249,6 @@ def _visit(node: ast.AST, place: _FaultPlace, text: _Text) -> Iterator[_Site]:
 
 
 def _step_rules(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Yield faults of the step of a while loop; most others would only make it endless."""
     if not isinstance(node, ast.AugAssign) or not isinstance(node.value, ast.Constant):
         return
     if type(node.value.value) is int:
@@ -260,7 +256,6 @@ def _step_rules(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _rules(node: ast.AST, place: _FaultPlace, text: _Text) -> Iterator[tuple[str, ast.AST]]:
-    """Yield (operator, replacement) for one node."""
     if isinstance(node, ast.expr):
         if place.field in ("test", "ifs", "guard"):
             yield from _negation(node)

@@ -21,21 +21,19 @@ held back of these pools: a program is one of them or not, and its correctness i
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError
+from codea1_env.problem_sets.problem import Problem, ProblemsError
 from codea1_env.sandbox import Case
 
 NAME = "cells"
 """Name of the problem set; `cells:C=64,faults=1/8` says what differs from the defaults."""
 _DIGITS = 10
 _MOST_CELLS = 4096
-_FORMS = {bool: "0 or 1", int: "a whole number", Fraction: "a number such as 1/64"}
 
 
 @dataclass(frozen=True)
@@ -77,20 +75,16 @@ class CellsConfig:
             ("seed", self.seed, 0, 2**32),
         ):
             if not least <= value <= most:
-                hint = " Without a fault set all programs are right." if name == "families" else ""
-                raise ProblemsError(
-                    NAME, f"Expect {name} from {least} to {most}, actually: {value}.{hint}"
-                )
+                said = f"Expect {name} from {least} to {most}, actually: {value}."
+                raise ProblemsError(NAME, said)
         if self.disjoint and self.size * self.families > self.C:
             raise ProblemsError(
                 NAME,
-                f"Expect {self.families} disjoint fault sets of {self.size} cells to fit into C={self.C}, actually they do "
-                "not. Lower faults or families, or say disjoint=0.",
+                f"Expect {self.families} disjoint fault sets of {self.size} cells to fit into C={self.C}. "
+                "Lower faults or families, or say disjoint=0.",
             )
         if self.right + self.families < 2:
-            raise ProblemsError(
-                NAME, "Expect a pool of at least 2 programs, actually 1: raise right or families."
-            )
+            raise ProblemsError(NAME, "Expect at least 2 programs: raise right or families.")
 
     @property
     def size(self) -> int:
@@ -109,33 +103,23 @@ class CellsConfig:
         given: dict[str, int | bool | Fraction] = {}
         for part in filter(None, text.split(",")):
             name, _, value = (each.strip() for each in part.partition("="))
-            if name not in kinds:
-                near = difflib.get_close_matches(name, kinds, n=1, cutoff=0.5)
-                hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(kinds)}."
-                raise ProblemsError(
-                    NAME, f"Expect NAME=VALUE, actually the name {name!r:.60}. {hint}"
-                )
-            if name in given:
-                raise ProblemsError(NAME, f"Expect {name} once, actually twice.")
+            kind = kinds.get(name)
+            if kind is None:
+                known = f"Known: {', '.join(kinds)}."
+                raise ProblemsError(NAME, f"Expect NAME=VALUE, actually {part!r:.60}. {known}")
             try:
                 number = Fraction(value)
-                given[name] = kinds[name](number)
+                given[name] = kind(number)
                 if given[name] != number:
                     raise ValueError
             except (ValueError, ZeroDivisionError, OverflowError):
-                form = _FORMS[kinds[name]]
-                raise ProblemsError(
-                    NAME, f"Expect {name} to be {form}, actually: {value!r:.60}."
-                ) from None
+                said = f"Expect {name} to be of type {kind.__name__}, actually: {value!r:.60}."
+                raise ProblemsError(NAME, said) from None
         return cls(**given)  # type: ignore[arg-type]  # of the types that the fields have
 
     def __str__(self) -> str:
-        fields = dataclasses.fields(self)
-        return ",".join(f"{each.name}={_number(getattr(self, each.name))}" for each in fields)
-
-
-def _number(value: int | Fraction) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
+        values = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))
+        return ",".join(f"{name}={int(v) if v is True or v is False else v}" for name, v in values)
 
 
 @dataclass(frozen=True)
@@ -211,7 +195,7 @@ def changed(problem: Problem, program: int) -> Problem:
         problem,
         reference=_program(table),
         cases=_cases(table),
-        metadata=Metadata({**problem.metadata, "program": str(program)}),
+        metadata={**problem.metadata, "program": str(program)},
     )
 
 
@@ -242,7 +226,12 @@ def _problem(config: CellsConfig, number: int) -> Problem:
         reference=_program(table),
         cases=_cases(table),
         contract=f"assert 0 <= x < {config.C}",
-        metadata=Metadata(source=NAME, split="train", world=str(config), number=str(number)),
+        metadata={
+            "source": NAME,
+            "split": "train",
+            "world": str(config),
+            "number": str(number),
+        },
     )
 
 

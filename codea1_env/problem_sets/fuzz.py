@@ -119,7 +119,6 @@ def _vary_items(
 
 
 def _seen(calls: Sequence[Call], place: int | str) -> list[Any]:
-    """Return the arguments that the calls have in one position, or under one name."""
     if isinstance(place, str):
         return [keywords[place] for _, keywords in calls if place in keywords]
     return [arguments[place] for arguments, _ in calls if place < len(arguments)]

@@ -4,8 +4,8 @@ Statements and test modules are read by `codea1_env.reading.golden`; for files f
 process. What cannot be data becomes a test module, which runs whole with the program.
 
     >>> found = read_statements(["assert double(2) == 4", "assert double(2) > 3"], "double")
-    >>> found.cases, found.reasons
-    ((Case(args=(2,), kwargs={}, expected=4),), ('does not say what a call returns',))
+    >>> found.cases, "assert double(2) > 3" in found.test_module
+    ((Case(args=(2,), kwargs={}, expected=4),), True)
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ class Golden(NamedTuple):
     atol: float = 0.0
     test_module: str = ""
     """A test module of what is no data; "" if all is."""
-    reasons: tuple[str, ...] = ()
-    """Why that is none."""
 
 
 def read_statements(tests: Sequence[str], entry_point: str, ask: Ask = here) -> Golden:
@@ -55,25 +53,21 @@ def read_statements(tests: Sequence[str], entry_point: str, ask: Ask = here) -> 
     except AnalysisError as error:
         rows = [([], str(error)) for _ in tests]
     if any(map(_uses_files, tests)):  # which those behind it may read
-        rows = [([], _FILES) for _ in tests]
+        rows = [([], "works with files") for _ in tests]
     rule, tolerance = _rule([case for cases, reason in rows if reason is None for case in cases])
     found: list[Case] = []
     left: list[str] = []
-    reasons: list[str] = []
     set_up: list[str] = []
     for test, (cases, reason) in zip(tests, rows, strict=True):
-        reason = reason or next(filter(None, (_why_not(c, rule, tolerance) for c in cases)), None)
-        if reason is not None:
+        if reason is not None or not all(_fits(case, rule, tolerance) for case in cases):
             left.append("\n".join([*set_up, test]))
-            reasons.append(reason)
         elif cases:
             found += map(_case, cases)
         elif test.strip():  # names and imports for those behind it
             set_up.append(test)
     if set_up and not (found or left):
-        left, reasons = ["\n".join(set_up)], ["asserts nothing"]
-    module = module_of(left) if left else ""
-    return Golden(tuple(found), rule, tolerance, module, tuple(dict.fromkeys(reasons)))
+        left = ["\n".join(set_up)]  # it asserts nothing
+    return Golden(tuple(found), rule, tolerance, module_of(left) if left else "")
 
 
 def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
@@ -84,21 +78,17 @@ def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
         (Case(args=(2,), kwargs={}, expected=4),)
     """
     if _uses_files(text):
-        return Golden(test_module=text, reasons=(_FILES,))
+        return Golden(test_module=text)
     try:
         cases, unread = ask(pytest_cases, text, entry_point)
-    except AnalysisError as error:
-        return Golden(test_module=text, reasons=(str(error),))
+    except AnalysisError:
+        return Golden(test_module=text)
     rule, tolerance = _rule(cases)
-    reasons = [reason for reason, _ in unread]
-    reasons += filter(None, (_why_not(case, rule, tolerance) for case in cases))
-    if reasons or not cases:
-        why = tuple(dict.fromkeys(reasons)) or ("asserts nothing",)
-        return Golden(test_module=text, reasons=why)
+    if unread or not cases or not all(_fits(case, rule, tolerance) for case in cases):
+        return Golden(test_module=text)
     return Golden(tuple(map(_case, cases)), rule, tolerance)
 
 
-_FILES = "works with files"
 _STRING = re.compile(
     r"\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|#[^\n]*+"
 )
@@ -140,16 +130,17 @@ globals().update({n: v for n, v in vars(solution).items() if not n.startswith(("
 """
 _CHECK = re.compile(r"^def check\(", re.MULTILINE)
 _CHECKS = re.compile(r"^check\(", re.MULTILINE)
+_ASSERTS = re.compile(r"\bassert|\braise\b")
 _TESTS = re.compile(r"^(?:async )?(?:def|class) +[tT]est|TestCase", re.MULTILINE)
 
 
-def module_of_program(program: str, entry_point: str, reasons: Sequence[str]) -> str:
+def module_of_program(program: str, entry_point: str) -> str:
     r"""Return the test module of a test program of an earlier version, which saw the names of the program."""
     parts = [_HEAD, program]
     name = entry_point.split(".")[0]
     if _CHECK.search(program) and not _CHECKS.search(program):
         parts.append(f"def test_check():\n    check({name})\n")
-    elif not _TESTS.search(program) and "asserts nothing" not in reasons:
+    elif not _TESTS.search(program) and _ASSERTS.search(program):
         parts.append("def test_program():\n    pass  # it has asserted all when it was imported\n")
     return "\n\n".join(parts)
 
@@ -159,7 +150,6 @@ def _case(found: GoldenCase) -> Case:
 
 
 def _rule(cases: Sequence[GoldenCase]) -> tuple[Compare, float]:
-    """Return the rule and the tolerance of all cases together."""
     through = {case[5] for case in cases}
     if through == {"set"}:
         return "set", 0.0
@@ -174,14 +164,11 @@ def _rule(cases: Sequence[GoldenCase]) -> tuple[Compare, float]:
 _DEFAULT = 1e-6
 
 
-def _why_not(case: GoldenCase, rule: Compare, tolerance: float) -> str | None:
-    """Why a case cannot be compared by the rule of all."""
+def _fits(case: GoldenCase, rule: Compare, tolerance: float) -> bool:
+    """Whether a case can be compared by the rule of all."""
     stated, through = _tolerance(case), case[5]
-    if through not in ("", "int") and rule != through:
-        return f"says what {through}(...) of the returned value is"
-    if stated is not None and stated > max(tolerance, _DEFAULT):
-        return "states a tolerance that other tests do not state"
-    return None
+    converted = through not in ("", "int") and rule != through
+    return not converted and (stated is None or stated <= max(tolerance, _DEFAULT))
 
 
 def _tolerance(case: GoldenCase) -> float | None:

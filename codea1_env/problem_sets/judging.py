@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from codea1_env.compare import check_outputs, difference
-from codea1_env.problem_sets.expected import done, encoded, expected_values, then
+from codea1_env.problem_sets.expected import NoValueError, encoded, expected_values
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.sandbox import (
     MAX_INPUT,
@@ -57,10 +57,8 @@ def submit_to_tests(
         stop: Whether the first test that fails is the last.
 
     Returns:
-        The results of all tests, or of those up to the first that failed. Those of a test module come last.
-
-    Raises:
-        TypeError: A case is not plain data.
+        The results of all tests, or of those up to the first that failed. Those of a test module come last. Or a
+        `NoValueError`, where the reference is asked for a value and gives none; a TypeError, where a case is no plain data.
     """
     if problem.preamble:
         code = f"{problem.preamble}\n\n{code}"
@@ -68,32 +66,55 @@ def submit_to_tests(
         return _in_background(sandbox, run_stdin_tests, problem, code, limits, sandbox)
     if problem.test_module and not problem.cases:
         return _in_background(sandbox, run_module, problem, code, limits, sandbox)
-
-    def judge(known: EncodedCases) -> Future[JobResult]:
-        if problem.checker:
-            return sandbox.in_background(
-                partial(_run_checked, problem, code, known, limits, sandbox, hash_seed)
-            )
-        return sandbox.submit_cases(
+    try:
+        known = encoded(problem, sandbox)
+    except (NoValueError, TypeError) as error:
+        failed: Future[JobResult] = Future()
+        failed.set_exception(error)
+        return failed
+    if problem.checker:
+        cases = sandbox.in_background(
+            partial(_run_checked, problem, code, known, limits, sandbox, hash_seed)
+        )
+    else:
+        cases = sandbox.submit_cases(
             code, problem.entry_point, known, comparison=comparison_of(problem),
             limits=limits, hash_seed=hash_seed, stop=stop,
         )  # fmt: skip
+    return (
+        _with_module(cases, problem, code, limits, sandbox, stop) if problem.test_module else cases
+    )
 
-    cases = then(encoded(problem, sandbox), judge)
-    if not problem.test_module:
-        return cases
 
-    def with_module(first: JobResult) -> Future[JobResult]:
-        if stop and not passes(first):
-            return done(first)
+def _with_module(
+    cases: Future[JobResult],
+    problem: Problem,
+    code: str,
+    limits: Limits,
+    sandbox: Sandbox,
+    stop: bool,
+) -> Future[JobResult]:
+    both: Future[JobResult] = Future()
+    both.set_running_or_notify_cancel()
 
-        def both() -> JobResult:
-            tests = (*first.tests, *run_module(problem, code, limits, sandbox))
-            return dataclasses.replace(first, tests=tests)
+    def go_on(done: Future[JobResult]) -> None:
+        try:
+            first = done.result()
+            if passes(first) or not stop:
+                tests = (*first.tests, *run_module(problem, code, limits, sandbox))
+                first = dataclasses.replace(first, tests=tests)
+            both.set_result(first)
+        except BaseException as error:  # a cancelled one included
+            both.set_exception(error)
 
-        return sandbox.in_background(both)
+    def begin(done: Future[JobResult]) -> None:
+        try:
+            sandbox.in_background(partial(go_on, done))
+        except BaseException as error:  # such as a sandbox that was closed
+            both.set_exception(error)
 
-    return then(cases, with_module)
+    cases.add_done_callback(begin)
+    return both
 
 
 def comparison_of(problem: Problem) -> Comparison:
@@ -120,7 +141,6 @@ def _run_checked(
     sandbox: Sandbox,
     hash_seed: int,
 ) -> JobResult:
-    """Call the program, and let the problem's checker judge what it returns."""
     calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
     answers = sandbox.call(code, problem.entry_point, calls, limits=limits, hash_seed=hash_seed)
     expected = expected_values(problem, known)

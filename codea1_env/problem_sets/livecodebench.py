@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import datetime
 import json
 import pickletools
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from datetime import date
+from decimal import Decimal
+from typing import Any
 
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.problem_sets.rows import Row, origin, show, text_of
@@ -54,12 +55,6 @@ Complete this class:
 """
 
 
-class _Case(NamedTuple):
-    kind: str
-    input: str
-    output: str
-
-
 def convert(row: Row) -> Problem:
     """Return the problem that a row describes."""
     packed = text_of(row, "private_test_cases")
@@ -70,17 +65,18 @@ def convert(row: Row) -> Problem:
         raise ValueError(
             f"Expect 'private_test_cases' to be JSON or packed JSON. {error}"
         ) from error
-    cases = _cases("public_test_cases", text_of(row, "public_test_cases"))
-    cases += _cases("private_test_cases", plain)
-    kinds = {case.kind for case in cases}
+    tests = _tests("public_test_cases", text_of(row, "public_test_cases"))
+    tests += _tests("private_test_cases", plain)
+    kinds = {test["testtype"] for test in tests}
     if len(kinds) != 1:
         raise ValueError(
             f"Expect tests of one kind, actually: {', '.join(sorted(kinds)) or 'no tests'}"
         )
     about = origin(row, "livecodebench", "test")
     for name in ("platform", "difficulty", "contest_date"):
-        if row.fields.get(name) is not None:
-            about[name] = _short(row.fields[name])
+        value = row.fields.get(name)
+        if value is not None:
+            about[name] = (value.isoformat() if isinstance(value, date) else str(value))[:100]
     content = text_of(row, "question_content").rstrip()
     problem = Problem(
         f"LiveCodeBench/{text_of(row, 'question_id')}",
@@ -88,7 +84,7 @@ def convert(row: Row) -> Problem:
         "main",
         "",
         metadata=about,
-        stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
+        stdin_tests=tuple(StdinTest(test["input"], test["output"]) for test in tests),
         compare="lines",
         preamble=PREAMBLE,
     )
@@ -99,28 +95,23 @@ def convert(row: Row) -> Problem:
         problem,
         prompt=_COMPLETES_CLASS.format(content=content, starter=starter),
         entry_point=f"Solution.{name}",
-        cases=tuple(map(_case, cases)),
+        cases=tuple(map(_case, tests)),
         compare="exact",
         stdin_tests=(),
     )
 
 
-def _cases(field: str, text: str) -> list[_Case]:
+def _tests(field: str, text: str) -> list[dict[str, str]]:
     found = _json(field, text)
-    if not isinstance(found, list):
-        raise TypeError(f"Expect {field!r} to hold a list of tests, actually: {show(found)}")
-    cases = []
-    for test in found:
-        if not isinstance(test, Mapping):
-            raise TypeError(f"Expect a test in {field!r} to be an object, actually: {show(test)}")
-        given, printed, kind = (test.get(name) for name in ("input", "output", "testtype"))
-        if not (isinstance(given, str) and isinstance(printed, str) and kind in _KINDS):
+    tests: list[dict[str, str]] = found if isinstance(found, list) else [found]
+    for test in tests:
+        texts = isinstance(test, dict) and [test.get("input"), test.get("output")]
+        if not texts or set(map(type, texts)) != {str} or test.get("testtype") not in _KINDS:
             raise TypeError(
                 f"Expect a test in {field!r} to have the texts input, output and testtype "
                 f"({' or '.join(_KINDS)}), actually: {show(test)}"
             )
-        cases.append(_Case(str(kind), given, printed))
-    return cases
+    return tests
 
 
 def _method(row: Row) -> str:
@@ -133,10 +124,10 @@ def _method(row: Row) -> str:
     return name
 
 
-def _case(case: _Case) -> Case:
+def _case(test: dict[str, str]) -> Case:
     """Return a case from the lines of an input, each one argument as JSON."""
-    arguments = (_json("input", line) for line in case.input.split("\n"))
-    return Case(tuple(arguments), {}, _json("output", case.output))
+    arguments = (_json("input", line) for line in test["input"].split("\n"))
+    return Case(tuple(arguments), {}, _json("output", test["output"]))
 
 
 def _json(what: str, text: str) -> Any:
@@ -156,28 +147,14 @@ def _integer(digits: str) -> int:
     """Return an integer of up to 50,000 digits, ten times what Python reads by itself."""
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"an integer of {len(digits):,} digits, of at most {MAX_DIGITS:,}")
-    if len(digits) <= _DIGITS:
-        return int(digits)
-    sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
-    value = 0
-    for start in range(0, len(digits), _DIGITS):
-        part = digits[start : start + _DIGITS]
-        value = value * 10 ** len(part) + int(part)
-    return sign * value
+    return int(Decimal(digits))
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
-def _short(value: object) -> str:
-    if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    return str(value)[:100]
-
-
 MAX_DIGITS = 50_000
-_DIGITS = 4_000
 MAX_TEXT = 256 << 20
 """Bytes: a few kB can unpack to something that fills the memory."""
 _FRAMING = frozenset({"PROTO", "FRAME", "PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NoReturn, overload
+from typing import Any
 
 from codea1_env.compare import COMPARISONS, Compare
 from codea1_env.problem_sets.golden import Golden, read_statements
@@ -32,39 +32,6 @@ class ProblemsError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProblemsError, (self.where, self.expectation)
-
-
-class Metadata(dict[str, str]):
-    """A dictionary that cannot be changed, so that a problem can be shared and hashed.
-
-    Example:
-        >>> Metadata(split="train")["split"]
-        'train'
-        >>> Metadata(split="train")["split"] = "eval"
-        Traceback (most recent call last):
-            ...
-        TypeError: metadata of a problem cannot be changed; make a new one: {**metadata, key: value}
-    """
-
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError(
-            "metadata of a problem cannot be changed; make a new one: {**metadata, key: value}"
-        )
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-    def __copy__(self) -> Metadata:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Metadata:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Metadata, (dict(self),)
 
 
 @dataclass(frozen=True)
@@ -96,11 +63,7 @@ class GoldenStatements(Sequence[str]):
         texts = (statement(self._entry_point, case) for case in self._cases)
         return tuple(text for text in texts if text is not None)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self.texts[index]
 
     def __len__(self) -> int:
@@ -154,7 +117,7 @@ class Problem:
             a problem can be evaluated on, but not be played.
         tests: Golden tests as text. Statements that are given here are read into `cases` and take the place of those
             given there; what cannot be data of them goes to `test_module`. Afterwards this is a view of the cases.
-        metadata: Texts such as source, difficulty and split. It cannot be changed.
+        metadata: Texts such as source, difficulty and split.
         stdin_tests: For a problem whose programs read standard input and print: what they must print. It has
             no other tests then.
         preamble: Program text that stands before every program that is judged: what the problem gives, such
@@ -191,7 +154,7 @@ class Problem:
     entry_point: str
     reference: str
     tests: Sequence[str] = field(default=(), compare=False)
-    metadata: Mapping[str, str] = field(default_factory=Metadata)
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
     stdin_tests: tuple[StdinTest, ...] = ()
     preamble: str = ""
     cases: tuple[Case, ...] = field(default=(), repr=False)
@@ -213,13 +176,11 @@ class Problem:
         self._check_rule()
         self._take_statements()
         if not isinstance(self.metadata, Mapping):
-            raise TypeError(
-                f"Expect Problem.metadata to be a mapping of str to str, actually: {type(self.metadata)}"
-            )
+            raise TypeError(f"Expect Problem.metadata to be a mapping: {type(self.metadata)}")
         for key, value in self.metadata.items():
             _check_text("a key of metadata", key)
             _check_text(f"metadata[{key!r:.50}]", value)
-        object.__setattr__(self, "metadata", Metadata(self.metadata))
+        object.__setattr__(self, "metadata", dict(self.metadata))
         self._check_tests()
 
     def _check_rule(self) -> None:
@@ -235,10 +196,7 @@ class Problem:
     def _take_statements(self) -> None:
         self._take_all("cases", Case)
         if not isinstance(self.tests, GoldenStatements):
-            if not isinstance(self.tests, (list, tuple)):
-                raise TypeError(
-                    f"Expect Problem.tests to be a list or tuple of str, actually: {type(self.tests)}"
-                )
+            self._take_all("tests", str)
             for index, test in enumerate(self.tests):
                 _check_text(f"tests[{index}]", test)
             if self.tests:
@@ -295,23 +253,18 @@ class Problem:
 
     def _check_tests(self) -> None:
         self._take_all("stdin_tests", StdinTest)
+        prints = bool(self.stdin_tests)
         called = bool(self.cases or self.test_module)
-        if self.stdin_tests and called:
-            raise ValueError(
-                "Expect either stdin_tests or tests that call the program, actually both: a program is run or "
-                "called, not both"
-            )
-        prints = self.compare in ("equal", "lines") or not self.stdin_tests
-        _check(prints, "compare to be 'lines' where programs print", self.compare)
-        if self.compare == "lines" and not self.stdin_tests:
-            raise ValueError("Expect stdin_tests where Problem.compare is 'lines', actually none")
+        _check(
+            not (prints and called), "either stdin_tests or tests that call the program, not both"
+        )
+        fits = self.compare in ("equal", "lines") if prints else self.compare != "lines"
+        _check(fits, "compare to be 'lines' only where programs print", self.compare)
         if not self.reference.strip():
             can_judge = bool(self.number_of_tests)
             _check(can_judge, "reference not to be empty where there are no tests to judge by")
-            if any(each.expected is UNKNOWN for each in self.cases):
-                raise ValueError(
-                    "Expect a reference where cases have no expected value, actually none: it is asked for them"
-                )
+            known = all(each.expected is not UNKNOWN for each in self.cases)
+            _check(known, "reference where cases have no expected value: it is asked for them")
         count = len(self.cases)
         _check(self.base <= count, f"base to be at most the number of cases, {count}", self.base)
 
@@ -343,7 +296,5 @@ def _check_text(name: str, value: object) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
-            f"Expect Problem.{name} to be text that can be written as UTF-8, "
-            f"actually it holds the lone surrogate {value[error.start]!a} at {error.start}"
-        ) from None
+        bad = f"the lone surrogate {value[error.start]!a} at {error.start}"
+        raise ValueError(f"Expect Problem.{name} to be text in UTF-8, actually: {bad}") from None

@@ -78,15 +78,19 @@ def convert(row: Row) -> Problem:
 def _info(row: Row) -> Mapping[str, Any]:
     info = row.fields["extra_info"]
     if isinstance(info, str):
-        try:
-            info = json.loads(info)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"Expect 'extra_info' to be an object or JSON, actually: {error}"
-            ) from error
+        info = _json("extra_info", "an object", info)
     if not isinstance(info, Mapping):
         raise TypeError(f"Expect 'extra_info' to be an object, actually: {show(info)}")
     return info
+
+
+def _json(name: str, what: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"Expect {name!r} to be {what} or JSON of it, actually: {error} in {show(text)}"
+        ) from error
 
 
 def _named(info: Mapping[str, Any], name: str) -> str:
@@ -101,11 +105,7 @@ def _named(info: Mapping[str, Any], name: str) -> str:
 def _imports(info: Mapping[str, Any]) -> str:
     value = info.get("imports")
     lines = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
-        raise TypeError(
-            f"Expect 'imports' in 'extra_info' to be text or a list of texts, actually: {show(value)}"
-        )
-    text = "\n".join(unix(line).strip() for line in lines if line.strip())
+    text = "\n".join(unix(str(line)).strip() for line in lines if str(line).strip())
     if text and not re.match(r"(?:import|from)\b|#", text):
         raise ValueError(
             f"Expect 'imports' in 'extra_info' to be import statements, actually: {show(text)}"
@@ -114,7 +114,6 @@ def _imports(info: Mapping[str, Any]) -> str:
 
 
 def _is_whole(solution: str, entry: str) -> bool:
-    """Whether a solution is a program that defines the function, and not the function's body."""
     if re.search(definition_of(entry), solution, re.MULTILINE):
         return True
     if solution.lstrip("\n")[:1].isspace() or re.search(r"^(?:return|yield)\b", solution, re.M):
@@ -161,19 +160,13 @@ def _tests(row: Row) -> str | list[str]:
     """Return the golden tests as the row has them: one text, or a list, which may be written as JSON."""
     value = row.fields["test"]
     if isinstance(value, str) and value.lstrip()[:1] == "[":
-        try:
-            row = row._replace(fields={"test": json.loads(value)})
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"Expect 'test' to be Python text or a list of texts, actually: {error} in {show(value)}"
-            ) from error
+        row = row._replace(fields={"test": _json("test", "a list of texts", value)})
     elif isinstance(value, str):
         return unix(value)
     return [unix(test) for test in texts_of(row, "test")]
 
 
 def _golden(test: str | list[str], entry: str, imports: str) -> dict[str, Any]:
-    """Return what the golden tests give a problem."""
     if isinstance(test, str):
         if _CHECK.search(test):
             return read_test(test, entry)
@@ -199,7 +192,6 @@ def _asserting(test: str) -> str:
 
 
 def _with_imports(imports: str, test: str) -> str:
-    """Return a test behind the imports of the names in it."""
     lines = imports.split("\n") if "(" not in imports else [imports]
     words = set(re.findall(r"\w+", test))
     needed = [line for line in lines if words & {*re.findall(r"\w+", line.rpartition("import")[2])}]

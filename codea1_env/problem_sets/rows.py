@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-INSTRUCT = "instruct"
-"""The variant of BigCodeBench that is told what to do."""
-
 
 class Row(NamedTuple):
     """One row of a file or data set, and where it stands."""
@@ -18,8 +15,6 @@ class Row(NamedTuple):
     where: str
     split: str | None = None
     """The split that the data set files it under; None where the row itself must say."""
-    variant: str = ""
-    """Which of several problems that one row describes is meant, as "instruct" in BigCodeBench."""
 
 
 def text_of(row: Row, name: str) -> str:

@@ -27,7 +27,6 @@ from codea1_env.problem_sets.golden import (
 )
 from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest, statement
 from codea1_env.problem_sets.rows import (
-    INSTRUCT,
     Row,
     imports_for,
     origin,
@@ -75,10 +74,7 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         ('MBPP/7', 'f', 'prompt')
     """
     if not isinstance(row.fields, Mapping):
-        raise ProblemsError(
-            row.where,
-            f"Expect a JSON object, actually: {show(row.fields)}. Write one object a line.",
-        )
+        raise ProblemsError(row.where, f"Expect a JSON object, actually: {show(row.fields)}.")
     schema = next((schema for schema in SCHEMAS if not schema.lacking(row)), None)
     if schema is None:
         near = min(SCHEMAS, key=lambda schema: len(schema.lacking(row)))
@@ -86,8 +82,7 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         raise ProblemsError(
             row.where,
             f"Expect the fields of a known layout, actually: {', '.join(sorted(map(str, row.fields)))}. "
-            f"The nearest layout, {near.name}, also has: {missing}. "
-            "Add them, or write the fields of Problem: task_id, prompt, entry_point, reference, tests.",
+            f"The nearest layout, {near.name}, also has: {missing}. Add them, or write the fields of Problem.",
         )
     try:
         return _own(row, ask) if schema.convert is _own else schema.convert(row)
@@ -117,8 +112,7 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
         isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in given
     ):
         raise TypeError(
-            "Expect 'stdin_tests' to be a list of objects with the fields stdin and stdout, actually: "
-            f"{show(given)}"
+            f"Expect 'stdin_tests' to be a list of objects with stdin and stdout, actually: {show(given)}"
         )
     values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
     values["cases"] = _own_cases(values.get("cases", []))
@@ -160,25 +154,21 @@ def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> 
         return
     golden = read_module(program, entry, ask)
     if golden.test_module:
-        module = module_of_program(program, entry, golden.reasons)
-        golden = golden._replace(test_module=module)
+        golden = golden._replace(test_module=module_of_program(program, entry))
     _add(values, golden)
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:
-    """Return cases from objects with the fields args, kwargs and expected."""
     if not isinstance(given, (list, tuple)):
         raise TypeError(f"Expect 'cases' to be a list of objects, actually: {show(given)}")
     cases = []
     for number, item in enumerate(given, 1):
         if not isinstance(item, Mapping) or item.keys() - {"args", "kwargs", "expected"}:
-            raise TypeError(
-                f"Expect case {number} to be an object with the fields args, kwargs and expected, actually: {show(item)}"
-            )
+            raise TypeError(f"Expect case {number} to be an object, actually: {show(item)}")
         args, kwargs = item.get("args", []), item.get("kwargs") or {}
         if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
             raise TypeError(
-                f"Expect args of case {number} to be a list, and kwargs an object, actually: {show(item)}"
+                f"Expect args of case {number} to be a list, kwargs an object, actually: {show(item)}"
             )
         cases.append(Case(tuple(args), dict(kwargs), item.get("expected", UNKNOWN)))
     return tuple(cases)
@@ -275,15 +265,16 @@ def _mbpp(row: Row) -> Problem:
         entry_point=entry,
         reference=code,
         metadata=origin(row, "mbpp", "prompt" if number <= 10 else split),
-        **_statements([with_setup(unix(setup), test) for test in tests], entry),
+        **fields_of(
+            read_statements([with_setup(unix(setup), each) for each in tests], entry, apart)
+        ),
     )
 
 
 def _ult(row: Row) -> Problem:
     """UnLeakedTestBench: functions to write tests for.
 
-    The tests in `test_list` are left out: they are tests as a model wrote them, few of which hold.
-    The functions rely on modules that their own harness imports for them.
+    The tests in `test_list` are left out: a model wrote them, and few hold. Its harness imports modules for the functions.
     """
     code, entry = unix(text_of(row, "code")), text_of(row, "func_name")
     return Problem(
@@ -305,9 +296,8 @@ def _kodcode(row: Row) -> Problem:
     entry, code = info["function_name"], text_of(row, "solution")
     declaration = str(info.get("function_declaration") or "") or signature_of(code, entry)
     test = text_of(row, "test_code" if "test_code" in row.fields else "test")
-    name = next(
-        (n for n in ("question_id", "task_id", "id") if row.fields.get(n) is not None), None
-    )
+    names = map(row.fields.get, ("question_id", "task_id", "id"))
+    name = next((each for each in names if each is not None), None)
     if name is None:
         raise ValueError("Expect a field question_id, task_id or id")
     extra = {"difficulty": row.fields.get("gpt_difficulty"), "subset": row.fields.get("subset")}
@@ -315,7 +305,7 @@ def _kodcode(row: Row) -> Problem:
     if isinstance(passed, (int, float)) and not isinstance(passed, bool):
         extra["pass_percentage"] = str(passed)
     return Problem(
-        task_id=f"KodCode/{row.fields[name]}",
+        task_id=f"KodCode/{name}",
         prompt=prompt_of(declaration, text_of(row, "question")),
         entry_point=entry,
         reference=code,
@@ -325,12 +315,7 @@ def _kodcode(row: Row) -> Problem:
     )
 
 
-def _statements(tests: list[str], entry: str) -> dict[str, Any]:
-    return fields_of(read_statements(tests, entry, apart))
-
-
 def _entry_point(code: str, tests: list[str]) -> str:
-    """Return the function of the program that the first test calls first."""
     if not tests:
         raise ValueError("Expect at least one test in 'test_list', actually: none")
     names = re.findall(r"^(?:async )?(?:def|class) +(\w+)", code, re.MULTILINE)
@@ -351,24 +336,19 @@ _ULT_MODULES = (
 
 
 def _bigcodebench(row: Row) -> Problem:
-    """BigCodeBench: functions that use libraries, with a unittest class for each.
-
-    One row describes two problems with one solution: to complete a function with its docstring, or to follow an
-    instruction (`Row.variant` "instruct").
-    """
+    """BigCodeBench: functions that use libraries, with a unittest class for each."""
     entry, complete = text_of(row, "entry_point"), text_of(row, "complete_prompt")
-    instruct = row.variant == INSTRUCT
     given = row.fields.get("code_prompt")
     libraries = _libraries(row.fields.get("libs"))
     return Problem(
         task_id=text_of(row, "task_id"),
-        prompt=text_of(row, "instruct_prompt") if instruct else complete,
+        prompt=complete,
         entry_point=entry,
         reference=complete + text_of(row, "canonical_solution"),
         # Its own evaluator runs test and program as one text.
         test_module=f"from solution import *\n\n{unix(text_of(row, 'test'))}",
         metadata={
-            **origin(row, f"bigcodebench{'-instruct' if instruct else ''}", "test"),
+            **origin(row, "bigcodebench", "test"),
             **({"packages": " ".join(libraries)} if libraries else {}),
         },
         # As in BigCodeBench's own evaluation: imports and signature, with an empty body.

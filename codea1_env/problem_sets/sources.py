@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from codea1_env.problem_sets.problem import ProblemsError
-from codea1_env.problem_sets.rows import INSTRUCT, Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.support.extras import require
 
 MAX_LINE = 64 << 20
@@ -38,8 +38,6 @@ class HubSource(NamedTuple):
     """What to load when no split is asked for; None for all."""
     data_files: dict[str, str | list[str]] | None = None
     """Split -> its files, where the data set does not say so itself."""
-    variant: str = ""
-    """See `Row.variant`."""
 
 
 _LIVECODEBENCH = "hf://datasets/livecodebench/code_generation_lite/test{}.jsonl"
@@ -52,11 +50,7 @@ HUB_SOURCES = {
     "mbpp": HubSource("google-research-datasets/mbpp", "full"),
     "kodcode": HubSource("KodCode/KodCode-V1", split="train"),
     "bigcodebench": HubSource("bigcode/bigcodebench", split="v0.1.4"),
-    "bigcodebench-instruct": HubSource("bigcode/bigcodebench", split="v0.1.4", variant=INSTRUCT),
     "bigcodebench-hard": HubSource("bigcode/bigcodebench-hard", split="v0.1.4"),
-    "bigcodebench-hard-instruct": HubSource(
-        "bigcode/bigcodebench-hard", split="v0.1.4", variant=INSTRUCT
-    ),
     "livecodebench": HubSource(
         "json",
         split="release_v6",
@@ -86,8 +80,7 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
     """Yield the rows of a source in order, and an error in the place of each row that is broken.
 
     Args:
-        source: A name in `STARTER`, a name in `HUB_SOURCES`, a file, a data set id of the hub, or NAME:FILE for a file of
-            one of the names (which matters where a row describes several problems).
+        source: A name in `STARTER`, a name in `HUB_SOURCES`, a file, or a data set id of the hub.
         split: What to load from the hub; the rows of files are not filtered here.
 
     Raises:
@@ -101,9 +94,6 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         return _starter_rows(STARTER[source])
     if source in HUB_SOURCES:
         return _hub_rows(source, HUB_SOURCES[source], split)
-    name, _, file = source.partition(":")
-    if file and name in HUB_SOURCES:
-        return _of_variant(_file_rows(Path(file)), HUB_SOURCES[name].variant)
     path = Path(source)
     if source.endswith(SUFFIXES) or path.exists():
         return _file_rows(path)
@@ -120,21 +110,9 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
 
 
 def needs_network(source: str) -> bool:
-    """Whether the rows of a source come from the hub.
-
-    Example:
-        >>> needs_network("mbpp+"), needs_network("starter"), needs_network("mine.py:problems")
-        (True, False, False)
-    """
+    """Whether the rows of a source come from the hub."""
     a_file = source.endswith(SUFFIXES) or Path(source).exists()
     return source in HUB_SOURCES or (not a_file and _HUB_ID.fullmatch(source) is not None)
-
-
-def _of_variant(
-    found: Iterator[Row | ProblemsError], variant: str
-) -> Iterator[Row | ProblemsError]:
-    for row in found:
-        yield row._replace(variant=variant) if isinstance(row, Row) else row
 
 
 def _starter_rows(files: tuple[str, ...]) -> Iterator[Row | ProblemsError]:
@@ -148,22 +126,19 @@ def _file_rows(path: Path) -> Iterator[Row | ProblemsError]:
     if path.is_dir():
         files = ", ".join(sorted(child.name for child in path.iterdir())[:5]) or "nothing"
         raise IsADirectoryError(
-            f"Expect a file of problems, actually {path} is a folder that holds {files}. Name a file in it."
+            f"Expect a file of problems, actually {path} is a folder that holds {files}."
         )
     if not path.exists():
-        near = path.parent if path.parent.is_dir() else None
-        names = [child.name for child in near.iterdir()] if near else []
-        hint = difflib.get_close_matches(path.name, names, n=1)
-        remedy = f"Did you mean {path.parent / hint[0]}?" if hint else "Check the path."
-        raise FileNotFoundError(f"Expect a file of problems, actually there is no {path}. {remedy}")
+        names = [child.name for child in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, names, n=1)
+        hint = f" Did you mean {path.parent / near[0]}?" if near else ""
+        raise FileNotFoundError(f"Expect a file of problems, actually there is no {path}.{hint}")
     if path.suffix == ".parquet":
         return _parquet_rows(path)
     if path.name.endswith((".jsonl", ".jsonl.gz", ".json.gz", ".ndjson")):
         return _json_rows(path, str(path))
-    raise ProblemsError(
-        str(path),
-        f"Expect a file name that ends in {', '.join(SUFFIXES)}. Convert the file, or rename it.",
-    )
+    said = f"Expect a file name that ends in {', '.join(SUFFIXES)}."
+    raise ProblemsError(str(path), said)
 
 
 def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
@@ -173,10 +148,8 @@ def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
             while line := stream.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
-                    raise ProblemsError(
-                        f"{name}, line {number}",
-                        f"Expect at most {MAX_LINE:,} bytes in a line. Write one JSON object a line.",
-                    )
+                    said = f"Expect at most {MAX_LINE:,} bytes in a line."
+                    raise ProblemsError(f"{name}, line {number}", said)
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
                 if number == 1 and line.lstrip().startswith(b"["):
@@ -185,15 +158,11 @@ def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
                 if line.strip():
                     yield _json_row(line, f"{name}, line {number}")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ProblemsError(
-            f"{name}, line {number + 1}",
-            f"Expect a file that gzip can unpack, actually: {error}. Download it again.",
-        ) from error
+        said = f"Expect a file that gzip can unpack, actually: {error}."
+        raise ProblemsError(f"{name}, line {number + 1}", said) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise type(error)(
-            f"Expect to read {name}, actually: {reason}. Check the file and its permissions."
-        ) from error
+        raise type(error)(f"Expect to read {name}, actually: {reason}.") from error
 
 
 def _json_array(data: bytes, name: str) -> Iterator[Row | ProblemsError]:
@@ -216,14 +185,10 @@ def _json_row(line: bytes, where: str) -> Row | ProblemsError:
     try:
         return Row(json.loads(line.decode("utf-8-sig")), where)
     except UnicodeDecodeError as error:
-        return ProblemsError(
-            where, f"Expect UTF-8, actually byte {error.start} is not. Save the file as UTF-8."
-        )
+        return ProblemsError(where, f"Expect UTF-8, actually byte {error.start} is not.")
     except (ValueError, RecursionError) as error:
-        return ProblemsError(
-            where,
-            f"Expect one JSON object a line, actually: {error} in {line[:60]!r}. Correct or remove the line.",
-        )
+        said = f"Expect one JSON object a line, actually: {error} in {line[:60]!r}."
+        return ProblemsError(where, said)
 
 
 def _parquet_rows(path: Path) -> Iterator[Row | ProblemsError]:
@@ -236,9 +201,7 @@ def _parquet_rows(path: Path) -> Iterator[Row | ProblemsError]:
                 number += 1
                 yield Row(fields, f"{path}, row {number}")
     except (pyarrow.ArrowException, OSError) as error:
-        raise ProblemsError(
-            str(path), f"Expect a parquet file, actually: {error}. Download it again."
-        ) from error
+        raise ProblemsError(str(path), f"Expect a parquet file, actually: {error}.") from error
 
 
 def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | ProblemsError]:
@@ -256,14 +219,13 @@ def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | Pr
         raise ProblemsError(
             name,
             f"Expect the library datasets to load {files or hub.path}, "
-            f"actually: {type(cause).__name__}: {cause!s:.300}. Check the name and the network, or "
-            "download the file and give its path.",
+            f"actually: {type(cause).__name__}: {cause!s:.300}. A downloaded file can be given by its path.",
         ) from error
     if wanted is not None and wanted not in loaded:
         raise _unknown_split(name, loaded, wanted)
     for key in loaded if wanted is None else [wanted]:
         for number, fields in enumerate(loaded[key]):
-            yield Row(fields, f"{name} [{key}], row {number + 1}", key, hub.variant)
+            yield Row(fields, f"{name} [{key}], row {number + 1}", key)
 
 
 def _unknown_split(name: str, known: Iterable[str], wanted: str) -> ProblemsError:

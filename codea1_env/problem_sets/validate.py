@@ -119,11 +119,14 @@ def _check(
     batch: Mapping[int, Located], limits: Limits, sandbox: Sandbox
 ) -> Iterator[tuple[int, list[ProblemFinding]]]:
     """Yield what is wrong with each problem; their references and mutants run side by side."""
-    runs = {
-        number: [_submit(item.problem, limits, sandbox, seed) for seed in (0, 1)]
-        for number, item in batch.items()
-        if item.problem.reference.strip()
-    }
+    runs: dict[int, list[Future[JobResult]]] = {}
+    for number, item in batch.items():
+        code, room = item.problem.reference, limits.with_room_for(len(item.problem.cases))
+        if code.strip():
+            runs[number] = [
+                submit_to_tests(item.problem, code, room, sandbox, hash_seed=seed)
+                for seed in (0, 1)
+            ]
     found: dict[int, list[_Found]] = {}
     on_mutants: dict[int, Callable[[], str]] = {}
     for number, item in batch.items():
@@ -152,16 +155,6 @@ def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
     return ProblemFinding(kind, item.where, item.problem.task_id, message)
 
 
-def _submit(problem: Problem, limits: Limits, sandbox: Sandbox, seed: int) -> Future[JobResult]:
-    try:
-        room = limits.with_room_for(len(problem.cases))
-        return submit_to_tests(problem, problem.reference, room, sandbox, hash_seed=seed)
-    except TypeError as error:  # a case that is no plain data
-        failed: Future[JobResult] = Future()
-        failed.set_exception(error)
-        return failed
-
-
 # What needs no run
 
 
@@ -184,25 +177,20 @@ def _read_otherwise(item: Located) -> Iterator[_Found]:
         yield FindingKind.OLD_LAYOUT, said
     if item.problem.test_module:
         said = (
-            "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
-            f"the program's process, which can forge their verdict ({_of_module(item.problem.test_module)})."
+            "Expect tests that are data, calls and what they return, actually some are not and run in the program's "
+            f"process, which can forge their verdict ({_of_module(item.problem.test_module)})."
         )
         yield FindingKind.JUDGED_INSIDE, said
 
 
 def _refused_by_training(problem: Problem) -> Iterator[_Found]:
     """Yield what `codea1 train` says of a problem that has a reference."""
+    said = ""
     if problem.stdin_tests:
-        said = (
-            "Expect a function that can be called, to be played and trained on, actually its programs read standard "
-            "input. Only `codea1 eval code` can use it."
-        )
-        yield FindingKind.NOT_PLAYABLE, said
+        said = "Expect a function that can be called, actually its programs read standard input. Only `codea1 eval code` can use it."
     elif problem.test_module and not problem.cases:
-        said = (
-            "Expect tests that are data, for tabular and golden testers, actually there is none. Language models "
-            "can be trained on it."
-        )
+        said = "Expect tests that are data, for tabular and golden testers, actually there is none. Language models can be trained on it."
+    if said:
         yield FindingKind.NOT_PLAYABLE, said
 
 
@@ -212,8 +200,8 @@ def _no_training_split(source: str, items: Collection[Located]) -> Iterator[Prob
     if items and "train" not in splits:
         actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"
         said = (
-            f"Expect problems of the split 'train', which `codea1 train` takes unless it is told another, actually "
-            f"{actually}. Train with --split {splits[0] if splits else None}, or set metadata.split."
+            f"Expect problems of the split 'train', which `codea1 train` takes, actually {actually}. "
+            f"Train with --split {splits[0] if splits else None}, or set metadata.split."
         )
         yield ProblemFinding(FindingKind.NOT_PLAYABLE, source, "", said)
 
@@ -228,9 +216,7 @@ def _judge(
     if not shown:
         yield FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none. Add some."
     if first.load.outcome is not second.load.outcome:
-        said = (
-            f"Expect the reference to load alike twice, actually: {_both(first.load, second.load)}."
-        )
+        said = f"Expect the reference to load alike, actually: {_both(first.load, second.load)}."
         yield FindingKind.NON_DETERMINISTIC, said
     elif not first.load.passed:
         yield _load_failure(problem, first.load, sandbox, limits)
@@ -254,17 +240,11 @@ def _of_tests(
             said = f"Expect two runs of test {number} to agree, actually: {_both(one, two)} ({test}). {_INDEPENDENT}"
             yield FindingKind.NON_DETERMINISTIC, said
         elif isinstance(one, CheckerFault):
-            said = (
-                f"Expect the checker to answer True or False on what the reference returns in test {number}, actually: "
-                f"{one.message:.200} ({test}). Correct the checker."
-            )
+            said = f"Expect the checker to answer True or False on test {number}, actually: {one.message:.200} ({test})."
             yield FindingKind.CHECKER_FAILS, said
             return False  # the others would say the same
         elif one.outcome is not Outcome.PASS:
-            said = (
-                f"Expect the reference to pass test {number}, actually: {one.outcome.value}, {one.message:.200} ({test}). "
-                "Correct the test or the reference."
-            )
+            said = f"Expect the reference to pass test {number}, actually: {one.outcome.value}, {one.message:.200} ({test})."
             yield FindingKind.REFERENCE_FAILS, said
             if one.outcome is Outcome.TIMEOUT:
                 return False
@@ -287,35 +267,26 @@ def _slow(first: JobResult, second: JobResult, shown: Sequence[str]) -> Iterator
     """Yield which tests take long; of cases, only what all of them take is measured."""
     if not passes(first):
         return
+    times = []
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
-        seconds = max(one.cpu_time, two.cpu_time)
-        if seconds > SLOW:
-            said = (
-                f"Expect test {number} to take less than {SLOW:g} s, actually: {seconds:.1f} s "
-                f"({_short(shown[min(number, len(shown)) - 1])}). Use smaller arguments, or raise the limits."
-            )
+        what = f"test {number} ({_short(shown[min(number, len(shown)) - 1])})"
+        times.append((what, max(one.cpu_time, two.cpu_time), SLOW))
+    times.append(("all cases together", max(first.cpu_time, second.cpu_time), SLOW_PROGRAM))
+    for what, seconds, most in times:
+        if seconds > most:
+            said = f"Expect {what} to take less than {most:g} s, actually: {seconds:.1f} s. Use smaller arguments."
             yield FindingKind.SLOW_REFERENCE, said
-    seconds = max(first.cpu_time, second.cpu_time)
-    if seconds > SLOW_PROGRAM:
-        said = (
-            f"Expect all cases together to take less than {SLOW_PROGRAM:g} s, actually: {seconds:.1f} s. Use smaller "
-            "arguments, or fewer."
-        )
-        yield FindingKind.SLOW_REFERENCE, said
 
 
 def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: Limits) -> _Found:
     if load.outcome is Outcome.SYNTAX_ERROR:
-        said = f"Expect a Python program, actually: {load.message:.200}. Correct the reference."
+        said = f"Expect a Python program, actually: {load.message:.200}."
         return FindingKind.UNPARSABLE_REFERENCE, said
     alone = sandbox.submit(Job(_program(problem), limits=limits)).result()
     if alone.load.outcome is Outcome.PASS:
-        said = (
-            f"Expect the reference to define {problem.entry_point!r}, actually it does not. Correct entry_point or the "
-            "reference."
-        )
+        said = f"Expect the reference to define {problem.entry_point!r}, actually it does not."
         return FindingKind.MISSING_ENTRY_POINT, said
-    said = f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}. Correct it."
+    said = f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}."
     return FindingKind.REFERENCE_FAILS, said
 
 
@@ -389,10 +360,10 @@ def _submit_to_mutants(
         alive = [mutant for mutant, run in runs if passes(run.result())]
         if not alive or 2 * len(alive) < len(runs):
             return ""
+        shown = f"{' '.join(alive[0].description.split()):.80} in line {alive[0].line}"
         return (
-            f"Expect the tests to fail most programs with one small fault, actually {len(alive)} of {len(runs)} pass "
-            f"them, such as with {' '.join(alive[0].description.split()):.80} in line {alive[0].line}. Add tests, or "
-            "assert more."
+            "Expect the tests to fail most programs with one small fault, actually "
+            f"{len(alive)} of {len(runs)} pass them, such as with {shown}. Add tests, or assert more."
         )
 
     return said

@@ -136,7 +136,6 @@ def _dedented(text: str, error: BaseException, budget: _Budget) -> Chunk:
 
 
 def _repaired(text: str, error: BaseException, budget: _Budget) -> Chunk:
-    """Return a function or class without the lines that break it."""
     lines = text.split("\n")
     removed: list[tuple[str, str]] = []
     reason = message_of(error)

@@ -128,7 +128,6 @@ def _in_json(text: str, word: str) -> Iterator[str]:
 
 
 def _in_python(text: str, word: str) -> Iterator[str]:
-    """Yield the strings of a literal of Python."""
     if not text.lstrip().startswith(("{", "[", "(", '"', "'")) or text.lstrip()[:3] in _DOCSTRING:
         return
     try:

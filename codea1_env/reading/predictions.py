@@ -43,10 +43,6 @@ INSTANCE = object()
 """What a name is bound to that is an object of the class whose method is under test."""
 
 
-SKIPPED = object()
-"""What a name is bound to that is a mark of tests which never run."""
-
-
 class Call(NamedTuple):
     """A call of the function under test, or why its arguments cannot be read."""
 
@@ -333,7 +329,6 @@ class Conditions:
         return [Prediction(call, None)]
 
     def _each(self, node: ast.expr, names: Names, say: Say) -> list[Prediction]:
-        """Return what the items of a list or comprehension say, together."""
         if type(node) in (ast.List, ast.Tuple):
             return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
         if type(node) not in (ast.GeneratorExp, ast.ListComp):

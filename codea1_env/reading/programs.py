@@ -109,7 +109,6 @@ def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, st
 
 
 def _holding(blocks: list[Block], pattern: str) -> list[int]:
-    """Places of the blocks in which a line begins so."""
     beginning = re.compile(f"^(?:{pattern})", re.MULTILINE)
     return [place for place, block in enumerate(blocks) if beginning.search(block.code)]
 
@@ -129,7 +128,6 @@ def _without_cut_end(code: str, entry_point: str) -> str:
 
 
 def _between_prose(text: str, entry_point: str) -> str | None:
-    """Return the code of a text without fences, if it defines the entry point."""
     body = parsed(text)
     if body is not None and not any(map(is_word, body)):
         return text if _defines(body, entry_point) else None
@@ -144,7 +142,6 @@ def _defines(body: list[ast.stmt], name: str) -> bool:
 
 
 def _bound(node: ast.stmt | ast.ExceptHandler) -> Iterator[str]:
-    """Yield the names that a statement binds at the top level."""
     if isinstance(node, _DEFINITIONS):
         yield node.name
     elif isinstance(node, _IMPORTS):
@@ -195,7 +192,6 @@ def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
 
 
 def _missing(code: str) -> set[str]:
-    """Global names that a program reads and does not bind."""
     try:
         top = symtable.symtable(code, "<answer>", "exec")
     except PARSE_ERRORS:

@@ -81,7 +81,6 @@ def _bound_to(body: list[ast.stmt], name: str) -> Function | None:
 
 
 def _without_self(function: Function) -> Function:
-    """Return a method as it is called on an object."""
     decorators = {name_of(each) for each in function.decorator_list}
     first = function.args.posonlyargs or function.args.args
     if "staticmethod" not in decorators and first:
@@ -116,7 +115,6 @@ def _attempts(prompt: str, name: str) -> Iterator[str]:
 
 
 def _constants(code: str) -> dict[str, Any]:
-    """Return the names that a program binds to literals at its top level."""
     found: dict[str, Any] = {}
     with contextlib.suppress(*PARSE_ERRORS):
         for node in parse(code):
@@ -175,7 +173,6 @@ def _text(default: ast.expr | None, names: dict[str, Any]) -> str | None:
 
 
 def _seen(listed: Listed, calls: list[Call]) -> dict[str, list[Any]]:
-    """Return the values that each parameter has in calls."""
     seen: dict[str, list[Any]] = {name: [] for name, *_ in listed}
     places = [name for name, kind, *_ in listed if kind in ("", "/")]
     rest = {kind: name for name, kind, *_ in listed}

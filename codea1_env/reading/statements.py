@@ -19,7 +19,6 @@ from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
 from .bindings import PURE, Bindings, said_by
 from .functions import (
-    are_skipped,
     arguments_of,
     called_or_named,
     ends,
@@ -27,7 +26,6 @@ from .functions import (
     is_main,
     is_skipped,
     is_table,
-    marks_of,
     parameters_of,
     rows_of,
 )
@@ -108,8 +106,7 @@ class Statements(Bindings):
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
-        if not are_skipped(marks_of(body), self._names, self._meter):
-            self._body(body, self._names)
+        self._body(body, self._names)
 
     def finish(self) -> None:
         """Follow the functions with parameters that nothing called, when all texts were."""
@@ -284,7 +281,6 @@ class Statements(Bindings):
             self._enter(node, names)
 
     def _keep_helper(self, node: Any, names: Names, *keys: str) -> None:
-        """Keep a function until it is called."""
         helper = Helper(node, self._text, self._conditions.mentions(node, names))
         names.update(dict.fromkeys(keys, helper))
         if helper.is_about:
@@ -297,7 +293,6 @@ class Statements(Bindings):
         return not (given or node.name in _SETUP or is_table)
 
     def _is_given(self, name: str, names: Names) -> bool:
-        """Whether a parameter of a test stands for what a fixture of its name returns."""
         return type(names.get(name)) in _FIXTURES or name in self._fixtures
 
     def _returned(self, node: Any, names: Names) -> Any:
@@ -307,7 +302,6 @@ class Statements(Bindings):
         return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
-        """Follow a function of the text as it is called."""
         given = arguments_of(
             call, helper.node, names, self._meter, lambda node: self._value(node, names)
         )
@@ -328,7 +322,6 @@ class Statements(Bindings):
                 self._forget_object(value, names)
 
     def _enter(self, node: Any, names: Names) -> None:
-        """Follow a function, with each row of its tables."""
         if is_skipped(node, names, self._meter):
             return
         before = self._told

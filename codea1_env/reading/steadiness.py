@@ -96,7 +96,6 @@ class _Look:
 
 
 def _bound_by(node: ast.AST) -> str | None:
-    """Return the name that a node binds."""
     if isinstance(node, ast.Name):
         return None if isinstance(node.ctx, ast.Load) else node.id
     return getattr(node, "asname", None) or getattr(node, "name", getattr(node, "arg", None))

@@ -31,7 +31,6 @@ MAX_SHOWN = 200
 _ASSERTION = re.compile(
     r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
 )
-_INLINE = re.compile(r"`(assert [^`\n]++)`")
 _BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
 _REASON = re.compile(
     r"(?<!\s)\s++(?:(?:[-\u2013\u2014\u2192]{1,2}+>?|//|=>|because|since|as|for)(?=\s)|\((?=[a-zA-Z]))|[,;:.](?=\s|$)"
@@ -64,19 +63,6 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
             suite.read(text)
             rows.append([suite.tests, suite.dropped])
     return json.dumps(rows, ensure_ascii=False)
-
-
-def _texts_in(body: list[ast.stmt]) -> list[str]:
-    """Return the texts of a list that is all there is, alone or in a dict."""
-    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    if isinstance(value, ast.Dict):
-        keys = [each.value if isinstance(each, ast.Constant) else None for each in value.keys]
-        place = keys.index(_KEY) if _KEY in keys else 0
-        value = value.values[place] if len(keys) == 1 or _KEY in keys else None
-    if not isinstance(value, ast.List):
-        return []
-    found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
-    return [text for text in found if isinstance(text, str)]
 
 
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
@@ -172,7 +158,6 @@ class _Suite:
         return True
 
     def _disguised(self, answer: str) -> None:
-        """Look for tests in an answer that shows none openly."""
         before, self.dropped = self.dropped, []
         for text in itertools.islice(undisguised(answer, self._entry_point, True), _MOST_READINGS):
             blocks = python_in(text)
@@ -204,10 +189,7 @@ class _Suite:
             for chunk in chunks(asserted(code)):
                 self._chunk(chunk)
         else:
-            if listed := _texts_in(body):
-                self._together(listed)
-            else:
-                self._statements.run(body, code)
+            self._statements.run(body, code)
 
     def _chunk(self, chunk: Chunk) -> None:
         for reason, line in chunk.removed:
@@ -226,9 +208,7 @@ class _Suite:
 
     @staticmethod
     def _lines(text: str) -> list[str]:
-        """Return the assertions of a piece that is no Python, where they stand as inline code, in a list, or ill-indented."""
-        if "`assert " in text:
-            return _INLINE.findall(text)
+        """Return the assertions of a piece that is no Python, where they stand in a list, or ill-indented."""
         lines = text.strip().split("\n")
         if _BULLET.match(text):
             return [_BULLET.sub("", line) for line in lines]
@@ -237,7 +217,6 @@ class _Suite:
         return []
 
     def _is_meant(self, text: str) -> bool:
-        """Whether a piece that is no Python was meant as a test of the function."""
         named = re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text)
         return named is not None and any(map(_ASSERTION.match, text.split("\n")))
 
@@ -246,7 +225,6 @@ class _Suite:
             self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
 
     def _add(self, found: Prediction) -> None:
-        """Make a test of a prediction."""
         reason = ""
         arguments, keywords, _ = found.call
         try:
