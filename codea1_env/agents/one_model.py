@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import (
     KnownProblems,
+    load_saved_state,
     of_other_pools,
     read_json,
     rng_state,
+    saved_state,
     shown_to,
     write_json,
 )

@@ -15,14 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.policy import CARRIED, Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import (
     KnownProblems,
+    load_saved_state,
     of_other_pools,
     read_json,
     rng_state,
+    saved_state,
     shown_to,
     write_json,
 )

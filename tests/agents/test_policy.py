@@ -71,9 +71,8 @@ class _Breaks:
 @pytest.mark.parametrize(
     ("logits", "what"),
     [
-        (np.array([0.0, np.nan, 0.0]), "NaN or inf"),
+        (np.array([0.0, np.nan, 0.0]), "nan"),
         (np.zeros(2), r"shape \(2,\)"),
-        (None, "no array"),
     ],
 )
 def test_an_algorithm_that_breaks_the_policy_is_named(logits, what):

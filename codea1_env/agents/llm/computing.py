@@ -48,8 +48,6 @@ class Computing:
     """Of updates."""
     generation_threads: int
     """Of writing."""
-    slower: float = 1.0
-    """How many times as long the other format takes for updates; 1.0 where it was not measured."""
 
     def __str__(self) -> str:
         """Return one line for people."""
@@ -58,12 +56,7 @@ class Computing:
             one += f" for updates, {self.generation_dtype} on {_threads(self.generation_threads)} for writing"
         elif self.generation_threads != self.threads:
             one += f" for updates, on {_threads(self.generation_threads)} for writing"
-        other = "bfloat16" if self.dtype == "float32" else "float32"
-        if self.slower == 1.0:
-            return one
-        if self.slower > 1:
-            return f"{one} ({other} takes {self.slower:.1f} times as long here)"
-        return f"{one}, as asked for ({other} would be {1 / self.slower:.1f} times as fast)"
+        return one
 
 
 def check_threads(*numbers: int | None) -> int:
@@ -122,10 +115,7 @@ def choose_computing(
     seconds = _measure(torch, folder, sorted(counts), {dtype, generation_dtype})
     update = _best(seconds["updates"], dtype, threads)
     write = _best(seconds["writing"], generation_dtype, generation_threads)
-    other: Dtype = "bfloat16" if update[0] == "float32" else "float32"
-    kind = "updates" if (other, update[1]) in seconds["updates"] else "writing"
-    slower = seconds[kind][other, update[1]] / seconds[kind][update[0], update[1]]
-    return Computing(update[0], write[0], update[1], write[1], slower)
+    return Computing(update[0], write[0], update[1], write[1])
 
 
 @contextmanager

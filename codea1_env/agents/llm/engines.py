@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm import vllm_backend
 from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
-from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.transformers_backend import TransformersBackend

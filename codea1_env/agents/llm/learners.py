@@ -13,20 +13,14 @@ from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal
 
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig, encode_all
 from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.processes import SharedBackend, world_size
-from codea1_env.agents.llm.trainer_drive import (
-    Drive,
-    DriveOptions,
-    SFTDrive,
-    TrainerDrive,
-    TrainingRow,
-)
+from codea1_env.agents.llm.trainer_drive import Drive, SFTDrive, TrainerDrive, TrainingRow
 from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.agents.llm.training_state import (
     fingerprint,
@@ -41,17 +35,6 @@ from codea1_env.spaces import Observation
 
 ADAPTER = "default"
 """What TRL calls the adapter that it makes and trains."""
-
-
-class PlayerOptions(TypedDict, total=False):
-    """Options of any `TrainedPlayer`."""
-
-    peft_config: Any
-    engine: Backend | None
-    seed: int
-    write: prompts.PromptTemplate
-    batch_size: int
-    computing: Computing | None
 
 
 class TrainedPlayer(LanguagePlayer, ABC):
@@ -121,7 +104,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self.update_engine()
 
     @abstractmethod
-    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> Drive:
+    def _make_drive(self, model: Any, folder: str, **options: Any) -> Drive:
         """Make what trains the model, given a folder that the trainer may write to."""
 
     def save_weights(self, path: Path) -> None:
@@ -190,7 +173,7 @@ class GRPOLearner(TrainedPlayer):
         config_cls: Any = None,
         tester_sampling: SamplingConfig | None = None,
         taught: bool = False,
-        **options: Unpack[PlayerOptions],
+        **options: Any,
     ) -> None:
         self.shape = shape
         self._memory = Memory()
@@ -200,7 +183,7 @@ class GRPOLearner(TrainedPlayer):
         self._taught = taught
         super().__init__(role, model, tokenizer, self._samplings, **options)
 
-    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> TrainerDrive:
+    def _make_drive(self, model: Any, folder: str, **options: Any) -> TrainerDrive:
         from trl import GRPOConfig, GRPOTrainer
 
         trainer_cls, config_cls = self._classes
@@ -313,12 +296,12 @@ class SFTLearner(TrainedPlayer):
         shape: UpdateShape,
         sampling: SamplingConfig,
         fields: Mapping[str, Any] | None = None,
-        **options: Unpack[PlayerOptions],
+        **options: Any,
     ) -> None:
         self._shape, self._fields = shape, fields or {}
         super().__init__("tester", model, tokenizer, [sampling], **options)
 
-    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> SFTDrive:
+    def _make_drive(self, model: Any, folder: str, **options: Any) -> SFTDrive:
         args = imitation_config(self._fields, self._shape, seed=options["seed"], folder=folder)
         return SFTDrive(model, args, self.tokenizer, self._shape.rows, **options)
 

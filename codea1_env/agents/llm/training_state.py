@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.llm.trainer_drive import Drive
 from codea1_env.agents.llm.trl_internals import counters_of, restore_counters
-from codea1_env.agents.state import read_json, write_json
+from codea1_env.agents.state import load_saved_state, read_json, saved_state, write_json
 
 _VERSION = 1
 _COUNTERS = ("global_step", "num_input_tokens_seen")

@@ -1,4 +1,4 @@
-"""How much memory is free, and how much a run takes at least.
+"""Memory and speed of a device, and what a run takes of both at least.
 
 A GPU says itself when its memory is full. On a processor the kernel ends a process without a word, so a run looks at
 what is free before it loads anything.
@@ -6,8 +6,12 @@ what is free before it loads anything.
 
 from __future__ import annotations
 
+import math
 import resource
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +21,31 @@ _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
 _PER_LOGIT = 16
 """Bytes for each score of a token while it is drawn: scores, softmax, sums and distribution in float32."""
-_GROUPS = (("", "memory.max", "memory.current"), ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))  # fmt: skip
-"""Folder, limit and usage in the control groups of version 2 and 1."""
+_GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
     """Return the bytes that this process may still take: of the machine, its container, and its own limit."""
     psutil: Any = require("psutil")
     free = [int(psutil.virtual_memory().available)]
-    free += _containers(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))
+    own = Path("/proc/self/cgroup").read_text().rpartition(":")[2].strip().lstrip("/")
+    # A container may see its own group as the root.
+    free += filter(None, map(_left_of_group, (_GROUPS, _GROUPS / own)))
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
         free.append(limit - int(psutil.Process().memory_info().vms))
     return max(0, min(free))
+
+
+def _left_of_group(folder: Path) -> int | None:
+    """Bytes that a control group leaves; None without a limit."""
+    with suppress(OSError, ValueError, KeyError):  # no limit is the text "max"
+        most = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        rows = dict(map(str.split, (folder / "memory.stat").read_text().splitlines()))
+        # The kernel gives the bytes of files back when they are wanted.
+        return most - used + int(rows["inactive_file"])
+    return None
 
 
 def own_memory() -> int:
@@ -76,29 +92,53 @@ def _configuration(model: str | Path) -> Any:
     return None
 
 
-def _containers(root: Path, groups: Path) -> list[int]:
-    """Bytes that the control groups of this process leave."""
-    free = []
-    with suppress(OSError):
-        for line in groups.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers and "memory" not in controllers.split(","):
-                continue
-            name, limit, used = _GROUPS[bool(controllers)]
-            # A container may see its own group as the root, under another path.
-            for folder in (root / name / path.lstrip("/"), root / name):
-                if (folder / limit).is_file():
-                    most, taken = (folder / limit).read_text(), (folder / used).read_text()
-                    if most.strip() != "max":
-                        free.append(int(most) - int(taken) + _reclaimable(folder))
-                    break
-    return free
+@dataclass(frozen=True)
+class DeviceRate:
+    """Greatest speed of a device."""
+
+    bytes_read: float
+    """In a second."""
+    products: float
+    """Multiplications with additions in a second, as two operations each."""
+
+    def __str__(self) -> str:
+        """Return both for people."""
+        return f"{self.bytes_read / 1e9:.0f} GB/s, {self.products / 1e12:.2g} TFLOP/s"
 
 
-def _reclaimable(folder: Path) -> int:
-    """Bytes of files that the kernel gives back when they are wanted."""
-    with suppress(OSError, ValueError):
-        lines = (folder / "memory.stat").read_text().splitlines()
-        rows = dict(line.split(" ", 1) for line in lines)
-        return int(rows.get("total_inactive_file", rows.get("inactive_file", "0")))
-    return 0
+def measured_rate(device: str, dtype: str) -> DeviceRate:
+    """Measure a device in a number format, with all its threads, for a second."""
+    torch: Any = require("torch")
+    kind = getattr(torch, dtype)
+    size, side = 256 << 20, 2048  # more than caches hold
+    numbers = torch.ones(size // kind.itemsize, dtype=kind, device=device)
+    square = torch.ones(side, side, dtype=kind, device=device)
+    read = _per_second(torch, device, numbers.sum)
+    multiplied = _per_second(torch, device, lambda: square @ square)
+    return DeviceRate(read * size, multiplied * 2 * side**3)
+
+
+def _per_second(torch: Any, device: str, work: Callable[[], Any]) -> float:
+    started, done = 0.0, -1  # the first time does not count
+    while done < 1 or time.perf_counter() - started < 0.4:
+        work()
+        if device != "cpu":
+            torch.cuda.synchronize()
+        done += 1
+        started = started or time.perf_counter()
+    return done / (time.perf_counter() - started)
+
+
+def writing_seconds(
+    folder: Path, dtype: str, rate: DeviceRate, *, rows: int, length: int, batch: int
+) -> float:
+    """Return the seconds that answers take at least: each pass reads all weights, and multiplies with them for each row."""
+    weights = weights_memory(folder, dtype)
+    one = weights / rate.bytes_read
+    of_row = 2 * weights_memory(folder, "float32") / 4 / rate.products
+    return length * (math.ceil(rows / batch) * one + rows * of_row)
+
+
+def learning_seconds(folder: Path, rate: DeviceRate, tokens: int) -> float:
+    """Return the seconds that an update takes at least: six operations for each weight and token."""
+    return 6 * tokens * weights_memory(folder, "float32") / 4 / rate.products
