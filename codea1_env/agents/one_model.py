@@ -43,10 +43,9 @@ class _SuiteDraw(NamedTuple):
 class TabularSelfPlayer:
     """One set of tables for coder and tester.
 
-    A model that plays both roles has one opinion of what a function does: it writes the program that it believes in, and
-    its tests predict what that program returns. So both draw a program from one table, which the rewards of both change;
-    the tester draws calls from a table of tests, and predicts that program's values. A tester that is shown a program of
-    the pool may believe that one instead, with a probability that is learned, too: so self-play deceives itself.
+    A model that plays both roles writes the program that it believes in, and its tests predict what that program returns.
+    So both draw a program from one table, which the rewards of both change. A tester that is shown a program of the pool
+    may believe that one instead, with a probability that is learned, too: so self-play deceives itself.
 
     Args:
         programs: One pool of programs per problem.

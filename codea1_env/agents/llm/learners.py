@@ -42,8 +42,8 @@ class TrainedPlayer(LanguagePlayer, ABC):
 
     Args:
         role: Which player it is; "model" for one that plays both.
-        model: A causal language model. With an adapter its own weights stay as they are, and may be shared
-            with another player (`share_weights`); without, they are trained and must be float32.
+        model: A causal language model. Without an adapter its weights are trained and must be float32; with one they may
+            be shared with another player (`share_weights`).
         tokenizer: The model's, with a chat template.
         samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
@@ -220,7 +220,7 @@ class GRPOLearner(TrainedPlayer):
         self._memory.add(observations, completions)
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for experience of another player or size."""
+        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for another player's experience."""
         metrics = self.drive.update(self._memory.rows(experience, self.shape.group_size))
         self._memory.clear()
         self.update_engine()
@@ -276,16 +276,8 @@ class Memory:
 class SFTLearner(TrainedPlayer):
     """A tester whose model is trained by TRL's SFTTrainer to write the tests that it is shown.
 
-    An answer to imitate has the form of the worked example in the prompts: one block of code, then the end of the
-    turn. Prompts have the very tokens that the player answers to.
-
-    Args:
-        model: A causal language model; see `TrainedPlayer`.
-        tokenizer: The model's, with a chat template.
-        shape: What one update learns from.
-        sampling: How answers are drawn. An answer to imitate is no longer than one that is drawn.
-        fields: Field of `trl.SFTConfig` -> value; defaults are TRL's.
-        options: See `TrainedPlayer`.
+    An answer to imitate is one block of code, then the end of the turn, to the very prompt that the player answers.
+    The arguments are those of `GRPOLearner`; fields are those of `trl.SFTConfig`.
     """
 
     def __init__(
@@ -308,12 +300,8 @@ class SFTLearner(TrainedPlayer):
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once, so that it gives these answers more often.
 
-        A demonstration is tests with an empty line between them. Those that would make the answer longer than
-        the sampling settings allow are left out (metric `tests_left_out`: their share).
-
-        Raises:
-            UpdateError: The trainer failed.
-            ValueError: Not as many demonstrations as the learner was made for.
+        A demonstration is tests with an empty line between them. Tests for which the longest answer has no room are
+        left out (metric `tests_left_out`: their share). Raises an UpdateError if the trainer fails.
         """
         asked = self.agent.fitted([each.observation for each in demonstrations])
         chats = encode_all(self.tokenizer, [prompt.messages for prompt in asked])
@@ -346,9 +334,6 @@ class SFTLearner(TrainedPlayer):
 
 
 def share_weights(model: Any) -> Any:
-    """Copy a model without its weights: both have the same tensors, and each can get its own adapter.
-
-    Modes, hooks and adapters of the two do not meet, as they would if two adapters lived in one model.
-    """
+    """Copy a model without its weights: both have the same tensors, and each can get its own adapter."""
     tensors = itertools.chain(model.parameters(), model.buffers())
     return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})

@@ -222,7 +222,7 @@ class OpenAIBackend:
         answer = self._request("chat/completions", body, cancelled)
         try:
             return _completion(answer)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise BackendError(
                 f"Expect a chat completion from {self._base_url}, actually: {str(answer)[:200]!r}"
             ) from error
