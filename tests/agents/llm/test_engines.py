@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -149,18 +148,14 @@ def test_with_vllm_each_player_answers_with_its_own_model(config, tmp_path, sand
         assert row["coder/completions/clipped_ratio"] == pytest.approx(row["coder/truncated"])
 
 
-@pytest.mark.parametrize("frozen", [False, True])
 def test_with_transformers_each_player_learns_its_own_model(
-    config: TrainConfig, tmp_path: Path, sandbox: Sandbox, frozen: bool
+    config: TrainConfig, tmp_path: Path, sandbox: Sandbox
 ) -> None:
-    """A frozen tester may draw from some tokens only."""
-    some = {"tester.freeze": True, "tester.sampling": replace(SAMPLING, top_p=0.9, top_k=20)}
-    rows = run(config, sandbox, output_dir=tmp_path / "run", max_steps=1, **some if frozen else {})
+    rows = run(config, sandbox, output_dir=tmp_path / "run", max_steps=1)
     # TRL's count is that of the game, though a stop text ends answers; the tester learns from some of its own.
     last = rows[-1]
     assert last["coder/completions/clipped_ratio"] == pytest.approx(last["coder/truncated"])
-    assert "coder/loss" in last
-    assert ("tester/loss" in last) is not frozen
+    assert {"coder/loss", "tester/loss"} <= last.keys()
 
 
 def test_a_server_with_two_models_is_refused_at_once(config, tmp_path, sandbox) -> None:
