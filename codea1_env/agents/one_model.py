@@ -47,14 +47,8 @@ class TabularSelfPlayer:
     So both draw a program from one table, which the rewards of both change. A tester that is shown a program of the pool
     may believe that one instead, with a probability that is learned, too: so self-play deceives itself.
 
-    Args:
-        programs: One pool of programs per problem.
-        tests: One pool of tests per problem; the values that they predict are replaced.
-        sandbox: Where the programs of the pools run to find out what they return.
-        program_algorithm: Changes the table of programs.
-        test_algorithm: Changes the table of tests.
-        rng: The player's own random generator.
-        draws: Tests of a suite.
+    Both pools of a problem are given: programs, and tests whose values are replaced by what those programs return in the
+    sandbox. `draws` is the number of tests of a suite.
     """
 
     def __init__(

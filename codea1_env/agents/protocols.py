@@ -81,7 +81,7 @@ def own_player(own: Any, setting: Setting) -> Agent:
     Args:
         own: An agent; a class or function that makes one, from a `Setting` if it has a parameter without default; or
             the name of any of these, as `FILE.py:NAME` or `module:NAME`.
-        setting: The setting.
+        setting: What it may be made from.
 
     Raises:
         ValueError: There is nothing of this name, or it raises, or it is no agent.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import GRPO, Experience, Pool
-from codea1_env.agents.linear import LinearAgent, LinearPolicy
 from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, updated
+from codea1_env.agents.tabular import LinearAgent, LinearPolicy
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 
@@ -102,9 +102,3 @@ def test_a_linear_player_learns(program):
     for _ in range(20):
         one.learn([Experience(seen, a, float(a == "a"), "g") for a in one.act([seen] * 8)])
     assert one.policy.probabilities("p")[0] > 0.9
-
-
-def test_pools_of_several_sizes():
-    pools = [Pool(PROBLEMS[0], ("a", "b")), Pool(PROBLEMS[1], ("a", "b", "c"))]
-    with pytest.raises(ValueError, match=r"pools of one size .* \[2, 3\]"):
-        LinearAgent(pools, GRPO(4.0), np.random.default_rng(0))

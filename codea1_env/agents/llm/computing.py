@@ -81,18 +81,10 @@ def choose_computing(
     threads: int | None = None,
     generation_threads: int | None = None,
 ) -> Computing:
-    """Choose what is left open, by measuring it.
+    """Choose what is left open (None) by measuring it; on a GPU nothing is measured.
 
-    Args:
-        folder: The model's: its config.json has the shapes.
-        device: Where it computes, as torch names it. On a GPU nothing is measured.
-        dtype: Format of updates, if asked for.
-        generation_dtype: Format of writing, if asked for; None for `dtype`.
-        threads: Threads of updates, if asked for.
-        generation_threads: Threads of writing, if asked for; None for `threads`.
-
-    Raises:
-        ValueError: The format cannot be had on this device, or there are not so many threads.
+    The model's folder has the shapes of its matrices. What is asked for updates holds for writing, too, unless that has a
+    format or number of its own. Raises a ValueError for what this device has not.
     """
     torch: Any = require("torch")
     generation_dtype = generation_dtype or dtype
@@ -140,12 +132,9 @@ _COPIES = MadeOfWeights()
 def frozen_weights_in(
     model: Any, dtype: Dtype | None, packed: Collection[Any] = ()
 ) -> Iterator[None]:
-    """Have the weights that are not trained in another format inside. Copies are kept, and shared like the weights.
+    """Have the weights that are not trained in another format inside, but for `packed` ones, which nobody reads.
 
-    Args:
-        model: Whose weights.
-        dtype: The format; None to leave all as they are.
-        packed: Weights that nobody reads: those of linear layers that have been laid out in this format.
+    Copies are kept, and shared like the weights.
     """
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)

@@ -52,7 +52,7 @@ class Engines:
     """Starts the engine of a player when it is asked for, and remembers it.
 
     Players with the same model share an engine, in which each has an adapter of its own. Without adapters each player
-    has an engine to itself: what one learns must not answer for another.
+    has an engine to itself.
 
     Args:
         kind: What generates.

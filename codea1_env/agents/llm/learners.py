@@ -147,7 +147,7 @@ class GRPOLearner(TrainedPlayer):
     otherwise (`bf16 = False`, for a model that was loaded in float32).
 
     Args:
-        role: As of `TrainedPlayer`, like the next two and the options.
+        role: As of `TrainedPlayer`, like model, tokenizer and the options.
         model: The model.
         tokenizer: Its tokenizer.
         shape: What one update learns from.

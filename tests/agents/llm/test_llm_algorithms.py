@@ -235,10 +235,3 @@ def test_an_algorithm_of_ones_own_is_made_from_what_is_its_own(tmp_path: Path) -
 def test_what_we_touch_is_there(place: type | ModuleType, texts: list[str], breaks: str) -> None:
     source = inspect.getsource(place)
     assert [text for text in texts if text not in source] == [], breaks
-
-
-def test_parameters_and_names() -> None:
-    assert callable(utils._use_triton)
-    for method, names in (("_generate_and_score_completions", {"inputs"}), ("_compute_loss", {"model", "inputs"})):  # fmt: skip
-        assert names <= set(inspect.signature(getattr(GRPOTrainer, method)).parameters)
-    assert grpo_trainer.logger.name == "trl.trainer.grpo_trainer"
