@@ -82,7 +82,7 @@ class Decided:
     [
         ({"coder.trainer": {"nope": 1}}, "coder: Expect the fields of GRPOConfig, .*'nope'"),
         ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
-        ({"coder.trainer": {"optim": "nope"}}, "'nope' is not a valid OptimizerNames"),
+        ({"coder.trainer": {"optim": "nope"}}, "nope is not a valid OptimizerNames"),
         ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: .* valid number.*'abc'"),
         ({"algorithm": f"{__file__}:Decided"}, r"Decided\.trainer: Expect num_generations not to"),
         ({"coder.trainer": {"min_p": 1}}, "Expect min_p not to be set .* of the run"),
