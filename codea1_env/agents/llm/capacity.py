@@ -28,9 +28,11 @@ def available_memory() -> int:
     """Return the bytes that this process may still take: of the machine, its container, and its own limit."""
     psutil: Any = require("psutil")
     free = [int(psutil.virtual_memory().available)]
-    own = Path("/proc/self/cgroup").read_text().rpartition(":")[2].strip().lstrip("/")
-    # A container may see its own group as the root.
-    free += filter(None, map(_left_of_group, (_GROUPS, _GROUPS / own)))
+    groups = [_GROUPS]  # a container may see its own group as the root
+    with suppress(OSError):
+        own = Path("/proc/self/cgroup").read_text().rpartition(":")[2]
+        groups.append(_GROUPS / own.strip().lstrip("/"))
+    free += [left for left in map(_left_of_group, groups) if left is not None]
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
         free.append(limit - int(psutil.Process().memory_info().vms))
