@@ -34,7 +34,7 @@ class Sample:
 CARRIED = 0.5
 """Share of what is learned against a program that goes to all programs of its question."""
 MAX_SHOWN = 1024
-"""Texts of a question that have a table of their own; later ones share `_BUCKETS` tables by their hash."""
+"""Texts of a question that have a table of their own; later ones share tables by their hash."""
 _BUCKETS = 64
 
 

@@ -169,12 +169,7 @@ class BoundaryTester(ScriptedAgent):
 
 
 class CopierTester(FixedAgent):
-    r"""Submits the examples that the problem's text shows, whatever the program is: a control.
-
-    What a tester is measured by says nothing about its skill if this one earns it, too.
-
-    Args:
-        num_tests: Tests of a suite; None for all examples.
+    r"""Submits the first examples that the problem's text shows (None for all), whatever the program is: a control.
 
     Example:
         >>> from codea1_env.spaces import observe

@@ -106,15 +106,14 @@ def _distinct(items: Iterable[str]) -> tuple[str, ...]:
 class TabularAgent:
     r"""A softmax over the pool of each problem, trained by a policy-gradient algorithm.
 
-    It sees: the logits are the sum of a table for the problem and one for what is shown beside it, a program known by
-    its text (see `SoftmaxPolicy`). A tester from which the program is hidden has the first alone.
+    The logits are the sum of a table for the problem and one for what is shown beside it (see `SoftmaxPolicy`).
 
     Args:
         pools: One pool per problem.
         algorithm: What turns rewards into new logits.
         rng: The player's own random generator.
         draws: Items of an answer: 1 for a coder, the number of tests for a tester.
-        carried: Share of what is learned against a program that goes to all programs of the problem.
+        carried: As of `SoftmaxPolicy`.
 
     Example:
         >>> from codea1_env.agents import GRPO

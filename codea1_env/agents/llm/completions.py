@@ -123,7 +123,7 @@ class Backend(Protocol):
             sampling: How answers are drawn.
             seed: Equal seeds give equal answers (engines on a GPU: nearly always).
             adapter: The adapter to use; None for the model without one.
-            first: Place of the first prompt where these are a part of more: its answers are those of the whole.
+            first: Place of the first prompt where these are a part of more.
 
         Raises:
             BackendError: The engine cannot answer.

@@ -41,7 +41,7 @@ def test_two_processes_learn_what_one_learns_and_go_on_with_its_run(tmp_path: Pa
         [sys.executable, *TWO, SCRIPT, *resume],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=500,
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
