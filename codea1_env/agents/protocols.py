@@ -27,10 +27,7 @@ class Learner(Agent, Protocol):
         ...
 
     def save(self, path: Path) -> None:
-        """Write all state, random generators included, into the existing folder `path`.
-
-        Equal state must give equal files: a resumed run is compared with an uninterrupted one byte by byte.
-        """
+        """Write all state, random generators included, into the existing folder `path`: equal state as equal files."""
         ...
 
     def load(self, path: Path) -> None:
@@ -64,10 +61,7 @@ class Setting:
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
-        """Programs or tests of each problem that a tabular player chooses from; `pool.problem` is the problem.
-
-        Nothing in them is held back for measuring.
-        """
+        """Programs or tests of each problem that a tabular player chooses from, without what is held back for measuring."""
         return tuple(self.make_pools())
 
     @property
@@ -87,7 +81,7 @@ def own_player(own: Any, setting: Setting) -> Agent:
     Args:
         own: An agent; a class or function that makes one, from a `Setting` if it has a parameter without default; or
             the name of any of these, as `FILE.py:NAME` or `module:NAME`.
-        setting: The setting.
+        setting: What it may be made from.
 
     Raises:
         ValueError: There is nothing of this name, or it raises, or it is no agent.

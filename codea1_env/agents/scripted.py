@@ -76,14 +76,7 @@ class ScriptedAgent(FixedAgent, ABC):
 
 
 class ReferenceCoder(ScriptedAgent):
-    r"""Submits the reference solution.
-
-    Example:
-        >>> from codea1_env.spaces import observe
-        >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
-        >>> ReferenceCoder([problem]).act([observe(problem)])
-        ['def one():\n    return 1\n']
-    """
+    """Submits the reference solution."""
 
     def answer(self, problem: Problem) -> str:
         """Return the reference."""
@@ -147,9 +140,8 @@ class GoldenTester(ScriptedAgent):
 class BoundaryTester(ScriptedAgent):
     """Submits calls near the boundaries of the arguments' types.
 
-    It takes the arguments of golden tests, and moves one of them at a time to a boundary of its type: 0,
-    empty, negative, one item less, reversed, ... It does not run the reference, but guesses that the function returns
-    what it returned for the golden call. A referee with `wrong_oracle="correct"` attacks with wrong guesses, too.
+    It moves one argument of a golden test at a time to a boundary of its type: 0, empty, negative, reversed, ... The
+    value is a guess, that of the golden call. A referee with `wrong_oracle="correct"` attacks with wrong guesses, too.
     Problems without golden tests of the form `assert f(<literals>) == <literal>` get an empty suite.
     """
 
@@ -177,12 +169,7 @@ class BoundaryTester(ScriptedAgent):
 
 
 class CopierTester(FixedAgent):
-    r"""Submits the examples that the problem's text shows, whatever the program is: a control.
-
-    What a tester is measured by says nothing about its skill if this one earns it, too.
-
-    Args:
-        num_tests: Tests of a suite; None for all examples.
+    r"""Submits the first examples that the problem's text shows (None for all), whatever the program is: a control.
 
     Example:
         >>> from codea1_env.spaces import observe

@@ -1,9 +1,9 @@
-"""Saving what agents must remember: as JSON, so that equal state gives equal bytes."""
+"""Saving what agents and algorithms must remember: as JSON, so that equal state gives equal bytes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from codea1_env.problems import Problem
 from codea1_env.spaces import Observation
+from codea1_env.support.plugins import explained
 
 
 def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
@@ -33,6 +34,47 @@ def of_other_pools(path: Path) -> ValueError:
         f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
         "with other problems, another seed or pool size, or another version of this package."
     )
+
+
+class StateError(ValueError):
+    """The state of an algorithm of yours cannot be saved or loaded."""
+
+
+def saved_state(algorithm: Any) -> Any:
+    """Return the state of an algorithm as it is saved, None if it remembers nothing. Raises a StateError if that cannot be saved."""
+    if not hasattr(algorithm, "state_dict"):
+        return None
+    name = type(algorithm).__name__
+    if not hasattr(algorithm, "load_state_dict"):
+        raise StateError(f"Expect {name} to have load_state_dict beside state_dict")
+    with explained(type(algorithm), "state_dict", StateError):
+        state = algorithm.state_dict()
+    try:
+        if state is None:
+            raise TypeError("None. Is there no `return`?")
+        return json.loads(json.dumps(_plain(state)))
+    except (TypeError, ValueError) as error:
+        raise StateError(
+            f"Expect {name}.state_dict to return numbers, texts, lists, arrays and mappings with keys of text, actually: {error}"
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    """Turn arrays and tensors into lists, and refuse keys that JSON would turn into texts."""
+    if isinstance(value, Mapping):
+        if others := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"a key of type {type(others[0]).__name__}")
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value.tolist() if callable(getattr(value, "tolist", None)) else value
+
+
+def load_saved_state(algorithm: Any, state: Any) -> None:
+    """Give an algorithm the state back that `saved_state` returned."""
+    if state is not None and hasattr(algorithm, "load_state_dict"):
+        with explained(type(algorithm), "load_state_dict", StateError):
+            algorithm.load_state_dict(state)
 
 
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:

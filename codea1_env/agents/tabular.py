@@ -15,14 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.algorithms import load_saved_state, saved_state
-from codea1_env.agents.policy import CARRIED, Algorithm, Sample, SoftmaxPolicy, updated
+from codea1_env.agents.policy import CARRIED, Algorithm, Floats, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import (
     KnownProblems,
+    load_saved_state,
     of_other_pools,
     read_json,
     rng_state,
+    saved_state,
     shown_to,
     write_json,
 )
@@ -105,15 +106,14 @@ def _distinct(items: Iterable[str]) -> tuple[str, ...]:
 class TabularAgent:
     r"""A softmax over the pool of each problem, trained by a policy-gradient algorithm.
 
-    It sees: the logits are the sum of a table for the problem and one for what is shown beside it, a program known by
-    its text (see `SoftmaxPolicy`). A tester from which the program is hidden has the first alone.
+    The logits are the sum of a table for the problem and one for what is shown beside it (see `SoftmaxPolicy`).
 
     Args:
         pools: One pool per problem.
         algorithm: What turns rewards into new logits.
         rng: The player's own random generator.
         draws: Items of an answer: 1 for a coder, the number of tests for a tester.
-        carried: Share of what is learned against a program that goes to all programs of the problem.
+        carried: As of `SoftmaxPolicy`.
 
     Example:
         >>> from codea1_env.agents import GRPO
@@ -226,3 +226,47 @@ class TabularAgent:
                 f"Expect experience with answers of this player, actually: {error.args[0]!r:.200}"
             ) from error
         return Sample(key, drawn, item.reward, item.group)
+
+
+class LinearPolicy(SoftmaxPolicy):
+    """Logits that are linear in features, of which problems share a part.
+
+    The logit of item i of problem p is sqrt(1 - overlap) u[p, i] + sqrt(overlap) v[feature of i in p]. Every item of a
+    problem has another feature, in an order drawn for each problem: what is right in one may be wrong in the next.
+    """
+
+    def __init__(self, features: Mapping[str, Sequence[int]], overlap: float, draws: int) -> None:
+        super().__init__({key: len(each) for key, each in features.items()}, draws, 1.0)
+        self.overlap = overlap
+        self._features = {key: np.array(each) for key, each in features.items()}
+
+    def table(self, question: str, shown: str = "") -> str:
+        """Return the key of the question: what is shown beside it has no features."""
+        return question
+
+    def settle(self, before: Mapping[str, Floats]) -> None:
+        """Make of a step on logits the step on features: the gradient of the weights, seen in all problems."""
+        shared = np.zeros(len(next(iter(self._features.values()))))
+        own = {key: self.logits[key] - before[key] for key in before if key in self._features}
+        for key, change in own.items():
+            shared[self._features[key]] += change
+        for key, features in self._features.items():
+            if key in own:
+                self.logits[key] = before[key] + (1 - self.overlap) * own[key]
+            self.logits[key] = self.logits[key] + self.overlap * shared[features]
+
+
+class LinearAgent(TabularAgent):
+    """A tabular player with a `LinearPolicy`, and pools of one size; it does not look at programs."""
+
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        algorithm: Algorithm,
+        rng: np.random.Generator,
+        draws: int = 1,
+        overlap: float = 0.5,
+    ) -> None:
+        super().__init__(pools, algorithm, rng, draws)
+        order = {pool.problem.task_id: rng.permutation(len(pool.items)).tolist() for pool in pools}
+        self.policy = LinearPolicy(order, overlap, draws)

@@ -18,8 +18,7 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
 
     - "wrong": the same call, with another value than the golden one.
     - "weak": the call without a value, and a comparison that nearly every program passes.
-    - "boundary": calls with one argument moved to a boundary of its type, with the golden value of the call they were
-      made from: a guess, which a referee that corrects wrong values mends.
+    - "boundary": calls with one argument moved to a boundary of its type, with the golden value as a guess.
 
     Example:
         >>> for kind, made in variants(["assert half(4) == 2"], "half")[0].items():

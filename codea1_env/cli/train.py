@@ -14,12 +14,11 @@ from typing import Annotated, Any, Self
 from rich.console import Console
 from tyro.conf import OmitArgPrefixes
 
-from codea1_env.agents.llm import rate
+from codea1_env.agents.llm import capacity
 from codea1_env.agents.llm.agent import longest_prompt
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.computing import check_threads
 from codea1_env.agents.llm.engines import check_processes
-from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import DEFAULT_MODEL, best_device, local_folder
 from codea1_env.agents.smollm2 import HUB_ID, cached
@@ -207,10 +206,10 @@ def _time_of(step: TrainConfig, learned: int) -> str:
             models[role] = folder
     device = best_device()
     dtype = step.dtype if step.dtype != "auto" else "float32" if device == "cpu" else "bfloat16"
-    speed = rate.measured_rate(device, dtype)
+    speed = capacity.measured_rate(device, dtype)
     seconds = 0.0
     for role, folder in models.items():
-        seconds += rate.writing_seconds(
+        seconds += capacity.writing_seconds(
             folder,
             dtype,
             speed,
@@ -218,7 +217,7 @@ def _time_of(step: TrainConfig, learned: int) -> str:
             length=step.player(role).sampling.max_completion_length,
             batch=step.generation_batch if step.backend == "transformers" else _AT_ONCE,
         )
-    seconds += min(rate.learning_seconds(folder, speed, learned) for folder in models.values())
+    seconds += min(capacity.learning_seconds(folder, speed, learned) for folder in models.values())
     return (
         f" At the speed of this device ({speed} in {dtype}) that takes at least {clock(seconds)} "
         f"where all answers are so long; {step.max_steps} steps take {clock(step.max_steps * seconds)}."
@@ -231,7 +230,7 @@ def _check_contexts(config: TrainConfig) -> None:
         if config.player(role).player != "llm" or find_spec("transformers") is None:
             continue
         name = config.model_of(role)
-        context = context_of(HUB_ID if name == DEFAULT_MODEL else name)
+        context = capacity.context_of(HUB_ID if name == DEFAULT_MODEL else name)
         try:
             if name == DEFAULT_MODEL or context is not None:
                 longest_prompt(config.player(role).sampling, context or _DEFAULT_CONTEXT)

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from codea1_env.agents.llm.capacity import available_memory, least_memory, own_memory
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.agents.llm.memory import available_memory, least_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
 from codea1_env.judging.verdicts import RefereeConfig

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from codea1_env.agents.algorithms import StateError
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.policy import AlgorithmError
+from codea1_env.agents.state import StateError
 from codea1_env.rewards import RewardError
 from codea1_env.rollout import AnswerError
 from codea1_env.support.logs import read_rows

@@ -17,11 +17,11 @@ from codea1_env.agents.llm.agent import (
     fit,
     longest_prompt,
 )
+from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, share_weights
-from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
 from codea1_env.agents.llm.trainer_settings import UpdateShape

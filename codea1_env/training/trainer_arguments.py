@@ -11,14 +11,16 @@ from typing import Any
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_fields import (
+from codea1_env.agents.llm.trainer_settings import (
     DECIDED,
+    UpdateShape,
     check_fields,
     check_imitation_fields,
     decided_by,
     find_trainer,
+    grpo_config,
+    imitation_config,
 )
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
 from codea1_env.training.batches import Role, roles_of, update_of

@@ -74,9 +74,9 @@ def test_the_baseline_of_reinforce_plus_plus_is_the_batch():
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        (lambda rewards: rewards[0], r"shape \(2, 2\), actually: \(2,\)"),
+        (lambda rewards: rewards[0], r"shape \(2, 2\), actually: float64 of shape \(2,\)"),
         (lambda rewards: rewards / 0.0, "actually: NaN or infinite"),
-        (lambda rewards: rewards.astype(str), "actually: an array of <U"),
+        (lambda rewards: rewards.astype(str), "actually: <U"),
     ],
 )
 def test_advantages_that_are_none(wrong, what):
@@ -245,10 +245,10 @@ def loads_badly(self, state):
 @pytest.mark.parametrize(
     ("state", "loads", "message"),
     [
-        ({"a": {1, 2}}, print, "Remembers.state_dict to return numbers.* actually: a value of type set"),
+        ({"a": {1, 2}}, print, "Remembers.state_dict to return numbers.* actually: .*set"),
         ({1: 0.5}, print, "Remembers.state_dict .* actually: a key of type int"),
         ({}, None, "Remembers to have load_state_dict beside state_dict"),
-        (None, print, "Remembers.state_dict to return its state, actually: None"),
+        (None, print, "Remembers.state_dict to return .* actually: None"),
         ([0.5], loads_badly, "Remembers.load_state_dict to return, actually it raised TypeError"),
     ],
 )  # fmt: skip

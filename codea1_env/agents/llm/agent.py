@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -63,7 +63,7 @@ class Fitted:
     tokens: int
     """Its length."""
     cut: dict[Field, int]
-    """Characters that were left out of each field; empty if the prompt is whole."""
+    """Characters that were left out of each field."""
 
 
 def fit(
@@ -128,8 +128,8 @@ def longest_prompt(sampling: SamplingConfig, context: int) -> int:
 class LLMAgent(FixedAgent):
     """A player that asks a language model.
 
-    After each call of `act`, `completions` holds what was sampled, token by token, in the order of the
-    observations, `prompts` what was asked, and `usage` what it took. A learner trains on exactly these tokens.
+    After each call of `act`, `completions` holds the sampled tokens in the order of the observations, `prompts` the
+    chats, and `usage` what it took.
 
     Args:
         backend: The engine that generates. Both roles may share one.
@@ -193,12 +193,7 @@ class LLMAgent(FixedAgent):
 
     def load(self, path: Path) -> None:
         """Go on with the draws where `save` was called."""
-        state = read_json(path / "agent.json")
-        if not isinstance(state, Mapping) or not isinstance(state.get("calls"), int):
-            raise ValueError(
-                f"Expect a number of calls in {path / 'agent.json'}, actually: {state!r}"
-            )
-        self._calls = state["calls"]
+        self._calls = int(read_json(path / "agent.json")["calls"])
 
     def fitted(self, observations: Sequence[Observation]) -> list[Fitted]:
         """Return the prompts. Equal observations, as in a group, get one."""
@@ -211,7 +206,7 @@ class LLMAgent(FixedAgent):
 
 
 class BothRoles(LLMAgent):
-    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model and adapter."""
+    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model."""
 
     def __init__(self, coder: LLMAgent, tester: LLMAgent) -> None:
         self._turns = {"coder": coder, "tester": tester}
@@ -261,20 +256,13 @@ class LanguagePlayer:
         return answers
 
     def for_step(self) -> LanguagePlayer:
-        """Return the player of one step: what it answers is what it learns from, whatever is answered beside."""
+        """Return the player of one step, which learns from its own answers alone."""
         return self
 
     def take_usage(self) -> Usage:
         """Return the usage of all answers since the last call of this method."""
         used, self._usage = self._usage, []
         return total(used)
-
-    def close(self) -> None:
-        """Remove what lies on the disk for it. It cannot learn afterwards."""
-
-
-class FrozenLanguagePlayer(LanguagePlayer, FixedAgent):
-    """A language model that plays but does not learn."""
 
     def save(self, path: Path) -> None:
         """Write how far its random numbers are used up."""
@@ -283,3 +271,10 @@ class FrozenLanguagePlayer(LanguagePlayer, FixedAgent):
     def load(self, path: Path) -> None:
         """Restore what `save` wrote."""
         self.agent.load(path)
+
+    def close(self) -> None:
+        """Remove what lies on the disk for it. It cannot learn afterwards."""
+
+
+class FrozenLanguagePlayer(LanguagePlayer, FixedAgent):
+    """A language model that plays but does not learn."""

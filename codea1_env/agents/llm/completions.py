@@ -64,8 +64,7 @@ class SamplingConfig:
     def check_for_learning(self) -> None:
         """Raise a ValueError if rewards of answers that are drawn like this teach nothing.
 
-        The loss has the probabilities of all tokens. To draw from some of them is another policy: even answers that
-        are all worth the same move it.
+        The loss has the probabilities of all tokens. To draw from some of them is another policy.
         """
         if self.temperature <= 0:
             raise ValueError(
@@ -88,16 +87,13 @@ class Completion:
     completion_ids: tuple[int, ...]
     """Tokens that were sampled, the end-of-turn token included. Empty where a server does not tell them."""
     logprobs: tuple[float, ...] | None
-    """Log-probability of each token under the distribution it was drawn from (after temperature, top_k and top_p).
-    None where the engine does not tell it."""
+    """Log-probability of each token as it was drawn (after temperature, top_k and top_p); None where an engine does not say."""
     text: str
     """The answer without special tokens."""
     truncated: bool
     """Whether it was cut off at `max_completion_length`."""
     prompt_tokens: int
-    """Length of the prompt, also where a server does not tell the tokens."""
     completion_tokens: int
-    """Length of the answer, also where a server does not tell the tokens."""
 
 
 class Backend(Protocol):
@@ -127,7 +123,7 @@ class Backend(Protocol):
             sampling: How answers are drawn.
             seed: Equal seeds give equal answers (engines on a GPU: nearly always).
             adapter: The adapter to use; None for the model without one.
-            first: Place of the first prompt where these are a part of more: its answers are those of the whole.
+            first: Place of the first prompt where these are a part of more.
 
         Raises:
             BackendError: The engine cannot answer.
@@ -135,14 +131,9 @@ class Backend(Protocol):
         ...
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
-        """Use the weights in this folder from now on.
+        """Use the weights in this folder from now on: of an adapter, new or known, or for None of the model itself.
 
-        Args:
-            folder: What `save_pretrained` wrote: of peft for an adapter, of transformers for a whole model.
-            adapter: Name of the adapter, new or known; None replaces the weights of the model itself.
-
-        Raises:
-            BackendError: The engine cannot take them, or they are of another model.
+        The folder is as `save_pretrained` writes it. Raises a BackendError if the engine cannot take them.
         """
         ...
 

@@ -48,8 +48,6 @@ class Computing:
     """Of updates."""
     generation_threads: int
     """Of writing."""
-    slower: float = 1.0
-    """How many times as long the other format takes for updates; 1.0 where it was not measured."""
 
     def __str__(self) -> str:
         """Return one line for people."""
@@ -58,12 +56,7 @@ class Computing:
             one += f" for updates, {self.generation_dtype} on {_threads(self.generation_threads)} for writing"
         elif self.generation_threads != self.threads:
             one += f" for updates, on {_threads(self.generation_threads)} for writing"
-        other = "bfloat16" if self.dtype == "float32" else "float32"
-        if self.slower == 1.0:
-            return one
-        if self.slower > 1:
-            return f"{one} ({other} takes {self.slower:.1f} times as long here)"
-        return f"{one}, as asked for ({other} would be {1 / self.slower:.1f} times as fast)"
+        return one
 
 
 def check_threads(*numbers: int | None) -> int:
@@ -88,18 +81,10 @@ def choose_computing(
     threads: int | None = None,
     generation_threads: int | None = None,
 ) -> Computing:
-    """Choose what is left open, by measuring it.
+    """Choose what is left open (None) by measuring it; on a GPU nothing is measured.
 
-    Args:
-        folder: The model's: its config.json has the shapes.
-        device: Where it computes, as torch names it. On a GPU nothing is measured.
-        dtype: Format of updates, if asked for.
-        generation_dtype: Format of writing, if asked for; None for `dtype`.
-        threads: Threads of updates, if asked for.
-        generation_threads: Threads of writing, if asked for; None for `threads`.
-
-    Raises:
-        ValueError: The format cannot be had on this device, or there are not so many threads.
+    The model's folder has the shapes of its matrices. What is asked for updates holds for writing, too, unless that has a
+    format or number of its own. Raises a ValueError for what this device has not.
     """
     torch: Any = require("torch")
     generation_dtype = generation_dtype or dtype
@@ -122,10 +107,7 @@ def choose_computing(
     seconds = _measure(torch, folder, sorted(counts), {dtype, generation_dtype})
     update = _best(seconds["updates"], dtype, threads)
     write = _best(seconds["writing"], generation_dtype, generation_threads)
-    other: Dtype = "bfloat16" if update[0] == "float32" else "float32"
-    kind = "updates" if (other, update[1]) in seconds["updates"] else "writing"
-    slower = seconds[kind][other, update[1]] / seconds[kind][update[0], update[1]]
-    return Computing(update[0], write[0], update[1], write[1], slower)
+    return Computing(update[0], write[0], update[1], write[1])
 
 
 @contextmanager
@@ -150,12 +132,9 @@ _COPIES = MadeOfWeights()
 def frozen_weights_in(
     model: Any, dtype: Dtype | None, packed: Collection[Any] = ()
 ) -> Iterator[None]:
-    """Have the weights that are not trained in another format inside. Copies are kept, and shared like the weights.
+    """Have the weights that are not trained in another format inside, but for `packed` ones, which nobody reads.
 
-    Args:
-        model: Whose weights.
-        dtype: The format; None to leave all as they are.
-        packed: Weights that nobody reads: those of linear layers that have been laid out in this format.
+    Copies are kept, and shared like the weights.
     """
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)

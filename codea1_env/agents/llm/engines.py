@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm import vllm_backend
 from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
-from codea1_env.agents.llm.memory import context_of
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
@@ -52,7 +52,7 @@ class Engines:
     """Starts the engine of a player when it is asked for, and remembers it.
 
     Players with the same model share an engine, in which each has an adapter of its own. Without adapters each player
-    has an engine to itself: what one learns must not answer for another.
+    has an engine to itself.
 
     Args:
         kind: What generates.

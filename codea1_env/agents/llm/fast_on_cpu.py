@@ -3,9 +3,9 @@
 **Writing** (`fast_decoding`). One new token at a time looks back at all earlier ones. For one query per row, two small
 matrix products over the heads that share keys do that many times faster than torch's kernel for many queries.
 
-**Learning** (`shared_prompts`). A group of answers has one prompt, and prompts are longer than answers: row by row, most of
-an update computes the same hidden states again. Here the rows that begin alike become one sequence: the common beginning
-and then each row's own end, in which a token sees the beginning and its own row only.
+**Learning** (`shared_prompts`). A group of answers has one prompt, and prompts are longer than answers. Here the rows that
+begin alike become one sequence: the common beginning and then each row's own end, in which a token sees the beginning and
+its own row only.
 """
 
 from __future__ import annotations

@@ -13,20 +13,14 @@ from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal
 
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig, encode_all
 from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.processes import SharedBackend, world_size
-from codea1_env.agents.llm.trainer_drive import (
-    Drive,
-    DriveOptions,
-    SFTDrive,
-    TrainerDrive,
-    TrainingRow,
-)
+from codea1_env.agents.llm.trainer_drive import Drive, SFTDrive, TrainerDrive, TrainingRow
 from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.agents.llm.training_state import (
     fingerprint,
@@ -43,24 +37,13 @@ ADAPTER = "default"
 """What TRL calls the adapter that it makes and trains."""
 
 
-class PlayerOptions(TypedDict, total=False):
-    """Options of any `TrainedPlayer`."""
-
-    peft_config: Any
-    engine: Backend | None
-    seed: int
-    write: prompts.PromptTemplate
-    batch_size: int
-    computing: Computing | None
-
-
 class TrainedPlayer(LanguagePlayer, ABC):
     """A player that answers through an engine, and whose model a trainer updates.
 
     Args:
         role: Which player it is; "model" for one that plays both.
-        model: A causal language model. With an adapter its own weights stay as they are, and may be shared
-            with another player (`share_weights`); without, they are trained and must be float32.
+        model: A causal language model. Without an adapter its weights are trained and must be float32; with one they may
+            be shared with another player (`share_weights`).
         tokenizer: The model's, with a chat template.
         samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
@@ -121,7 +104,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self.update_engine()
 
     @abstractmethod
-    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> Drive:
+    def _make_drive(self, model: Any, folder: str, **options: Any) -> Drive:
         """Make what trains the model, given a folder that the trainer may write to."""
 
     def save_weights(self, path: Path) -> None:
@@ -164,7 +147,7 @@ class GRPOLearner(TrainedPlayer):
     otherwise (`bf16 = False`, for a model that was loaded in float32).
 
     Args:
-        role: As of `TrainedPlayer`, like the next two and the options.
+        role: As of `TrainedPlayer`, like model, tokenizer and the options.
         model: The model.
         tokenizer: Its tokenizer.
         shape: What one update learns from.
@@ -190,7 +173,7 @@ class GRPOLearner(TrainedPlayer):
         config_cls: Any = None,
         tester_sampling: SamplingConfig | None = None,
         taught: bool = False,
-        **options: Unpack[PlayerOptions],
+        **options: Any,
     ) -> None:
         self.shape = shape
         self._memory = Memory()
@@ -200,7 +183,7 @@ class GRPOLearner(TrainedPlayer):
         self._taught = taught
         super().__init__(role, model, tokenizer, self._samplings, **options)
 
-    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> TrainerDrive:
+    def _make_drive(self, model: Any, folder: str, **options: Any) -> TrainerDrive:
         from trl import GRPOConfig, GRPOTrainer
 
         trainer_cls, config_cls = self._classes
@@ -237,7 +220,7 @@ class GRPOLearner(TrainedPlayer):
         self._memory.add(observations, completions)
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for experience of another player or size."""
+        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for another player's experience."""
         metrics = self.drive.update(self._memory.rows(experience, self.shape.group_size))
         self._memory.clear()
         self.update_engine()
@@ -293,16 +276,8 @@ class Memory:
 class SFTLearner(TrainedPlayer):
     """A tester whose model is trained by TRL's SFTTrainer to write the tests that it is shown.
 
-    An answer to imitate has the form of the worked example in the prompts: one block of code, then the end of the
-    turn. Prompts have the very tokens that the player answers to.
-
-    Args:
-        model: A causal language model; see `TrainedPlayer`.
-        tokenizer: The model's, with a chat template.
-        shape: What one update learns from.
-        sampling: How answers are drawn. An answer to imitate is no longer than one that is drawn.
-        fields: Field of `trl.SFTConfig` -> value; defaults are TRL's.
-        options: See `TrainedPlayer`.
+    An answer to imitate is one block of code, then the end of the turn, to the very prompt that the player answers.
+    The arguments are those of `GRPOLearner`; fields are those of `trl.SFTConfig`.
     """
 
     def __init__(
@@ -313,24 +288,20 @@ class SFTLearner(TrainedPlayer):
         shape: UpdateShape,
         sampling: SamplingConfig,
         fields: Mapping[str, Any] | None = None,
-        **options: Unpack[PlayerOptions],
+        **options: Any,
     ) -> None:
         self._shape, self._fields = shape, fields or {}
         super().__init__("tester", model, tokenizer, [sampling], **options)
 
-    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> SFTDrive:
+    def _make_drive(self, model: Any, folder: str, **options: Any) -> SFTDrive:
         args = imitation_config(self._fields, self._shape, seed=options["seed"], folder=folder)
         return SFTDrive(model, args, self.tokenizer, self._shape.rows, **options)
 
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once, so that it gives these answers more often.
 
-        A demonstration is tests with an empty line between them. Those that would make the answer longer than
-        the sampling settings allow are left out (metric `tests_left_out`: their share).
-
-        Raises:
-            UpdateError: The trainer failed.
-            ValueError: Not as many demonstrations as the learner was made for.
+        A demonstration is tests with an empty line between them. Tests for which the longest answer has no room are
+        left out (metric `tests_left_out`: their share). Raises an UpdateError if the trainer fails.
         """
         asked = self.agent.fitted([each.observation for each in demonstrations])
         chats = encode_all(self.tokenizer, [prompt.messages for prompt in asked])
@@ -363,9 +334,6 @@ class SFTLearner(TrainedPlayer):
 
 
 def share_weights(model: Any) -> Any:
-    """Copy a model without its weights: both have the same tensors, and each can get its own adapter.
-
-    Modes, hooks and adapters of the two do not meet, as they would if two adapters lived in one model.
-    """
+    """Copy a model without its weights: both have the same tensors, and each can get its own adapter."""
     tensors = itertools.chain(model.parameters(), model.buffers())
     return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})

@@ -39,10 +39,8 @@ FIRST_DELAY = 0.5
 """Seconds before the second attempt; each further delay is twice as long."""
 _SHOWN = 300
 """Characters of a server's error message that are repeated."""
-_GIVE_KEY = "Give the server's key in the environment as OPENAI_API_KEY"
 _HINTS = {
-    401: _GIVE_KEY,
-    403: _GIVE_KEY,
+    401: "Give the server's key in the environment as OPENAI_API_KEY",
     404: "Check the server's address (it usually ends with /v1) and the model's name",
 }
 _OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
@@ -54,7 +52,7 @@ class _RefusedError(BackendError):
 
 
 class OpenAIBackend:
-    """Asks a server, many prompts at a time. It repeats requests that fail, with growing pauses.
+    """Asks a server, many prompts at a time, and repeats requests that fail with growing pauses.
 
     Args:
         base_url: Like "http://127.0.0.1:8000/v1".
@@ -165,8 +163,7 @@ class OpenAIBackend:
             raise BackendError(f"Expect {folder} to hold an adapter, actually: {error}") from error
         body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
         try:
-            # vLLM answers with a sentence.
-            self._request("load_lora_adapter", body, decode=False)
+            self._request("load_lora_adapter", body)
         except BackendError as error:
             raise BackendError(
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
@@ -225,7 +222,7 @@ class OpenAIBackend:
         answer = self._request("chat/completions", body, cancelled)
         try:
             return _completion(answer)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise BackendError(
                 f"Expect a chat completion from {self._base_url}, actually: {str(answer)[:200]!r}"
             ) from error
@@ -235,12 +232,8 @@ class OpenAIBackend:
         path: str,
         body: Mapping[str, Any] | None = None,
         cancelled: threading.Event | None = None,
-        *,
-        decode: bool = True,
     ) -> Any:
-        """Post a document, or get one for None; returns the answer, as text if it is not to be decoded.
-
-        Once `cancelled` is set, there are no further attempts.
+        """Post a document, or get one for None; returns the answer. Once `cancelled` is set, there are no further attempts.
 
         Raises:
             BackendError: The server cannot be reached, or answers with an error, also after all attempts.
@@ -257,8 +250,10 @@ class OpenAIBackend:
             delay *= 2
             try:
                 answer = self._client.request(method, url, content=data, headers=headers)
+                if answer.is_success and path == "load_lora_adapter":
+                    return answer.text  # vLLM says it in a sentence
                 if answer.is_success:
-                    return answer.json() if decode else answer.text
+                    return answer.json()
             except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 continue
@@ -267,8 +262,6 @@ class OpenAIBackend:
             if code not in _AGAIN:
                 message = f"Expect {url} to accept the request, actually: {reason}. "
                 raise _RefusedError((message + _HINTS.get(code, "")).rstrip())
-            asked = answer.headers.get("Retry-After", "")
-            delay = max(delay, float(asked)) if asked.isdigit() else delay
         raise BackendError(
             f"Expect an answer from {url}, actually after {self._attempts} attempts: {reason}. Start the server, "
             "or check its address"
@@ -276,36 +269,28 @@ class OpenAIBackend:
 
 
 def _completion(answer: Any) -> Completion:
-    choice = answer["choices"][0]
-    usage = answer.get("usage")
-    usage = usage if isinstance(usage, Mapping) else {}
+    choice, usage = answer["choices"][0], answer.get("usage") or {}
     prompt_ids = tuple(answer.get("prompt_token_ids") or ())
     completion_ids = tuple(choice.get("token_ids") or ())
     content = (choice.get("logprobs") or {}).get("content")
     logprobs = None if content is None else tuple(float(token["logprob"]) for token in content)
-    if logprobs is not None and len(logprobs) != len(completion_ids):
-        logprobs = None  # of no use without the tokens
     return Completion(
         prompt_ids=prompt_ids,
         completion_ids=completion_ids,
-        logprobs=logprobs,
+        # Of no use without the tokens.
+        logprobs=logprobs
+        if logprobs is not None and len(logprobs) == len(completion_ids)
+        else None,
         text=choice["message"]["content"] or "",
         truncated=choice["finish_reason"] == "length",
-        prompt_tokens=_count(usage.get("prompt_tokens"), len(prompt_ids)),
-        completion_tokens=_count(usage.get("completion_tokens"), len(completion_ids)),
+        prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids)),
+        completion_tokens=int(usage.get("completion_tokens") or len(completion_ids)),
     )
 
 
-def _count(said: Any, counted: int) -> int:
-    return said if type(said) is int and 0 <= said < 1 << 53 else counted
-
-
 def _message(answer: Any) -> str:
-    text: str = answer.text
     try:
-        found = answer.json()
-        found = found.get("error", found)
-        text = str(found.get("message", found))
-    except (ValueError, AttributeError):
-        pass
+        text = str(answer.json()["error"]["message"])
+    except (ValueError, LookupError, TypeError):  # another form
+        text = answer.text
     return text.strip()[:_SHOWN] or str(answer.reason_phrase)

@@ -46,11 +46,7 @@ def product(states: Any, packed: Any, bias: Any = None) -> Any:
 def packed_weights(model: Any, dtype: str | None) -> Iterator[set[Any]]:
     """Let a model on a processor generate with packed weights and its active adapter; yield the weights that nobody else reads.
 
-    Layouts of frozen weights are kept as long as the weights. Others are laid out anew each time.
-
-    Args:
-        model: A model of transformers, or of PEFT around one.
-        dtype: Format of the products; None for that of each weight.
+    Products are in `dtype`, or for None in the format of each weight. Layouts of frozen weights are kept as long as these.
     """
     changed: list[Any] = []
     packed: set[Any] = set()

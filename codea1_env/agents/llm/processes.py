@@ -2,9 +2,8 @@
 
     accelerate launch --num_processes 8 -m codea1_env.cli train --preset qwen2.5-coder-1.5b-8gpu
 
-The first process runs the loop, with sandbox, book, logs and checkpoints. It tells the others what it asks of a player
-(`act`, `learn`, `imitate`, `load`), and they do the same with their own copy. Each engine answers its share of the
-prompts; the trainer takes each process's share of the rows and averages gradients.
+The first process runs the loop. It tells the others what it asks of a player (`act`, `learn`, `imitate`, `load`), and
+they do the same with their own copy. Each engine answers its share of the prompts; the trainer averages gradients.
 """
 
 from __future__ import annotations

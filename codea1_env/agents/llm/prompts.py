@@ -5,7 +5,7 @@ A wording turns an observation into a chat. The rules that a player must know ar
     FewShot     for small models: one worked example, then the task in one sentence
     Detailed    for models that follow instructions: the task as it is, and how it will be judged
 
-`benchmarks/prompts.py` compares them and others.
+`benchmarks/prompts.py` compares them.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def sample(
         noise: What `draw_noise` returned for these prompts.
         end_ids: Tokens that end an answer.
         stopped: Whether an answer has come to a stop text.
-        tell: Is told the share that is done, after each token.
+        tell: Is told the share that is done.
     """
     torch: Any = require("torch")
     device = model.device

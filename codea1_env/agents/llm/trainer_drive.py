@@ -1,19 +1,18 @@
 """Drives a stock TRL trainer one update at a time.
 
 A trainer has one long `train()`, which asks for answers when it wants them: a GRPOTrainer its `rollout_func`,
-an SFTTrainer its data. Here `train()` runs in a greenlet, a function that can be left in the middle and entered
-again. Where it asks, it is left, and `update` enters it with the answers of the next step. So the trainer keeps
-its optimizer, schedule, callbacks and wrapped model between updates. There is no thread: an exception in the
-trainer is an exception of `update`, and Ctrl-C reaches whatever is running.
+an SFTTrainer its data. Here `train()` runs in a greenlet, a function that can be left and entered again. Where it
+asks, it is left, and `update` enters it with the answers of the next step. So the trainer keeps its optimizer and
+schedule between updates, without a thread.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -33,10 +32,6 @@ class UpdateError(RuntimeError):
     """An update of a language model failed. Its cause is the trainer's own error."""
 
 
-class LossError(ValueError):
-    """A trainer's loss, or its gradient, is not what one can learn from."""
-
-
 @dataclass(frozen=True)
 class TrainingRow:
     """One answer and what it earned."""
@@ -49,14 +44,6 @@ class TrainingRow:
     """None: it could not be scored, and must not count in its group; or it is to be imitated."""
     truncated: bool = False
     """Whether it was cut off at its greatest length."""
-
-
-class DriveOptions(TypedDict, total=False):
-    """Options of any `Drive`."""
-
-    peft_config: Any
-    name: str
-    seed: int
 
 
 class Drive:
@@ -102,7 +89,7 @@ class Drive:
             )
             self._prepare()
             self.trainer.remove_callback(PrinterCallback)
-            _check_losses(self.trainer, lambda: f"step {self.updates + 1} of the {name}")
+            self._check_losses()
             self._training = greenlet(lambda: self.trainer.train())
             self._enter()
 
@@ -140,20 +127,42 @@ class Drive:
             own_randomness(self._seed + self.updates + 1),
         ):
             self._enter()
-        self._check_weights()
         self.updates += 1
         return _metrics([e for e in self.trainer.state.log_history[before:] if "loss" in e])
 
-    def _check_weights(self) -> None:
-        """Refuse weights that the optimizer has spoiled, though loss and gradient were numbers."""
-        import torch
+    def _check_losses(self) -> None:
+        """Let the trainer raise at a loss that is not one finite number, and at a gradient that is not finite.
 
-        for name, weights in self.model.named_parameters():
-            if weights.requires_grad and not torch.isfinite(weights).all():
-                raise UpdateError(
-                    f"Expect finite weights after step {self.updates + 1} of the {self._name}, actually: {name} has others. "
-                    "Look at its learning rate and the fields of its optimizer, such as adam_epsilon and weight_decay."
-                )
+        By itself it would hide the first from its log, and spoil all weights with both. With float16 it skips steps
+        whose gradient has overflowed, so that gradients are left to it.
+        """
+        import torch
+        from transformers import TrainerCallback
+
+        compute, algorithm = self.trainer.compute_loss, type(self.trainer).__name__
+
+        def compute_loss(*arguments: Any, **named: Any) -> Any:
+            result = compute(*arguments, **named)
+            loss = result[0] if isinstance(result, tuple) else result
+            if loss.numel() != 1 or not torch.isfinite(loss).all():
+                found = loss.item() if loss.numel() == 1 else f"a tensor of {tuple(loss.shape)}"
+                raise self._failed(f"the loss of {algorithm} to be one finite number", found)
+            return result
+
+        def check_gradients(args: Any, state: Any, control: Any, **named: Any) -> None:
+            for name, parameter in named["model"].named_parameters():
+                gradient = None if args.fp16 else parameter.grad
+                if gradient is not None and not torch.isfinite(gradient).all():
+                    raise self._failed(f"{algorithm} to have a finite gradient", f"not of {name}")
+
+        self.trainer.compute_loss = compute_loss
+        watcher = TrainerCallback()
+        watcher.on_pre_optimizer_step = check_gradients
+        self.trainer.add_callback(watcher)
+
+    def _failed(self, wanted: str, found: Any) -> UpdateError:
+        step = f"step {self.updates + 1} of the {self._name}"
+        return UpdateError(f"Expect {wanted}, actually in {step}: {found}.")
 
     def _prepare(self) -> None:
         """Change the trainer before it starts."""
@@ -165,12 +174,12 @@ class Drive:
         self._training.parent = getcurrent()  # where it goes on when the trainer waits or fails
         try:
             self._training.switch()
+        except UpdateError:
+            raise
         except AlgorithmError as error:
             raise AlgorithmError(
                 f"{error} It was in step {self.updates + 1} of the {self._name}."
             ) from error
-        except LossError as error:
-            raise UpdateError(str(error)) from error
         except Exception as error:
             raise UpdateError(
                 f"The update of the {self._name} failed: {type(error).__name__}: {error}"
@@ -198,14 +207,14 @@ class TrainerDrive(Drive):
         tokenizer: Any,
         *,
         engine_samples: bool = False,
-        **options: Unpack[DriveOptions],
+        **options: Any,
     ) -> None:
         from datasets import Dataset
 
         self._engine_samples = engine_samples
         size = args.generation_batch_size
-        # The prompts are never read: the answers that `rollout_func` returns bring their own.
         more = {
+            # Never read: the answers that `rollout_func` returns bring their own prompts.
             "train_dataset": Dataset.from_dict({"prompt": [""] * (size // args.num_generations)}),
             "reward_funcs": _rewards,
             "rollout_func": self._rollout,
@@ -257,16 +266,13 @@ def rollout_of(
 class SFTDrive(Drive):
     """An SFTTrainer that waits between updates. Loss and padding are the trainer's own, and the arguments those of `Drive`."""
 
-    def __init__(
-        self, model: Any, args: Any, tokenizer: Any, size: int, **options: Unpack[DriveOptions]
-    ) -> None:
+    def __init__(self, model: Any, args: Any, tokenizer: Any, size: int, **options: Any) -> None:
         from datasets import Dataset
         from trl import SFTTrainer
 
         rows = Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]})  # checked, and never read
-        super().__init__(
-            SFTTrainer, model, args, tokenizer, size, {"train_dataset": rows}, **options
-        )
+        more = {"train_dataset": rows}
+        super().__init__(SFTTrainer, model, args, tokenizer, size, more, **options)
 
     def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
         """Imitate the answers of one step. See `Drive.update`."""
@@ -291,52 +297,6 @@ class SFTDrive(Drive):
                         for row in rows[start : start + size]
                     ]
                 )
-
-
-def _check_losses(trainer: Any, where: Callable[[], str]) -> None:
-    """Let a trainer raise at a loss that is not one finite number, and at a gradient that is not finite.
-
-    By itself it would hide the first from its log, and spoil all weights with both. With float16 it skips steps
-    whose gradient has overflowed, so that gradients are left to it.
-    """
-    import torch
-    from transformers import TrainerCallback
-
-    compute = trainer.compute_loss
-    algorithm = type(trainer).__name__
-    if getattr(trainer, "loss_type", None) is not None:
-        algorithm += f" (loss_type={trainer.loss_type!r})"
-
-    def compute_loss(*arguments: Any, **named: Any) -> Any:
-        result = compute(*arguments, **named)
-        loss = result[0] if isinstance(result, tuple) else result
-        found = None
-        if not isinstance(loss, torch.Tensor):
-            found = f"{loss!r:.100}, a {type(loss).__name__}. Return a tensor"
-        elif loss.numel() != 1:
-            found = f"a tensor of shape {tuple(loss.shape)}. Return its mean or sum"
-        elif not torch.isfinite(loss).all():
-            found = f"{loss.item()}. Look for a division by 0 or a logarithm of 0"
-        if found is not None:
-            raise LossError(
-                f"Expect the loss of {algorithm} to be one finite number, actually in "
-                f"{where()}: {found}."
-            )
-        return result
-
-    class Gradients(TrainerCallback):  # type: ignore[misc]
-        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-            if args.fp16:
-                return
-            for name, parameter in named["model"].named_parameters():
-                if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
-                    raise LossError(
-                        f"Expect {algorithm} to have a finite gradient, actually in {where()}: that of {name} is not. "
-                        "Look for a function of its loss that is not differentiable there."
-                    )
-
-    trainer.compute_loss = compute_loss
-    trainer.add_callback(Gradients)
 
 
 def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:

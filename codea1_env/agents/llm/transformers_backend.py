@@ -31,10 +31,9 @@ _STOP_WINDOW = 8
 
 
 class TransformersBackend:
-    """Generates with a model that is loaded already.
+    """Generates with a model that is loaded already, and leaves its mode, adapter and trained parameters as they were.
 
-    A learner that trains this very module, or adapters of it, has nothing to update. Its mode, its active adapter and
-    what of it is trained are as before after each call.
+    A learner that trains this very module, or adapters of it, has nothing to update.
 
     Args:
         model: A causal language model of transformers, or a `peft.PeftModel` around one with an adapter for

@@ -128,10 +128,7 @@ class VLLMBackend:
         return [_completion(ids[i], output.outputs[0]) for i, output in enumerate(outputs)]
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
-        """Use the weights in this folder from now on. See `Backend.update`.
-
-        The folder may be changed or removed afterwards.
-        """
+        """Use the weights in this folder from now on. See `Backend.update`."""
         if (adapter is None) is not (self._max_lora_rank is None):
             raise ValueError(
                 "Expect whole weights for an engine without adapters (max_lora_rank=None), and adapters for one with them, "

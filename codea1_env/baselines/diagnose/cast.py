@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from codea1_env.agents import Pool, Setting, TabularAgent, as_learner, make_algorithm, own_player
-from codea1_env.agents.linear import LinearAgent
+from codea1_env.agents.tabular import LinearAgent
 from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.remembering import RememberingReferee
 from codea1_env.baselines.diagnose.testers import (

@@ -1,4 +1,4 @@
-"""Three updates on fixed rows for each loss, alone or as one of several processes; the first prints what came of them."""
+"""Two updates on fixed rows for each loss, then a command, as one of several processes; the first prints what came of the updates."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from test_sft_learner import make_sft_drive
 from test_trainer_drive import REWARDS, make_drive, make_rows
 from trl import GRPOTrainer
 
-from codea1_env.agents.llm.processes import leave_at_exit, world_size
 from codea1_env.agents.llm.trl_internals import with_algorithm
+from codea1_env.cli.app import run
+
+LOSSES = ("dapo", "nll", "own")
 
 
-def main() -> None:
+def main() -> int:
     torch.set_num_threads(1)
-    found = {loss_type: learn(loss_type) for loss_type in sys.argv[1:]}
-    if world_size() > 1:
-        leave_at_exit()
+    found = {loss_type: learn(loss_type) for loss_type in LOSSES}
     if any(found.values()):
-        print(f"\n{json.dumps(found)}")
+        print(f"\n{json.dumps(found)}", flush=True)
+    return run(sys.argv[1:])
 
 
 def learn(loss_type: str) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def learn(loss_type: str) -> dict[str, Any]:
             per_device_train_batch_size=2,
             **own,
         )
-        metrics = [drive.update(make_rows(REWARDS, seed)) for seed in range(3)]
+        metrics = [drive.update(make_rows(REWARDS, seed)) for seed in range(2)]
     if drive.trainer.args.process_index != 0:
         return {}
     return {
@@ -51,4 +52,4 @@ def learn(loss_type: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -30,7 +30,6 @@ def test_what_is_measured_can_be_had(folder: Path) -> None:
     chosen = choose_computing(folder, "cpu")
     assert {chosen.dtype, chosen.generation_dtype} <= {"float32", "bfloat16"}
     assert {chosen.threads, chosen.generation_threads} <= set(range(1, CORES + 1))
-    assert chosen.slower > 0
 
 
 def test_what_is_asked_for_is_not_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

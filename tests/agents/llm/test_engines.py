@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from test_openai_backend import Server, server
-from tiny import save_tiny, tiny_tokenizer
+from tiny import save_tiny
 
 from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
@@ -149,41 +148,17 @@ def test_with_vllm_each_player_answers_with_its_own_model(config, tmp_path, sand
         assert row["coder/completions/clipped_ratio"] == pytest.approx(row["coder/truncated"])
 
 
-@pytest.mark.parametrize("frozen", [False, True])
 def test_with_transformers_each_player_learns_its_own_model(
-    config: TrainConfig, tmp_path: Path, sandbox: Sandbox, frozen: bool
+    config: TrainConfig, tmp_path: Path, sandbox: Sandbox
 ) -> None:
-    """A frozen tester may draw from some tokens only."""
-    some = {"tester.freeze": True, "tester.sampling": replace(SAMPLING, top_p=0.9, top_k=20)}
-    rows = run(config, sandbox, output_dir=tmp_path / "run", max_steps=1, **some if frozen else {})
+    rows = run(config, sandbox, output_dir=tmp_path / "run", max_steps=1)
     # TRL's count is that of the game, though a stop text ends answers; the tester learns from some of its own.
     last = rows[-1]
     assert last["coder/completions/clipped_ratio"] == pytest.approx(last["coder/truncated"])
-    assert "coder/loss" in last
-    assert ("tester/loss" in last) is not frozen
+    assert {"coder/loss", "tester/loss"} <= last.keys()
 
 
 def test_a_server_with_two_models_is_refused_at_once(config, tmp_path, sandbox) -> None:
     with pytest.raises(RunError, match="Expect one model for all players with backend='server'"):
         run(config, sandbox, output_dir=tmp_path / "run", backend="server")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_tester_without_chat_template_is_named_before_the_coder_is_loaded(
-    config: TrainConfig, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "broken"
-    save_model(broken, 3)
-    tokenizer = tiny_tokenizer(words=True)
-    tokenizer.chat_template = None
-    (broken / "chat_template.jinja").unlink()
-    tokenizer.save_pretrained(broken)
-
-    def load_model(*_: Any, **__: Any) -> Any:
-        raise AssertionError("a model was loaded")
-
-    monkeypatch.setattr("codea1_env.training.language_models.load_model", load_model)
-    changes = {"tester.model": str(broken), "tester.freeze": True}
-    with pytest.raises(RunError, match=r"Cannot make the tester: .* chat template"):
-        run(config, sandbox, output_dir=tmp_path / "run", **changes)
     assert not (tmp_path / "run").exists()

@@ -90,22 +90,18 @@ def saved_bytes(learner: Any, folder: Path) -> dict[Path, bytes]:
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("lora", [True, False])
-def test_the_reward_rises(lora: bool) -> None:
-    learner = make_learner(
-        # Larger weights than usual, so that what the layers do can change what is said.
-        model=tiny_model(initializer_range=0.3),
-        peft_config=adapter(8) if lora else None,
-        learning_rate=3e-2 if lora else 1e-2,
-    )
-    history = [row["mean"] for row in train(learner, 20)]
-    assert sum(history[-5:]) / 5 > sum(history[:5]) / 5 + 0.2
+def test_the_reward_rises() -> None:
+    # Larger weights than usual, so that what the layers do can change what is said.
+    model = tiny_model(initializer_range=0.3)
+    learner = make_learner(model=model, peft_config=adapter(8), learning_rate=3e-2)
+    history = [row["mean"] for row in train(learner, 14)]
+    assert sum(history[-4:]) / 4 > sum(history[:4]) / 4 + 0.2
 
 
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     """With all weights; with adapters whole runs are compared."""
-    whole, resumed = (make_learner(updates=4, lr_scheduler_type="cosine") for _ in range(2))
-    first = train(whole, 2)
+    whole, resumed = (make_learner(updates=3, lr_scheduler_type="cosine") for _ in range(2))
+    first = train(whole, 1)
     saved_bytes(whole, tmp_path / "saved")
     rest = train(whole, 2)
     resumed.load(tmp_path / "saved")
@@ -205,7 +201,6 @@ def test_a_checkpoint_that_cannot_be_loaded(tmp_path: Path) -> None:
         ("trainer.json", None, "Expect"),
         ("optimizer.safetensors", None, "Expect"),
         ("adapter/adapter_model.safetensors", None, "Expect"),
-        ("agent.json", b"", "Expect"),
     ):
         whole = content[Path(name)]
         (folder / name).write_bytes(whole[: len(whole) // 2] if damage is None else damage)

@@ -96,20 +96,14 @@ def test_one_model_answers_each_observation_in_its_role(backend: TransformersBac
         assert player.act(mine) == given
 
 
-def test_state_of_another_kind_is_refused(backend: TransformersBackend, tmp_path: Path) -> None:
-    (tmp_path / "agent.json").write_text('{"calls": "many"}')
-    with pytest.raises(ValueError, match=r"Expect a number of calls in .*agent\.json"):
-        LLMAgent(backend, SAMPLING).load(tmp_path)
-
-
 @pytest.mark.slow
 def test_default_model_solves_easy_problems_and_writes_valid_tests(sandbox: Sandbox) -> None:
     folder = resolve("smollm2-135m")
     backend = TransformersBackend(load_model(folder), load_tokenizer(folder))
-    sampling = SamplingConfig(temperature=0.7, max_completion_length=64, stop=("\n```\n",))
+    sampling = SamplingConfig(temperature=0.7, max_completion_length=48, stop=("\n```\n",))
     coder, tester = LLMAgent(backend, sampling, 0), LLMAgent(backend, sampling, 1)
     (problem,) = (p for p in load_problems("starter") if p.entry_point == "is_even")
-    played = rollout([problem], coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(4, 1))
+    played = rollout([problem], coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(2, 1))
     jobs = [Job(each.program.code, problem.tests, "is_even") for each in played.episodes]
     assert any(all(r.passed for r in results) for results in sandbox.run_many(jobs))
     valid = [suite.rewards.validity for e in played.episodes for suite in e.verdict.suites]

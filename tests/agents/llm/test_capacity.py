@@ -1,18 +1,16 @@
-"""How much memory there is, how much is needed, and what is said when it is full, or would be."""
+"""How much memory there is, how much is needed, and what is said when it is full, or would be; how long a step takes."""
 
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from tiny import save_tiny
 
-from codea1_env.agents.llm import memory
-from codea1_env.agents.llm.memory import available_memory, own_memory, weights_memory
+from codea1_env.agents.llm import capacity
+from codea1_env.agents.llm.capacity import available_memory, own_memory, weights_memory
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.training import (
     PlayerConfig,
@@ -32,39 +30,16 @@ def test_what_is_free_is_less_than_what_there_is() -> None:
     assert 1e7 < own_memory() < 1e11
 
 
-LIMITED = """
-import resource
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-from codea1_env.agents.llm.memory import available_memory
-print(available_memory())
-"""
-
-
-def test_a_limit_of_the_process_counts() -> None:
-    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert 1 << 30 < int(done.stdout) < 3 << 30
-
-
-def write(folder: Path, **files: object) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / name.replace("__", ".")).write_text(f"{content}\n")
-
-
-def test_containers_of_version_2(tmp_path: Path) -> None:
-    write(tmp_path, groups="0::/job/one")
-    write(tmp_path / "root" / "job" / "one", memory__max=4000, memory__current=1500)
-    (tmp_path / "root" / "job" / "one" / "memory.stat").write_text("anon 1000\ninactive_file 300\n")
-    assert memory._containers(tmp_path / "root", tmp_path / "groups") == [4000 - 1500 + 300]
-    write(tmp_path / "root" / "job" / "one", memory__max="max")
-    assert memory._containers(tmp_path / "root", tmp_path / "groups") == []
-
-
-def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
-    write(tmp_path, groups="3:cpu,memory:/docker/abc\n0::/docker/abc")
-    write(tmp_path / "root" / "memory", memory__limit_in_bytes=5000, memory__usage_in_bytes=1000)
-    assert memory._containers(tmp_path / "root", tmp_path / "groups") == [4000]
+def test_limits_of_the_process_and_of_its_container_count(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(capacity, "_GROUPS", tmp_path)
+    (tmp_path / "memory.max").write_text("4000\n")
+    (tmp_path / "memory.current").write_text("1500\n")
+    (tmp_path / "memory.stat").write_text("anon 1000\ninactive_file 300\n")
+    assert available_memory() == 4000 - 1500 + 300
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_memory() > 1e7
+    monkeypatch.setattr("resource.getrlimit", lambda _: (own_memory(), 0))
+    assert available_memory() < 1e7
 
 
 def test_weights_in_another_format(tmp_path: Path) -> None:
@@ -86,8 +61,8 @@ def test_a_full_memory_names_what_to_lower(tmp_path: Path) -> None:
 
 
 def test_a_processor_refuses_what_does_not_fit(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(memory, "weights_memory", lambda folder, dtype: 4e9)
-    monkeypatch.setattr(memory, "_configuration", lambda folder: None)
+    monkeypatch.setattr(capacity, "weights_memory", lambda folder, dtype: 4e9)
+    monkeypatch.setattr(capacity, "_configuration", lambda folder: None)
     whole = TrainConfig(
         coder=PlayerConfig("llm", learning_rate=1e-5),
         tester=TesterConfig("llm", learning_rate=1e-5),

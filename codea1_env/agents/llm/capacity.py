@@ -1,0 +1,146 @@
+"""Memory and speed of a device, and what a run takes of both at least.
+
+A GPU says itself when its memory is full. On a processor the kernel ends a process without a word, so a run looks at
+what is free before it loads anything.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.support.extras import require
+
+_LIBRARIES = 0.6e9
+"""Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
+_PER_LOGIT = 16
+"""Bytes for each score of a token while it is drawn: scores, softmax, sums and distribution in float32."""
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def available_memory() -> int:
+    """Return the bytes that this process may still take: of the machine, its container, and its own limit."""
+    psutil: Any = require("psutil")
+    free = [int(psutil.virtual_memory().available)]
+    groups = [_GROUPS]  # a container may see its own group as the root
+    with suppress(OSError):
+        own = Path("/proc/self/cgroup").read_text().rpartition(":")[2]
+        groups.append(_GROUPS / own.strip().lstrip("/"))
+    free += [left for left in map(_left_of_group, groups) if left is not None]
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        free.append(limit - int(psutil.Process().memory_info().vms))
+    return max(0, min(free))
+
+
+def _left_of_group(folder: Path) -> int | None:
+    """Bytes that a control group leaves; None without a limit."""
+    with suppress(OSError, ValueError, KeyError):  # no limit is the text "max"
+        most = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        rows = dict(map(str.split, (folder / "memory.stat").read_text().splitlines()))
+        # The kernel gives the bytes of files back when they are wanted.
+        return most - used + int(rows["inactive_file"])
+    return None
+
+
+def own_memory() -> int:
+    """Return the bytes that this process has taken already."""
+    psutil: Any = require("psutil")
+    return int(psutil.Process().memory_info().rss)
+
+
+def weights_memory(folder: Path, dtype: str) -> float:
+    """Return the bytes of a model's weights in a format; 0 where its files do not tell."""
+    torch: Any = require("torch")
+    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    config = _configuration(folder) if stored else None
+    if config is None:
+        return 0.0
+    before = (config.dtype or torch.float32).itemsize
+    return float(stored * getattr(torch, dtype).itemsize / before)
+
+
+def context_of(model: str | Path) -> int | None:
+    """Return the tokens that a prompt and its answer may have together; None where config.json does not say."""
+    config = _configuration(model)
+    return config and getattr(config.get_text_config(), "max_position_embeddings", None)
+
+
+def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: int) -> float:
+    """Return the bytes that a run on a processor takes at least: weights, optimizer, and logits of a batch of so many rows.
+
+    So many players learn with the model: all weights, or adapters, which take little.
+    """
+    weights = 2 * weights_memory(folder, dtype)  # as they are, and laid out for generation
+    if not lora:  # in float32: weights, gradients and two moments of Adam
+        weights = max(1, trained) * weights_memory(folder, "float32") * (4 if trained else 1)
+    config = _configuration(folder) if weights else None
+    vocabulary = getattr(config.get_text_config(), "vocab_size", 0) if config is not None else 0
+    return _LIBRARIES + weights + rows * vocabulary * _PER_LOGIT
+
+
+def _configuration(model: str | Path) -> Any:
+    """config.json of a model; None where it is missing or damaged: its loading will say so."""
+    transformers: Any = require("transformers")
+    with suppress(Exception):
+        return transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+    return None
+
+
+@dataclass(frozen=True)
+class DeviceRate:
+    """Greatest speed of a device."""
+
+    bytes_read: float
+    """In a second."""
+    products: float
+    """Multiplications with additions in a second, as two operations each."""
+
+    def __str__(self) -> str:
+        """Return both for people."""
+        return f"{self.bytes_read / 1e9:.0f} GB/s, {self.products / 1e12:.2g} TFLOP/s"
+
+
+def measured_rate(device: str, dtype: str) -> DeviceRate:
+    """Measure a device in a number format, with all its threads, for a second."""
+    torch: Any = require("torch")
+    kind = getattr(torch, dtype)
+    size, side = 256 << 20, 2048  # more than caches hold
+    numbers = torch.ones(size // kind.itemsize, dtype=kind, device=device)
+    square = torch.ones(side, side, dtype=kind, device=device)
+    read = _per_second(torch, device, numbers.sum)
+    multiplied = _per_second(torch, device, lambda: square @ square)
+    return DeviceRate(read * size, multiplied * 2 * side**3)
+
+
+def _per_second(torch: Any, device: str, work: Callable[[], Any]) -> float:
+    started, done = 0.0, -1  # the first time does not count
+    while done < 1 or time.perf_counter() - started < 0.4:
+        work()
+        if device != "cpu":
+            torch.cuda.synchronize()
+        done += 1
+        started = started or time.perf_counter()
+    return done / (time.perf_counter() - started)
+
+
+def writing_seconds(
+    folder: Path, dtype: str, rate: DeviceRate, *, rows: int, length: int, batch: int
+) -> float:
+    """Return the seconds that answers take at least: each pass reads all weights, and multiplies with them for each row."""
+    weights = weights_memory(folder, dtype)
+    one = weights / rate.bytes_read
+    of_row = 2 * weights_memory(folder, "float32") / 4 / rate.products
+    return length * (math.ceil(rows / batch) * one + rows * of_row)
+
+
+def learning_seconds(folder: Path, rate: DeviceRate, tokens: int) -> float:
+    """Return the seconds that an update takes at least: six operations for each weight and token."""
+    return 6 * tokens * weights_memory(folder, "float32") / 4 / rate.products
