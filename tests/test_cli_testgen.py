@@ -90,9 +90,3 @@ def test_an_agent_proposes_calls(own, capsys):
 def test_bad_input(capsys, arguments, message):
     assert run(["testgen", *arguments]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_suites_for_a_problem_set(own):
-    arguments = ["--problems", "starter", "--agent", "boundary", "--max-problems", "1"]
-    assert run(["testgen", *arguments, "-n", "1", "--output-dir", "suites"]) in (0, 1)
-    assert (own / "suites" / "problems.jsonl").exists()

@@ -44,8 +44,7 @@ class TestgenCommand(AskingOptions):
     Exit codes: 0 files were written or exist already, 1 also something was found (a contradicted example, a call that
     never ends), 2 bad input, or no tests.
 
-    Files that exist are left alone, so that the same command goes on where it was stopped. With --problems SOURCE it
-    writes a suite for each problem of a set instead; add --help to see how.
+    Files that exist are left alone, so that the same command goes on where it was stopped.
     """
 
     target: Annotated[
@@ -78,10 +77,6 @@ Asker = Callable[[OpenModule, Target, Sequence[Mutant]], list[Trial]]
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen`; returns the exit code."""
-    if any(each.partition("=")[0] in ("--problems", "--samples") for each in arguments):
-        from codea1_env.cli import eval_run
-
-        return eval_run.run("suites", arguments, "testgen")
     command = parse(TestgenCommand, arguments, name="testgen")
     console = Console(stderr=command.json)
     rows: list[dict[str, Any]] = []
@@ -110,18 +105,11 @@ def run(arguments: Sequence[str]) -> int:
 def _written(command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Write files for a name of a module, or for all public ones; yields what came of each."""
     try:
-        opened = _open(command, module)
-        with opened:
-            home, inner = opened.home_of(name) if name else (module, "")
-            if home != module:
-                opened.sandbox.close()
-                opened = _open(command, home)
-            with opened:
-                public = [each.name for each in opened.definitions.values() if each.public]
-                for each in [inner] if name else public:
-                    with console.status(f"Writing tests for {clean(each)}"):
-                        target = opened.target(each, module.name if home != module else "")
-                        yield _row(command, opened, target, asker)
+        with OpenModule(module, command.cores, command.sandbox_level, command.packages) as opened:
+            public = [each.name for each in opened.definitions.values() if each.public]
+            for each in [name] if name else public:
+                with console.status(f"Writing tests for {clean(each)}"):
+                    yield _row(command, opened, opened.target(each), asker)
     except TargetError as error:
         if name:
             raise
@@ -131,10 +119,6 @@ def _written(command: TestgenCommand, module: Module, name: str, asker: Asker | 
 def _nothing(label: str) -> dict[str, Any]:
     """Return what came of a target as long as nothing did; "kept" says that its file exists."""
     return {"target": label, "file": "", "reason": "", "findings": [], "kept": False}
-
-
-def _open(command: TestgenCommand, module: Module) -> OpenModule:
-    return OpenModule(module, command.cores, command.sandbox_level, command.packages)
 
 
 def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None) -> dict[str, Any]:  # fmt: skip
@@ -157,7 +141,7 @@ def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Ask
     found = findings_alone(target, suite.endless, opened.sandbox)
     if suite.tests:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(pytest_file(suite, output), encoding="utf-8")
+        output.write_text(pytest_file(suite), encoding="utf-8")
     return row | {
         "file": str(output) if suite.tests else "",
         "reason": suite.why_not,

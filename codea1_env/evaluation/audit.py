@@ -280,7 +280,7 @@ def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
         raise ProblemsError(
             "",
             f"Expect a problem whose tests can judge programs, actually none of {len(audits)} has such tests: "
-            f"{why[0][0] if why else 'there is none'}. Write tests first: `codea1 testgen --problems`.",
+            f"{why[0][0] if why else 'there is none'}. Add tests to the problems.",
         )
     wrong = {
         kind: [

@@ -33,14 +33,6 @@ class TargetError(ValueError):
     """Something cannot be tested; the message says why, and what to do."""
 
 
-class NotImportedError(TargetError):
-    """A module cannot be imported in the sandbox; `error` says what its import raised."""
-
-    def __init__(self, message: str, error: str) -> None:
-        super().__init__(message)
-        self.error = error
-
-
 @dataclass(frozen=True)
 class Module:
     """A module of Python text."""

@@ -95,7 +95,7 @@ def test_files_are_written_that_pass_and_notice_most_faults(suite_of):
         suite = suite_of(name, timeout=6)
         assert len(suite.killed) >= 0.7 * len(suite.mutants), name
         path = suite.target.module.path.with_name(f"test_{name.lower()}.py")
-        text = pytest_file(suite, path)
+        text = pytest_file(suite)
         path.write_text(text)
         assert "skip" not in text
         assert "sys.path" not in text
