@@ -239,7 +239,7 @@ def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
     coders, testers = result.ratings(np.random.default_rng(0))
     for role, ratings in (("coder", coders), ("tester", testers)):
         for name, each in sorted(ratings.items(), key=lambda item: -item[1].value):
-            rating = f"{each.value:.0f} [{each.low:.0f}, {each.high:.0f}]"
+            rating = f"{each.value:.0f} {each.interval('{:.0f}'.format)}"
             lines.append(f"| {name} | {role} | {rating} |")
     if _draw(folder / "crossplay.png", result):
         written.append(folder / "crossplay.png")

@@ -34,6 +34,8 @@ _FEW = 12
 """Steps up to which a curve shows its points: a line through two of them says more than was measured."""
 _POINTS = 200
 """Points of a curve at most: beyond that, one point is the mean of several steps."""
+_TICKS = 5
+"""About so many labels of a horizontal axis."""
 
 Point = dict[str, Any]
 """step, value, and low and high where there are five runs or more."""
@@ -206,7 +208,7 @@ def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
     ]
     if rows:
         chart = _chart(rows, height=max(90, 40 * len(groups))).mark_bar().encode(
-            x=alt.X("sum(seconds):Q", title="seconds"),
+            x=alt.X("sum(seconds):Q", title="seconds", axis=_axis()),
             y=alt.Y("group:N", title=None),
             color=alt.Color("phase:N", scale=_scale(sorted({str(row["phase"]) for row in rows}))),
             tooltip=["group:N", "phase:N", alt.Tooltip("sum(seconds):Q", format=".1f")],
@@ -280,19 +282,22 @@ def bars(rows: Sequence[Point]) -> Spec:
         yOffset=alt.YOffset("folder:N", sort=None),
         tooltip=["folder:N", "figure:N", *_numbers("value", "low", "high")],
     )
-    x = alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]))
+    x = alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=_axis())
     legend = alt.Legend() if len(folders) > 1 else None
     filled = base.mark_bar(opacity=0.75).encode(
         x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
     )
+    end = base.mark_tick(thickness=3).encode(  # a bar of 0 has no length
+        x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
+    )
     interval = base.mark_rule(color="#888", strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
-    return _spec(filled + interval)
+    return _spec(filled + end + interval)
 
 
 def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False) -> Spec:
     legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it
     base = _chart(rows).encode(
-        x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+        x=alt.X("step:Q", axis=_axis(tickMinStep=1, format="d")),
         color=alt.Color("group:N", scale=_scale(groups), legend=legend, title=None),
     )
     # Charts beside each other have the same axis; a reward may be below 0.
@@ -323,7 +328,7 @@ def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False)
 
 def _areas(rows: Sequence[Point], names: Sequence[str]) -> Spec:
     chart = _chart(rows).mark_area().encode(
-        x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+        x=alt.X("step:Q", axis=_axis(tickMinStep=1, format="d")),
         y=alt.Y("value:Q", title=None),
         color=alt.Color("reason:N", scale=_scale(names), title=None),
         tooltip=["reason:N", "step:Q", *_numbers("value")],
@@ -340,6 +345,11 @@ def _chart(rows: Sequence[Point], height: int = _HEIGHT) -> Any:
         {k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows
     ]
     return alt.Chart(alt.InlineData(values=rounded), width="container", height=height)
+
+
+def _axis(**more: Any) -> Any:
+    """Return a horizontal axis whose labels have room where several charts stand beside each other."""
+    return alt.Axis(tickCount=_TICKS, labelOverlap=True, **more)
 
 
 def _scale(names: Sequence[str]) -> Any:

@@ -194,7 +194,7 @@ def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.
     if len(known) > 1:
         found = mean_over_runs([b for _, b in known])
         low, high = max(min(0.0, found.value), found.low), min(max(most, found.value), found.high)
-        text += f" [{_short(low)}, {_short(high)}]"
+        text += f" {Estimate(end, low, high).interval(_short)}"
     return Cell(text, end)
 
 
