@@ -32,7 +32,7 @@ from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import say
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
-from codea1_env.evaluation.report import build_report, check_fields, figures_by, usage_of
+from codea1_env.evaluation.report import build_report, usage_of
 from codea1_env.evaluation.result_folder import (
     REPORT,
     SAMPLES,
@@ -76,8 +76,6 @@ class EvaluationCommand(EvaluationOptions):
     """The options of any evaluation."""
 
     num_samples: int = 1
-    by: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD")] = ()
-    """Also a table of figures by these fields that the rows of --samples have of their own, such as student."""
     evaluation: Any  # its fields are options, too
 
 
@@ -222,10 +220,6 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
     own = command.evaluation
     unknown = Counter(own.load(problems))
     if command.samples is None:
-        if command.by:
-            raise InputError(
-                "expect --by with --samples FILE.jsonl: an agent's samples have no fields"
-            )
         own.check_counts({"every problem": command.num_samples})
         return _Input(None, unknown)
     file = own.read_file(command.samples, problems)
@@ -239,7 +233,6 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
             "Add them, or leave these problems out of the figures with --partial."
         )
     own.check_counts(counts)
-    check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
 
 
@@ -301,8 +294,6 @@ def _evaluate(
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, settings, read.unknown)
-    if command.by and read.file is not None:
-        report["by"] = figures_by(own, command.by, read.file.samples)
     if command.agent is not None and (used := usage_of(folder)) is not None:
         report["usage"] = used
     answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]

@@ -23,18 +23,14 @@ from codea1_env.sandbox import Limits, Sandbox
 
 
 class _Numbered(Protocol):
-    """What every sample has."""
-
     @property
     def task_id(self) -> str: ...
     @property
     def index(self) -> int: ...
-    @property
-    def row(self) -> Mapping[str, Any]: ...
 
 
 S = TypeVar("S", bound=_Numbered)
-"""A sample: its problem, its number among the samples of that, and its row of samples.jsonl."""
+"""A sample: it knows its problem, and its number among the samples of that."""
 V = TypeVar("V")
 
 OF_SAMPLE = ("task_id", "sample", "fields")
@@ -94,7 +90,6 @@ class ProblemAnswers:
     task_id: str
     samples: tuple[Any, ...]
     index: int = 0
-    row: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -234,12 +229,7 @@ class Evaluation(Generic[S, V]):
     def so_far(self) -> list[float]:
         """Return a figure of each problem so far."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
-        names = dict.fromkeys(name for each in values for name in each)
-        if self.figure and names and self.figure not in names:
-            raise EvaluationError(
-                f"expect figure to name a value that judge gives ({', '.join(names)}), actually: {self.figure!r}"
-            )
-        name = self.figure or next(iter(names), "")
+        name = self.figure or next((name for each in values for name in each), "")
         return [value for each in values if (value := each.get(name)) is not None]
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
@@ -261,12 +251,6 @@ class Evaluation(Generic[S, V]):
             name: dataclasses.asdict(mean_over_problems(each)) if each else None
             for name, each in found.items()
         }
-
-    def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the few of `figures` that are shown where there is little room."""
-        if self.figure in figures:
-            return {self.figure: figures[self.figure]}
-        return dict(list(figures.items())[:3])
 
     def summary(self) -> dict[str, Any]:
         """Return the report, but for what all reports have. Equal verdicts give equal reports."""

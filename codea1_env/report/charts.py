@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.evaluation.cross_play import UNBROKEN, CrossPlay
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.report.episode_log import Replays
 from codea1_env.report.runs import LoggedRun, RunGroup
 from codea1_env.support.extras import require
 from codea1_env.training.metrics import slug
-from codea1_env.training.summary import phase_totals
 
 
 class _Altair:
@@ -182,40 +179,6 @@ def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:
             yield Chart(group.name, "Mean number in a suite.", _areas(shown, names))
 
 
-def ages(groups: Sequence[RunGroup], replays: Mapping[Path, Replays]) -> Iterator[Chart]:
-    """How old replayed tests are, on average."""
-    rows = []
-    for group in groups:
-        found = [replays[run.path] for run in group.runs]
-        means = bin_means(
-            ((step, log.ages[step] / tests) for log in found for step, tests in log.tests.items()),
-            bin_width(group.runs),
-        )
-        line = {"group": group.name, "line": "measured"}
-        rows += [{"step": step, "value": value, **line} for step, value in sorted(means.items())]
-    if rows:
-        note = "Steps since each first broke a program, mean over replays, as far as episodes.jsonl shows."
-        yield Chart("Age of replayed tests", note, _lines(rows, [group.name for group in groups]))
-
-
-def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
-    """Where the time went."""
-    rows = [
-        {"group": group.name, "phase": total.name, "seconds": total.seconds / len(group.runs)}
-        for group in groups
-        for run in group.runs
-        for total in phase_totals(run.timings, run.metrics)
-    ]
-    if rows:
-        chart = _chart(rows, height=max(90, 40 * len(groups))).mark_bar().encode(
-            x=alt.X("sum(seconds):Q", title="seconds", axis=_axis()),
-            y=alt.Y("group:N", title=None),
-            color=alt.Color("phase:N", scale=_scale(sorted({str(row["phase"]) for row in rows}))),
-            tooltip=["group:N", "phase:N", alt.Tooltip("sum(seconds):Q", format=".1f")],
-        )  # fmt: skip
-        yield Chart("Seconds of each phase", "Mean over the runs of a group.", _spec(chart))
-
-
 def heat_map(result: CrossPlay) -> Chart:
     """Whose programs no right test of whom breaks."""
     rows = [
@@ -253,25 +216,6 @@ def drawn(
         tooltip=["row:N", "setting:N", *_numbers("value")],
     )  # fmt: skip
     return _spec(chart)
-
-
-def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[str]) -> Spec:
-    """Return polygons around a centre, whose corners are already placed."""
-    scale = alt.Scale(domain=[-1.25, 1.25])
-    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
-    ground = _chart(rings, height=320).encode(**place)
-    net = ground.mark_line(strokeWidth=0.8, color="#888").encode(
-        order="order:Q",
-        strokeDash=alt.StrokeDash("ring:N", scale=alt.Scale(domain=["control", "outer"], range=[[5, 4], [1, 0]]), legend=None),
-    )  # fmt: skip
-    names = ground.transform_filter("datum.name != ''").mark_text(color="#888", dy=-8)
-    lines = _chart(points, height=320).mark_line(point=True).encode(
-        **place,
-        order="order:Q",
-        color=alt.Color("row:N", scale=_scale(rows), title=None),
-        tooltip=["row:N", "tag:N", *_numbers("area")],
-    )  # fmt: skip
-    return _spec(net + names.encode(text="name:N") + lines)
 
 
 def bars(rows: Sequence[Point]) -> Spec:

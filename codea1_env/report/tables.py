@@ -21,14 +21,11 @@ from codea1_env.baselines.bench.standing import (
 )
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
-from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
+from codea1_env.report.episode_log import TEST, shortened
 from codea1_env.report.folders import Benchmark
 from codea1_env.report.runs import RunGroup, differing_settings
 from codea1_env.training.health import signs
 from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
-
-_LISTED = 30
-"""Tests that are listed as forgotten."""
 
 
 class Cell(NamedTuple):
@@ -144,44 +141,6 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
         "Tokens are those of language models: generated ones, or those that updates went through."
     )
     return Sheet("Time and tokens of each phase", note, headings, rows)
-
-
-def came_back(logs: Sequence[EpisodeLog]) -> Sheet:
-    """Return tests that programs passed, and later ones failed again."""
-    headings = ["run", "problem", "test", "first broke in step", "came back"]
-    total = sum(len(log.replays.relapses) for log in logs)
-    note = (
-        f"{total} replayed tests broke a program after one had passed them, as far as episodes.jsonl shows, which has one "
-        "program of each problem and step. Programs are drawn anew each step: one relapse may be chance, many are not. "
-        "Those that came back most often:"
-    )
-    tests = [(log, each) for log in logs for each in log.came_back()]
-    tests.sort(key=lambda it: -it[1].relapses)
-    rows = [_row_of(log, each, each.first, each.relapses) for log, each in tests[:_LISTED]]
-    return Sheet("What was forgotten", note, headings, rows)
-
-
-def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
-    """How often the tests of the Mistake Book were replayed."""
-    headings = ["run", "problem", "test", "first broke in step", "last replay", "replays", "passed"]
-    counts = [entry.replays for log in logs for entry in log.replays.entries.values()]
-    note = (
-        f"{len(counts)} tests were replayed, half of them {np.median(counts):.0f} times or less, as far as "
-        "episodes.jsonl shows, which has one program of each problem and step. Those that were replayed most often:"
-        if counts
-        else ""
-    )
-    tests = [(log, each) for log in logs for each in log.most_replayed()]
-    tests.sort(key=lambda it: -it[1].replays)
-    rows = [
-        _row_of(log, each, each.first, each.last, each.replays, each.passed)
-        for log, each in tests[:_LISTED]
-    ]
-    return Sheet("Replays of each test", note, headings, rows)
-
-
-def _row_of(log: EpisodeLog, test: ReplayedTest, *numbers: int) -> list[Cell]:
-    return [*map(text_cell, (log.run.name, test.task_id, test.test)), *map(_count, numbers)]
 
 
 def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.0) -> Cell:

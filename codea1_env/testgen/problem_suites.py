@@ -83,7 +83,6 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     figure = "mutation score"
     verdict_type = ProblemSuite
     defaults = {"num_samples": 8}  # noqa: RUF012  never changed
-    fixed = ("by",)
     help = {  # noqa: RUF012  never changed
         "samples": 'Suites made elsewhere: {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}.',
     }
