@@ -69,11 +69,7 @@ def document(found: Findings) -> str:
 
 def _of_results(found: Findings) -> list[Section]:
     sorts = "A click on a heading sorts."
-    boards = [
-        sheet
-        for each in found.benchmarks
-        for sheet in (tables.leaderboard_sheet(each), tables.standing_sheet(each))
-    ]
+    boards = [tables.leaderboard_sheet(each) for each in found.benchmarks]
     evaluations = list(evaluation_sheets(found.evaluations))
     bars = list(evaluation_charts(found.evaluations))
     maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]

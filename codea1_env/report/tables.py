@@ -12,13 +12,6 @@ import numpy as np
 
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
-from codea1_env.baselines.bench.standing import (
-    GOAL,
-    SKILLS,
-    game_cells,
-    standing_cells,
-    standing_rows,
-)
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, shortened
@@ -199,26 +192,3 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         headings += [measure, f"less {shown}"]
     headings += ["only book", "past", "forgotten", "runs", "command"]
     return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)
-
-
-def standing_sheet(benchmark: Benchmark) -> Sheet:
-    """Return ranks with ties, and how soon each entry got where it is."""
-    table = Table(benchmark.results)
-    names = short_names(table.entries)
-    rows = []
-    for name, found in standing_rows(table):
-        row = [text_cell(names[name])]
-        for one in found:
-            rank, area, steps = standing_cells(one)
-            row += [Cell(rank, -sum(one.rank) if one else None), text_cell(area), text_cell(steps)]
-        rows.append(row + [text_cell(each) for each in game_cells(table, name)])
-    note = (
-        "A rank as 1-3 is a tie: differences paired by seed have intervals with 0 in them. Area: mean of the measure over the "
-        f"steps. Steps: median over runs until it was {GOAL:g}; a dash: less than half of them were there. "
-        "Exploitability (NashConv, of the last players and of the average of checkpoints) and cyclic share: less is better."
-    )
-    headings = ["entry"]
-    for skill in SKILLS.values():
-        headings += [f"{skill}: rank", "area", "steps"]
-    headings += ["exploitability", "of the average", "cyclic share"]
-    return Sheet(f"Ranks: {benchmark.name}", note, headings, rows)
