@@ -94,10 +94,9 @@ class ProblemAnswers:
 
 @dataclass(kw_only=True, eq=False)
 class Evaluation(Generic[S, V]):
-    """One evaluation: who is asked, what a sample is, how it is judged, which figures verdicts make.
+    """One evaluation: who is asked, what a sample is (`S`), how it is judged (`V`), which figures verdicts make.
 
-    The fields of a subclass are the options of its command, with their docstrings as help. Of `S` are the samples
-    that are judged, of `V` verdicts. Judging may happen in several threads at once.
+    The fields of a subclass are the options of its command, with their docstrings as help.
     """
 
     role: ClassVar[Literal["coder", "tester"]]
@@ -137,7 +136,7 @@ class Evaluation(Generic[S, V]):
     """Verdicts so far."""
 
     def judge(self, problem: Problem, sample: S) -> V:
-        """Judge a sample; the only method without a default. `self.sandbox` is where foreign text may run."""
+        """Judge a sample, in one of several threads. `self.sandbox` is where foreign text may run."""
         raise NotImplementedError
 
     def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:

@@ -58,11 +58,6 @@ class RunGroup:
     name: str
     runs: tuple[LoggedRun, ...]
 
-    @property
-    def seeds(self) -> str:
-        """The seeds, as a text."""
-        return ", ".join(str(run.config.seed) for run in self.runs)
-
 
 class RunReader:
     """Reads the folder of a run again and again while it goes on, each time only what is new."""
