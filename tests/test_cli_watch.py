@@ -15,7 +15,7 @@ from pathlib import Path
 from run_logs import episode, write_run
 
 from codea1_env.cli.app import run
-from codea1_env.report.live import LiveReader
+from codea1_env.report.live import read_live
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 
@@ -48,20 +48,19 @@ def test_a_finished_run_is_shown_once_without_a_terminal(tmp_path, capsys):
 
 def test_a_run_is_read_on_while_it_is_written(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", [episode(1)], max_steps=9)
-    reader = LiveReader(folder, "a", 2)
-    first = reader.read()
+    first = read_live(folder, "a", 2)
     assert (first.run.step, first.finished, len(first.episodes)) == (3, False, 1)
     # 6 steps of 4 seconds; what was measured took no time that is logged.
     assert first.pace.left == 24.0
 
     append(folder / METRICS, '{"step": 4, "book/size": 7}\n{"step": 5, "boo')
     append(folder / EPISODES, json.dumps(episode(4)) + "\n" + json.dumps(episode(5))[:-9])
-    second = reader.read()
+    second = read_live(folder, "a", 2)
     assert (second.run.step, second.run.damaged) == (4, {})
     assert [each.step for each in second.episodes] == [4, 1]
     append(folder / METRICS, 'k/size": 8}\n')
     append(folder / EPISODES, json.dumps(episode(5))[-9:] + "\n")
-    third = reader.read()
+    third = read_live(folder, "a", 2)
     assert third.run.metrics[-1] == {"step": 5, "book/size": 8}
     assert [each.step for each in third.episodes] == [5, 4]
 
@@ -71,7 +70,7 @@ def test_a_run_is_read_on_while_it_is_written(tmp_path: Path) -> None:
         (folder / name).write_text("".join(line for line in lines if json.loads(line)["step"] <= 1))
     config = (folder / "config.toml").read_text()
     (folder / "config.toml").write_text(config.replace("max_steps = 9", "max_steps = 12"))
-    again = reader.read()
+    again = read_live(folder, "a", 2)
     assert (again.run.step, again.run.config.max_steps) == (1, 12)
     assert [each.step for each in again.episodes] == [1]
 

@@ -48,7 +48,7 @@ class CrossPlayCommand:
     """Let every coder play against every tester.
 
     A player is a name (coders: reference, mutant; testers: golden, boundary), FILE.py:NAME, or the folder of a
-    run, whose last checkpoint plays. Writes CROSSPLAY.md, crossplay.json and a heat map.
+    run, whose last checkpoint plays. Writes CROSSPLAY.md and crossplay.json; `codea1 report` draws a heat map.
     """
 
     coders: tuple[str, ...] = CODERS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
 
@@ -22,7 +20,6 @@ from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import Evaluation
-from codea1_env.rendering.display import clean
 
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
@@ -30,8 +27,6 @@ _PAUSE = 10.0
 """Seconds between two lines about answers that are being written, where there is no terminal."""
 _NAMED = 10
 """Tasks that a line names."""
-_GROUPS = 50
-"""Groups of a table by a field."""
 _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
 
@@ -123,36 +118,7 @@ def print_report(
 ) -> None:
     """Print figures, what else there is to say, what was left out and why, and all settings."""
     print_table(evaluation.table(report), console)
-    for name, groups in report.get("by", {}).items():
-        print_table(table_of_groups(evaluation, name, groups), console, whole_names=False)
-        if len(groups) > _GROUPS:
-            print_lines([f"and {len(groups) - _GROUPS} more, in report.json"], console)
     print_lines([*evaluation.lines(report), *usage_lines(report), *left_out(report)], console)
-
-
-def table_of_groups(
-    evaluation: Evaluation[Any, Any], field: str, groups: Sequence[Mapping[str, Any]]
-) -> list[list[str]]:
-    """Return the main figures of the first groups of a report as rows of texts, the headings first."""
-    found = [evaluation.main_figures(each["figures"]) for each in groups]
-    names = list(dict.fromkeys(name for each in found for name in each))
-    rows = [
-        [
-            _label(group["value"]),
-            str(group["problems"]),
-            str(group["samples"]),
-            *(written(each.get(name)) for name in names),
-        ]
-        for group, each in zip(groups[:_GROUPS], found, strict=False)
-    ]
-    headings = [_label(field), "problems", evaluation.unit, *(f"{name} [95%]" for name in names)]
-    return [headings, *rows]
-
-
-def _label(value: Any) -> str:
-    """Return a value of somebody's file, safe to show."""
-    text = value if isinstance(value, str) else "(none)" if value is None else json.dumps(value)
-    return escape(clean(text).replace("\n", "\\n"))
 
 
 def print_table(

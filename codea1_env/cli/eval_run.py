@@ -32,7 +32,7 @@ from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import say
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
-from codea1_env.evaluation.report import build_report, check_fields, figures_by, usage_of
+from codea1_env.evaluation.report import build_report, usage_of
 from codea1_env.evaluation.result_folder import (
     REPORT,
     SAMPLES,
@@ -76,8 +76,6 @@ class EvaluationCommand(EvaluationOptions):
     """The options of any evaluation."""
 
     num_samples: int = 1
-    by: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD")] = ()
-    """Also a table of figures by these fields that the rows of --samples have of their own, such as student."""
     evaluation: Any  # its fields are options, too
 
 
@@ -96,12 +94,12 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         kind = find_evaluation(name)
     title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
-    command, problems = _prepared(command, arguments)
+    command, problems, of_set = _prepared(command, arguments)
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
     try:
         words = f"codea1 {title} {shlex.join(_without_headers(arguments))}"
-        report = _in_folder(command, name, problems, path, console, words)
+        report = _in_folder(command, name, problems, of_set, path, console, words)
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
@@ -129,8 +127,8 @@ def _without_headers(arguments: Sequence[str]) -> Iterator[str]:
 
 def _prepared(
     command: EvaluationCommand, arguments: Sequence[str]
-) -> tuple[EvaluationCommand, list[Problem]]:
-    """Return the command with what the evaluation or a training run chooses, and its problems."""
+) -> tuple[EvaluationCommand, list[Problem], int]:
+    """Return the command with what the evaluation or a run chooses, its problems, and their number in the whole set."""
     own = command.evaluation
     names = (word.partition("=")[0] for word in arguments)
     given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
@@ -148,18 +146,19 @@ def _prepared(
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     with user_input():
-        problems = load_problems(command.problems, command.split, own.difficulty)
-        problems = problems[: command.max_problems]
+        whole = load_problems(command.problems, command.split, own.difficulty)
+        problems = whole[: command.max_problems]
     if command.agent is not None:
         with library_errors():
             check_problems(own.role, command.agent, problems)
-    return command, problems
+    return command, problems, len(whole)
 
 
 def _in_folder(
     command: EvaluationCommand,
     name: str,
     problems: Sequence[Problem],
+    of_set: int,
     path: Path,
     console: Console,
     words: str,
@@ -177,11 +176,15 @@ def _in_folder(
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
         with ResultFolder(path, fixed, resume=command.resume, command=words) as folder:
             try:
-                return _evaluate(command, settings, problems, read_before, folder, console)
+                report = _evaluate(command, settings, problems, read_before, folder, console)
             except (InputError, EvaluationError):
                 if not command.resume:
                     folder.leave()
                 raise
+            if of_set > len(problems):
+                report["problems_of_set"] = of_set
+            folder.write(REPORT, report)
+    return report
 
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
@@ -217,10 +220,6 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
     own = command.evaluation
     unknown = Counter(own.load(problems))
     if command.samples is None:
-        if command.by:
-            raise InputError(
-                "expect --by with --samples FILE.jsonl: an agent's samples have no fields"
-            )
         own.check_counts({"every problem": command.num_samples})
         return _Input(None, unknown)
     file = own.read_file(command.samples, problems)
@@ -234,7 +233,6 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
             "Add them, or leave these problems out of the figures with --partial."
         )
     own.check_counts(counts)
-    check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
 
 
@@ -296,8 +294,6 @@ def _evaluate(
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, settings, read.unknown)
-    if command.by and read.file is not None:
-        report["by"] = figures_by(own, command.by, read.file.samples)
     if command.agent is not None and (used := usage_of(folder)) is not None:
         report["usage"] = used
     answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
@@ -308,5 +304,4 @@ def _evaluate(
         more = advice if "usage" in report else ""
         say(console, f"Warning: {empty} of {len(answers)} answers are empty{more}")
     own.write_files(folder, command.agent or str(command.samples))
-    folder.write(REPORT, report)
     return report

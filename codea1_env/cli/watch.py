@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run `codea1 watch`; returns the exit code."""
     command = parse(WatchCommand, arguments, name="watch")
     # Here, so that a wrong word is told before the rest is loaded.
-    from codea1_env.report.live import LiveReader
+    from codea1_env.report.live import read_live
 
     if not (command.run / "config.toml").is_file():
         raise InputError(
@@ -62,8 +62,8 @@ def run(arguments: Sequence[str]) -> int:
         )
     console = Console()
     try:
-        reader = LiveReader(command.run, command.run.resolve().name, EPISODES)
-        now = reader.read()
+        name = command.run.resolve().name
+        now = read_live(command.run, name, EPISODES)
         if command.once or not console.is_terminal:
             console.print(screen(now, console))
             return 0
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
             while not now.finished:
                 time.sleep(max(_PAUSE, _REST * took))
                 began = time.perf_counter()
-                now = reader.read()
+                now = read_live(command.run, name, EPISODES)
                 live.update(screen(now, console), refresh=True)
                 took = time.perf_counter() - began
     except RunError as error:
