@@ -20,16 +20,37 @@ start.register_environments()
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from codea1_env.agents import Agent, Experience, Learner
-    from codea1_env.code_a1_v1 import env, parallel_env, raw_env
-    from codea1_env.mistake_book import MistakeBook, SqliteBook
-    from codea1_env.mutation import Mutant, generate_mutants
-    from codea1_env.problems import Problem, load_problems, register_source
-    from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
-    from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards, suite_rewards
-    from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
-    from codea1_env.spaces import CODER, TESTER, Observation
-    from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
+    from codea1_env.agents import Agent as Agent
+    from codea1_env.agents import Experience as Experience
+    from codea1_env.agents import Learner as Learner
+    from codea1_env.code_a1_v1 import env as env
+    from codea1_env.code_a1_v1 import parallel_env as parallel_env
+    from codea1_env.code_a1_v1 import raw_env as raw_env
+    from codea1_env.mistake_book import MistakeBook as MistakeBook
+    from codea1_env.mutation import Mutant as Mutant
+    from codea1_env.mutation import generate_mutants as generate_mutants
+    from codea1_env.problems import Problem as Problem
+    from codea1_env.problems import load_problems as load_problems
+    from codea1_env.problems import register_source as register_source
+    from codea1_env.referee import Referee as Referee
+    from codea1_env.referee import RefereeConfig as RefereeConfig
+    from codea1_env.referee import Round as Round
+    from codea1_env.referee import Verdict as Verdict
+    from codea1_env.rewards import RewardConfig as RewardConfig
+    from codea1_env.rewards import SuiteOutcome as SuiteOutcome
+    from codea1_env.rewards import SuiteRewards as SuiteRewards
+    from codea1_env.rewards import suite_rewards as suite_rewards
+    from codea1_env.sandbox import Job as Job
+    from codea1_env.sandbox import Limits as Limits
+    from codea1_env.sandbox import Outcome as Outcome
+    from codea1_env.sandbox import Sandbox as Sandbox
+    from codea1_env.spaces import CODER as CODER
+    from codea1_env.spaces import TESTER as TESTER
+    from codea1_env.spaces import Observation as Observation
+    from codea1_env.training import PlayerConfig as PlayerConfig
+    from codea1_env.training import TesterConfig as TesterConfig
+    from codea1_env.training import TrainConfig as TrainConfig
+    from codea1_env.training import train as train
 
 _HOME = {
     "Agent": "agents",
@@ -49,7 +70,6 @@ _HOME = {
     "RewardConfig": "rewards",
     "Round": "referee",
     "Sandbox": "sandbox",
-    "SqliteBook": "mistake_book",
     "SuiteOutcome": "rewards",
     "SuiteRewards": "rewards",
     "TESTER": "spaces",
@@ -70,41 +90,7 @@ _HOME = {
 _PARTS = ("agents", "baselines", "code_a1_v1", "evaluation", "sandbox", "training")
 """Submodules that need no import of their own: `codea1_env.code_a1_v1.env()`."""
 
-__all__ = [
-    "CODER",
-    "TESTER",
-    "Agent",
-    "Experience",
-    "Job",
-    "Learner",
-    "Limits",
-    "MistakeBook",
-    "Mutant",
-    "Observation",
-    "Outcome",
-    "PlayerConfig",
-    "Problem",
-    "Referee",
-    "RefereeConfig",
-    "RewardConfig",
-    "Round",
-    "Sandbox",
-    "SqliteBook",
-    "SuiteOutcome",
-    "SuiteRewards",
-    "TesterConfig",
-    "TrainConfig",
-    "Verdict",
-    "__version__",
-    "env",
-    "generate_mutants",
-    "load_problems",
-    "parallel_env",
-    "raw_env",
-    "register_source",
-    "suite_rewards",
-    "train",
-]
+__all__ = [*_HOME, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

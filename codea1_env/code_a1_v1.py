@@ -19,9 +19,8 @@ counts. PettingZoo's own conversion would ask the tester for tests before there 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gymnasium import logger, spaces
 from gymnasium.error import ResetNeeded
@@ -46,9 +45,6 @@ from codea1_env.spaces import (
 )
 
 RENDER_MODES = ("human", "ansi", "html")
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 Step = tuple[
     dict[str, Observation],
@@ -223,17 +219,6 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
         return self.game.observation()
 
 
-def _with_arguments_of(kind: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function that hands on all arguments the signature of the class."""
-
-    def shown(function: Callable[..., R]) -> Callable[P, R]:
-        function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
-        return function
-
-    return shown
-
-
-@_with_arguments_of(GameView)
 def env(**settings: Any) -> OrderEnforcingWrapper:
     """Return the game as a turn-based (AEC) environment that checks the order of calls.
 

@@ -5,9 +5,8 @@ replayed test that a program passes counts -1, and at 0 it leaves the book. What
 learned is thus forgotten, and what still breaks them comes first. A test that breaks every program of many steps in
 a row lets the others go first: it may be about a quirk that no program will ever have.
 
-Tests are text, and come out as they went in, byte for byte. `MistakeBook` lives in memory: at most
-``max_tests_per_problem`` tests for each problem that ever failed. For more problems than fit, use
-`codea1_env.mistake_book.SqliteBook`, which has the same methods and keeps its pages on disk.
+Tests are text, and come out as they went in, byte for byte. A book lives in memory: at most ``max_tests_per_problem``
+tests for each problem that ever failed. For more problems than fit, give it a file.
 """
 
 from __future__ import annotations
@@ -44,6 +43,11 @@ class BookChange:
 class MistakeBook:
     """Tests that broke programs, with how often they did.
 
+    With a file, pages are read from it when they are needed, and `commit` writes back those that changed, in one
+    transaction: call it once per step. Whenever the process dies, the file holds the book as of the last commit. One
+    process may write a file at a time, from the first change to the commit. As a context manager the book commits at
+    the end, unless an exception ends it. A copy (deepcopy, pickle) is in memory: two books cannot own one file.
+
     Args:
         max_tests_per_problem: Size of a page. A new test enters a full page in place of the least
             frequent one (of several, the one that has been there longest), so that the book keeps
@@ -55,9 +59,10 @@ class MistakeBook:
         replay: Which tests come first. ``"frequency"``: the most frequent ones, as released. ``"quality"``: drawn
             without replacement, the likelier the more programs a test breaks: its frequency is its weight.
             ``"uniform"``: drawn with equal weights. The draw depends on the problem and its page alone.
+        path: The SQLite file of the book, made if it is not there; None for a book in memory.
 
     Raises:
-        ValueError: An argument is outside its range.
+        ValueError: An argument is outside its range, or the file is not a Mistake Book.
 
     Example:
         >>> book = MistakeBook()
@@ -75,10 +80,13 @@ class MistakeBook:
         decay: Decay = "per-program",
         stale_after: int | None = STALE_AFTER,
         replay: Replay = "frequency",
+        path: str | os.PathLike[str] | None = None,
     ) -> None:
-        _check_positive("max_tests_per_problem", max_tests_per_problem)
-        if stale_after is not None:
-            _check_positive("stale_after", stale_after)
+        if max_tests_per_problem < 1 or (stale_after is not None and stale_after < 1):
+            raise ValueError(
+                "Expect max_tests_per_problem and stale_after to be positive integers, actually: "
+                f"{max_tests_per_problem!r}, {stale_after!r}"
+            )
         for name, value, known in (("decay", decay, Decay), ("replay", replay, Replay)):
             if value not in get_args(known):
                 raise ValueError(
@@ -88,8 +96,14 @@ class MistakeBook:
         self.stale_after = stale_after
         self.decay: Decay = decay
         self.replay: Replay = replay
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[
+            str, Page
+        ] = {}  # all of them; with a file, those that changed since the last commit
         self._size = 0
+        self._file = None if path is None else book_file.BookFile(Path(path))
+        self._cleared = self._file is None  # of what the file holds, nothing counts any more
+        if self._file is not None:
+            self._size = self._file.size()
 
     def update(
         self,
@@ -110,7 +124,7 @@ class MistakeBook:
         Returns:
             How many tests came and went.
         """
-        failures, passes = _counted("failed", failed), _counted("passed", passed)
+        failures, passes = Counter(failed), Counter(passed)
         self._begin()
         page = self._read(task_id)
         before = len(page)
@@ -123,7 +137,7 @@ class MistakeBook:
                 if left <= 0:
                     del page[test]
                     removed += 1
-        stuck = self._note_stuck(page, _counted("unpassed", unpassed).keys() - passes)
+        stuck = self._note_stuck(page, Counter(unpassed).keys() - passes)
         new = [test for test in failures if test not in page]
         for test in failures.keys() - new:
             entry = page[test]
@@ -135,7 +149,9 @@ class MistakeBook:
                 evicted += 1
             page[test] = PageEntry(failures[test])
         if failures or removed or stuck or any(test in page for test in passes):
-            self._write(task_id, page)
+            self._pages[task_id] = page
+            if not page and self._file is None:
+                del self._pages[task_id]
             self._size += len(page) - before
         return BookChange(len(new), removed, evicted)
 
@@ -185,7 +201,10 @@ class MistakeBook:
 
     def problems(self) -> list[str]:
         """Return the problems that have tests, sorted."""
-        return sorted(self._pages)
+        held = {task for task, page in self._pages.items() if page}
+        if self._file is None or self._cleared:
+            return sorted(held)
+        return sorted(self._file.problems() - self._pages.keys() | held)
 
     def __len__(self) -> int:
         """Return the number of tests of all problems together."""
@@ -196,8 +215,9 @@ class MistakeBook:
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._pages = {}
+        """Forget everything, at the next commit also on disk."""
+        self._begin()
+        self._pages, self._cleared = {}, True
         self._size = 0
 
     def state_dict(self) -> dict[str, Any]:
@@ -221,15 +241,9 @@ class MistakeBook:
                 f"Expect the state of a Mistake Book, a mapping with the key 'problems' as "
                 f"state_dict() returns it, actually: {state!r:.100}"
             )
-        pages = {
-            task: self._trimmed(book_file.checked_page(task, rows))
-            for task, rows in problems.items()
-        }
+        pages = [(task, book_file.checked_page(task, rows)) for task, rows in problems.items()]
         self.clear()
-        for task, page in pages.items():
-            if page:
-                self._write(task, page)
-                self._size += len(page)
+        self._fill(pages)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the book as an SQLite file, put in place in one move: whenever the process dies, the file holds a whole book."""
@@ -239,172 +253,30 @@ class MistakeBook:
     def load(
         cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> Self:
-        """Read a book from the file that `save` wrote, with these arguments of the class.
+        """Read a book from the file that `save` wrote into memory, with these arguments of the class.
 
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: The file is not a Mistake Book.
         """
         book = cls(max_tests_per_problem, **settings)
-        for task, page in book_file.read(Path(path)):
-            book._pages[task] = book._trimmed(page)
-            book._size += len(book._pages[task])
+        book._fill(book_file.read(Path(path)))
         return book
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(tests={len(self)}, "
-            f"max_tests_per_problem={self.max_tests_per_problem}, decay={self.decay!r}, "
-            f"stale_after={self.stale_after})"
-        )
-
-    def _trimmed(self, page: Page) -> Page:
-        while len(page) > self.max_tests_per_problem:
-            del page[_least_frequent(page)]
-        return page
-
-    # How pages are kept; a book on disk replaces these.
-
-    def _begin(self) -> None:
-        """Get ready for an update."""
-
-    def _read(self, task_id: str) -> Page:
-        return self._pages.get(task_id, {})
-
-    def _write(self, task_id: str, page: Page) -> None:
-        if page:
-            self._pages[task_id] = page
-        else:
-            self._pages.pop(task_id, None)
-
-    def _items(self) -> Iterator[tuple[str, Page]]:
-        for task in self.problems():
-            yield task, self._read(task)
-
-
-def _check_positive(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"Expect {name} to be a positive integer, actually: {value!r}")
-
-
-def _counted(name: str, tests: Iterable[str]) -> Counter[str]:
-    if isinstance(tests, str):
-        raise TypeError(
-            f"Expect {name} to be a sequence of tests, actually one str: {tests!r:.100}. "
-            f"Write {name}=[test]."
-        )
-    counts = Counter(tests)
-    for test in counts:
-        if not isinstance(test, str):
-            raise TypeError(f"Expect {name} to hold tests as str, actually: {test!r:.100}")
-    return counts
-
-
-def _least_frequent(page: Page) -> str:
-    # min() returns the first of equals, which is the oldest.
-    return min(page, key=lambda test: page[test].frequency)
-
-
-class SqliteBook(MistakeBook):
-    """A `MistakeBook` whose pages are read from an SQLite file when needed, and written back by `commit`.
-
-    All changes since the last `commit` are one transaction: call `commit` once per step. Whenever
-    the process dies, the file holds the book as of the last commit. As a context manager it commits at
-    the end, unless an exception ends it. One process may write a file at a time: from the first change to the commit.
-
-    Pages that changed are held in memory until they are committed. A commit that fails, as on a full disk, raises
-    `BookFileError` and changes neither the file nor the book: it may be called again when there is room.
-
-    A copy (deepcopy, pickle) is an ordinary `MistakeBook` in memory: two books cannot own one file.
-
-    Args:
-        path: The file; made if it is not there.
-        max_tests_per_problem: As in `MistakeBook`. It holds for pages as they are updated.
-        **settings: The other arguments of `MistakeBook`.
-
-    Raises:
-        ValueError: The file is not a Mistake Book.
-
-    Example:
-        >>> import tempfile
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> with SqliteBook(f"{folder.name}/book.sqlite") as book:
-        ...     change = book.update("add", failed=["assert add(1, 2) == 3"])
-        >>> MistakeBook.load(f"{folder.name}/book.sqlite").tests("add")
-        ['assert add(1, 2) == 3']
-        >>> folder.cleanup()
-    """
-
-    def __init__(
-        self, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
-    ) -> None:
-        super().__init__(max_tests_per_problem, **settings)
-        self.path = Path(path)
-        if not self.path.exists():
-            book_file.create(self.path, [])
-        self._connection = book_file.connect(self.path)
-        self._size = self._connection.execute("SELECT COUNT(*) FROM tests").fetchone()[0]
-        self._changed: dict[str, Page] = {}
-        self._cleared = False  # of what the file holds, nothing counts any more
-
     def commit(self) -> None:
-        """Make everything since the last commit permanent, in one transaction.
+        """Make everything since the last commit permanent in the book's file, if it has one.
 
         Raises:
-            BookFileError: It cannot be written. Book and file are as before.
+            BookFileError: It cannot be written, as on a full disk. Book and file are as before: try again when there is room.
         """
-        with book_file.explained(self.path):
-            self._begin()
-            try:
-                if self._cleared:
-                    self._connection.execute("DELETE FROM tests")
-                for task, page in self._changed.items():
-                    book_file.write_page(self._connection, task, page)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-        self._changed, self._cleared = {}, False
+        if self._file is not None:
+            self._file.commit(self._pages, anew=self._cleared)
+            self._pages, self._cleared = {}, False
 
     def close(self) -> None:
-        """Close the file. Changes that were not committed are lost."""
-        self._connection.close()
-
-    def problems(self) -> list[str]:
-        """Return the problems that have tests, sorted."""
-        rows = self._connection.execute("SELECT DISTINCT problem FROM tests")
-        on_disk = set() if self._cleared else {book_file.decode(problem) for (problem,) in rows}
-        changed = {task for task, page in self._changed.items() if page}
-        return sorted(on_disk - self._changed.keys() | changed)
-
-    def clear(self) -> None:
-        """Forget everything, at the next commit also on disk."""
-        self._begin()
-        self._changed, self._cleared = {}, True
-        self._size = 0
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy to another file, with changes that are not yet committed."""
-        if Path(path).resolve() == self.path.resolve():
-            raise ValueError(
-                f"Expect save() to get another file than the book's own, actually: {path}. "
-                f"Use commit() to make the changes permanent."
-            )
-        book_file.create(Path(path), self._items())
-
-    @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
-    ) -> Self:
-        """Open a file that must exist; see `MistakeBook.load`.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is not a Mistake Book.
-        """
-        book_file.connect(Path(path)).close()
-        return cls(path, max_tests_per_problem, **settings)
+        """Close the file, if there is one. Changes that were not committed are lost."""
+        if self._file is not None:
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -416,33 +288,42 @@ class SqliteBook(MistakeBook):
 
     def __reduce__(self) -> tuple[Callable[..., MistakeBook], tuple[Any, ...]]:
         settings = (self.max_tests_per_problem, self.decay, self.stale_after, self.replay)
-        return _in_memory, (self.state_dict(), *settings)
+        return _in_memory, (type(self), self.state_dict(), settings)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(tests={len(self)}, "
+            f"max_tests_per_problem={self.max_tests_per_problem}, decay={self.decay!r}, "
+            f"stale_after={self.stale_after})"
+        )
 
     def _begin(self) -> None:
-        """Keep other processes from writing the file.
-
-        Raises:
-            BookFileError: Another process writes it.
-        """
-        if not self._connection.in_transaction:
-            with book_file.explained(self.path):
-                self._connection.execute("BEGIN IMMEDIATE")
+        if self._file is not None:
+            self._file.begin()
 
     def _read(self, task_id: str) -> Page:
-        if task_id in self._changed:
-            return self._changed[task_id]
-        return {} if self._cleared else book_file.read_page(self._connection, task_id)
-
-    def _write(self, task_id: str, page: Page) -> None:
-        self._changed[task_id] = page
+        if self._file is None or self._cleared or task_id in self._pages:
+            return self._pages.get(task_id, {})
+        return self._file.read_page(task_id)
 
     def _items(self) -> Iterator[tuple[str, Page]]:
-        if self._changed or self._cleared:
-            return super()._items()
-        return book_file.read_pages(self._connection)
+        for task in self.problems():
+            yield task, self._read(task)
+
+    def _fill(self, pages: Iterable[tuple[str, Page]]) -> None:
+        for task, page in pages:
+            while len(page) > self.max_tests_per_problem:
+                del page[_least_frequent(page)]
+            self._pages[task] = page
+            self._size += len(page)
 
 
-def _in_memory(state: dict[str, Any], *settings: Any) -> MistakeBook:
-    book = MistakeBook(*settings)
+def _least_frequent(page: Page) -> str:
+    # min() returns the first of equals, which is the oldest.
+    return min(page, key=lambda test: page[test].frequency)
+
+
+def _in_memory(kind: type[MistakeBook], state: dict[str, Any], settings: Any) -> MistakeBook:
+    book = kind(*settings)
     book.load_state_dict(state)
     return book

@@ -116,8 +116,6 @@ def read_problems(
 
     Unlike `load_problems` it goes on after an error, and it does not look for duplicates.
     """
-    if split is not None and not isinstance(split, str):
-        raise TypeError(f"Expect split to be a str or None, actually: {type(split)}")
     own = _own_source(source)
     if own is not None:
         yield from own
@@ -152,15 +150,13 @@ def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
 
     Raises:
         ValueError: Something else has this name, or it would mean a file or a hub id.
-        TypeError: It cannot be called without arguments, or the name is no str.
+        TypeError: It cannot be called without arguments.
 
     Example:
         >>> register_source("ones", lambda: [Problem("ones/one", "def one():", "one", "def one():\n    return 1")])
         >>> load_problems("ones")[0].task_id
         'ones/one'
     """
-    if not isinstance(name, str):
-        raise TypeError(f"Expect the name of a source to be a str, actually: {name!r:.80}")
     if name in _registered or name in SOURCES:
         raise ValueError(
             f"Expect a name for the source that is free, actually {name!r} is taken. Choose another."

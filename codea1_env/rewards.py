@@ -62,20 +62,15 @@ class RewardConfig:
     """What both players are paid for one suite: a name in `REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or a function."""
 
     def __post_init__(self) -> None:
-        alpha, num_tests = self.alpha, self.num_tests
-        if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha <= 1:
+        if not 0 <= self.alpha <= 1:
             raise ValueError(
                 f"Expect RewardConfig.alpha to be a number from 0 (only adversarial success counts) "
-                f"to 1 (only validity counts), actually: {alpha!r}. The paper uses 0.5."
+                f"to 1 (only validity counts), actually: {self.alpha!r}. The paper uses 0.5."
             )
-        if isinstance(num_tests, bool) or not isinstance(num_tests, int) or num_tests < 1:
+        if self.num_tests < 1:
             raise ValueError(
-                f"Expect RewardConfig.num_tests to be a positive integer, actually: {num_tests!r}. "
+                f"Expect RewardConfig.num_tests to be a positive integer, actually: {self.num_tests!r}. "
                 f"The paper asks for 8 tests in a suite."
-            )
-        if not isinstance(self.strict_paper, bool):
-            raise ValueError(
-                f"Expect RewardConfig.strict_paper to be True or False, actually: {self.strict_paper!r}"
             )
         find_reward(self.function)  # a wrong name is an error now, not after the first round
 
@@ -104,19 +99,13 @@ class SuiteOutcome:
     """Share of characters outside `string.printable` in the tester's whole answer."""
 
     def __post_init__(self) -> None:
-        if self.invalid < 0:
+        if not (
+            self.invalid >= 0
+            and 0 <= self.history_passed <= self.history_total
+            and 0 <= self.nonprintable_ratio <= 1
+        ):
             raise ValueError(
-                f"Expect SuiteOutcome.invalid to be 0 or more, actually: {self.invalid!r}"
-            )
-        if not 0 <= self.history_passed <= self.history_total:
-            raise ValueError(
-                f"Expect 0 <= history_passed <= history_total, actually: history_passed="
-                f"{self.history_passed!r}, history_total={self.history_total!r}"
-            )
-        if not 0 <= self.nonprintable_ratio <= 1:
-            raise ValueError(
-                f"Expect SuiteOutcome.nonprintable_ratio to be a share from 0 to 1, "
-                f"actually: {self.nonprintable_ratio!r}"
+                f"Expect counts from 0, no more passed than replayed and a share from 0 to 1, actually: {self!r}"
             )
 
 

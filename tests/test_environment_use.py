@@ -53,7 +53,6 @@ assert random.getstate() == state
         ({"max_rounds": 0}, ValueError, "Expect max_rounds to be a positive integer, actually: 0"),
         ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'html'.*'rgb_array'"),
         ({"problems": []}, ValueError, "Expect at least one problem"),
-        ({"problems": ["test/add"]}, TypeError, "Expect problems to be a source"),
         ({"problems": "no/such/file.jsonl"}, OSError, "no/such/file.jsonl"),
     ],
 )
@@ -68,6 +67,7 @@ def test_wrong_arguments_raise(make, settings, error, message):
         ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
         ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
         ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
+        ({"options": {"problem_id": ["x"]}}, ValueError, "Expect problem_id to be the task_id"),
     ],
 )
 def test_a_wrong_reset_raises_and_leaves_the_episode_alone(make, arguments, error, message):

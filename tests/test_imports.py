@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import json
 import subprocess
 import sys
@@ -87,16 +86,19 @@ def layer_of(path: Path) -> int:
 
 
 @functools.cache
+def file_of(parts: tuple[str, ...]) -> Path | None:
+    place = ROOT.joinpath(*parts)
+    return next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None)
+
+
+@functools.cache
 def imported_files(path: Path) -> set[Path]:
     """The files of the package that a file imports at run time."""
     found = set()
     for module in imported_modules(path):
         parts = module.split(".")
         while parts[0] == "codea1_env" and len(parts) > 1:
-            place = ROOT.joinpath(*parts[1:])
-            file = next(
-                (f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None
-            )
+            file = file_of(tuple(parts[1:]))
             if file is not None:
                 found.add(file)
                 break
@@ -187,9 +189,3 @@ def imported_modules(path: Path) -> list[str]:
             else:
                 modules.append(module)
     return modules
-
-
-def test_env_shows_its_arguments() -> None:
-    shown = inspect.signature(codea1_env.env).parameters
-    assert list(shown) == list(inspect.signature(codea1_env.raw_env).parameters)
-    assert "rewards" in shown

@@ -19,8 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.mistake_book import BookChange, MistakeBook, SqliteBook
-from codea1_env.support import book_file
+from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.support.book_file import BookFileError
 
 HISTORIES: list[list[dict[str, Any]]] = json.loads(
@@ -47,7 +46,7 @@ def make(request, tmp_path):
     if request.param == "memory":
         return MistakeBook
     paths = (tmp_path / f"{n}.sqlite" for n in range(100))
-    return lambda *args, **kwargs: SqliteBook(next(paths), *args, **kwargs)
+    return lambda *args, **kwargs: MistakeBook(*args, **kwargs, path=next(paths))
 
 
 def test_released_histories(make):
@@ -132,29 +131,13 @@ def test_who_stands_behind_is_kept(make, tmp_path):
     copies = [
         other,
         MistakeBook.load(tmp_path / "copy.sqlite", stale_after=2),
-        SqliteBook.load(tmp_path / "copy.sqlite", stale_after=2),
+        MistakeBook(path=tmp_path / "copy.sqlite", stale_after=2),
         copy.deepcopy(book),
     ]
     for each in copies:
         assert each.state_dict() == book.state_dict()
         play(each, 1, limit=1)  # the second of "c"
         assert each.tests("p") == ["b", "a", "c"]
-
-
-def test_a_file_of_an_earlier_version_is_read(tmp_path):
-    path = tmp_path / "old.sqlite"
-    old = sqlite3.connect(path, isolation_level=None)
-    old.execute(f"PRAGMA application_id = {book_file.APPLICATION_ID}")
-    old.execute(
-        "CREATE TABLE tests (problem BLOB NOT NULL, position INTEGER NOT NULL, test BLOB NOT NULL, "
-        "frequency INTEGER NOT NULL, PRIMARY KEY (problem, position)) WITHOUT ROWID"
-    )
-    old.execute("INSERT INTO tests VALUES (?, 0, ?, 3)", (b"p", b"a"))
-    old.close()
-    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3]]}}
-    with SqliteBook(path) as book:
-        book.update("p", failed=["b"], unpassed=["a"])
-    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3], ["b", 1]]}}
 
 
 def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):
@@ -176,7 +159,7 @@ def test_texts_come_out_as_they_went_in(make, tmp_path, task):
     assert book.tests(task) == AWKWARD
     book.save(tmp_path / "copy.sqlite")
     assert MistakeBook.load(tmp_path / "copy.sqlite").tests(task) == AWKWARD
-    with SqliteBook.load(tmp_path / "copy.sqlite") as on_disk:
+    with MistakeBook(path=tmp_path / "copy.sqlite") as on_disk:
         assert on_disk.tests(task) == AWKWARD
         assert on_disk.problems() == [task]
     other = make()
@@ -237,9 +220,9 @@ def test_equal_books_give_equal_files(make, tmp_path):
     assert (tmp_path / "first.sqlite").read_bytes() == (tmp_path / "second.sqlite").read_bytes()
 
 
-def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
+def test_a_book_with_a_file_keeps_what_was_committed_and_only_that(tmp_path):
     path = tmp_path / "book.sqlite"
-    book = SqliteBook(path)
+    book = MistakeBook(path=path)
     book.update("p", failed=["a"])
     book.commit()
     book.commit()  # nothing to do
@@ -247,12 +230,12 @@ def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
     assert book.tests("p") == ["a", "b"]
     assert MistakeBook.load(path).tests("p") == ["a"]
     book.close()
-    with SqliteBook(path) as book:
+    with MistakeBook(path=path) as book:
         assert (book.tests("p"), len(book)) == (["a"], 1)
         book.update("p", failed=["c"])
 
     def step_that_fails() -> None:
-        with SqliteBook(path) as book:
+        with MistakeBook(path=path) as book:
             book.clear()
             raise KeyError("the step failed")
 
@@ -270,9 +253,9 @@ def test_a_disk_without_room_is_no_loss(tmp_path):
     script = textwrap.dedent(
         """
         import resource, sys
-        from codea1_env.mistake_book import SqliteBook
+        from codea1_env.mistake_book import MistakeBook
         from codea1_env.support.book_file import BookFileError
-        book = SqliteBook(sys.argv[1])
+        book = MistakeBook(path=sys.argv[1])
         book.update("p", failed=["a"])
         book.commit()
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -300,8 +283,8 @@ def test_a_disk_without_room_is_no_loss(tmp_path):
 
 def test_a_second_writer_is_refused_until_the_first_has_committed(tmp_path):
     path = tmp_path / "book.sqlite"
-    with SqliteBook(path) as first, SqliteBook(path) as second:
-        second._connection.execute("PRAGMA busy_timeout = 10")
+    with MistakeBook(path=path) as first, MistakeBook(path=path) as second:
+        second._file._connection.execute("PRAGMA busy_timeout = 10")
         first.update("p", failed=["a"])
         with pytest.raises(BookFileError, match=r"locked.*another process"):
             second.update("p", failed=["b"])
@@ -312,20 +295,19 @@ def test_a_second_writer_is_refused_until_the_first_has_committed(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["MistakeBook", "SqliteBook"])
+@pytest.mark.parametrize("kind", ["memory", "file"])
 def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
     # Every step makes all ten frequencies equal to its own number: a torn step would show.
     script = textwrap.dedent(
         """
         import sys
         from codea1_env.mistake_book import MistakeBook
-        from codea1_env.mistake_book import SqliteBook
         kind, path = sys.argv[1:]
-        book = SqliteBook(path) if kind == "SqliteBook" else MistakeBook.load(path)
+        book = MistakeBook(path=path) if kind == "file" else MistakeBook.load(path)
         while True:
             for task in range(10):
                 book.update(str(task), failed=["assert f() == 1"])
-            book.commit() if kind == "SqliteBook" else book.save(path)
+            book.commit() if kind == "file" else book.save(path)
             print(book.frequency("0", "assert f() == 1"), flush=True)
         """
     )
@@ -351,15 +333,14 @@ def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
 
 
 def test_files_that_are_no_books_are_refused(tmp_path):
-    for kind in (MistakeBook, SqliteBook):
-        with pytest.raises(FileNotFoundError, match="actually there is none"):
-            kind.load(tmp_path / "missing.sqlite")
+    with pytest.raises(FileNotFoundError, match="actually there is none"):
+        MistakeBook.load(tmp_path / "missing.sqlite")
     (tmp_path / "text").write_text("not a database, but long enough to be read as one" * 50)
     other = sqlite3.connect(tmp_path / "other.sqlite")
     other.execute("CREATE TABLE tests (a)")
     other.close()
     for name in ("text", "other.sqlite"):
-        for read in (MistakeBook.load, SqliteBook):
+        for read in (MistakeBook.load, lambda path: MistakeBook(path=path)):
             with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
                 read(tmp_path / name)
 

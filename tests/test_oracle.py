@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
 from codea1_env.sandbox import Limits, Sandbox, encoded_arguments
 
-LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)
+LIMITS = Limits(call_cpu_time=0.15, call_wall_time=0.8)
 
 
 def call(*args: Any) -> Call:
@@ -36,6 +36,19 @@ class Spy(Sandbox):
     def submit_encoded(self, code: str, name: str, calls: Sequence[bytes], **options: Any) -> Any:
         self.asked.append((code, len(calls), options.get("hash_seed", 0)))
         return super().submit_encoded(code, name, calls, **options)
+
+
+@pytest.fixture(scope="module")
+def spying() -> Iterator[Spy]:
+    with Spy() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def spy(spying: Spy) -> Spy:
+    """A sandbox of which nothing was asked yet."""
+    del spying.asked[:]
+    return spying
 
 
 @pytest.fixture
@@ -89,24 +102,23 @@ def golden(code: str, *tests: str) -> tuple[Subject, dict[Subject, Problem]]:
     return Subject.of(problem), {Subject.of(problem): problem}
 
 
-def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once():
-    with Spy() as sandbox:
-        oracle = Oracle(sandbox, LIMITS)
-        code = "def f(n): return n + 1  # asked in one process"
-        inc, problems = golden(code, "assert f(7) == 8", "assert f(8) == 9")
-        found = oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]]}, problems)
-        assert [*found[inc]] == ["f(1)", "f(2)"]  # what was only asked to find out is not said
-        assert sandbox.asked == [(code, 4, seed) for seed in range(4)]
-        del sandbox.asked[:]
-        found = oracle.ask({inc: [[call(1), call(3)]]}, problems)
-        assert sandbox.asked == [(code, 1, 0)]
-        said = {key: truth.source for key, truth in found[inc].items()}
-        assert said == {"f(1)": "2", "f(3)": "4"}
-        assert oracle.ask({inc: [[call(1), call(3), call(7)]]})[inc]["f(7)"].source == "8"
-        assert len(sandbox.asked) == 1
-        # Another oracle knows as much of the text, and nothing of its values.
-        Oracle(sandbox, LIMITS).ask({inc: [[call(3)]]}, problems)
-        assert sandbox.asked[1:] == [(code, 1, 0)]
+def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once(spy):
+    oracle = Oracle(spy, LIMITS)
+    code = "def f(n): return n + 1  # asked in one process"
+    inc, problems = golden(code, "assert f(7) == 8", "assert f(8) == 9")
+    found = oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]]}, problems)
+    assert [*found[inc]] == ["f(1)", "f(2)"]  # what was only asked to find out is not said
+    assert spy.asked == [(code, 4, seed) for seed in range(4)]
+    del spy.asked[:]
+    found = oracle.ask({inc: [[call(1), call(3)]]}, problems)
+    assert spy.asked == [(code, 1, 0)]
+    said = {key: truth.source for key, truth in found[inc].items()}
+    assert said == {"f(1)": "2", "f(3)": "4"}
+    assert oracle.ask({inc: [[call(1), call(3), call(7)]]})[inc]["f(7)"].source == "8"
+    assert len(spy.asked) == 1
+    # Another oracle knows as much of the text, and nothing of its values.
+    Oracle(spy, LIMITS).ask({inc: [[call(3)]]}, problems)
+    assert spy.asked[1:] == [(code, 1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -117,27 +129,25 @@ def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once():
         "import random\n    return random.random() < 2",
     ],
 )
-def test_a_reference_of_which_too_little_is_known_is_asked_under_all_seeds(body):
+def test_a_reference_of_which_too_little_is_known_is_asked_under_all_seeds(body, spy):
     code = f"def f(n):\n    {body}\n"
     asked, problems = golden(code, "assert f('a') == 0")
-    with Spy() as sandbox:
-        for each in ("a", "b"):
-            del sandbox.asked[:]
-            Oracle(sandbox, LIMITS).ask({asked: [[call(each)]]}, problems)
-            seeds = [(text, seed) for text, _, seed in sandbox.asked]
-            assert seeds == [(code, seed) for seed in range(4)]
+    for each in ("a", "b"):
+        del spy.asked[:]
+        Oracle(spy, LIMITS).ask({asked: [[call(each)]]}, problems)
+        seeds = [(text, seed) for text, _, seed in spy.asked]
+        assert seeds == [(code, seed) for seed in range(4)]
 
 
-def test_without_a_call_it_is_still_asked_whether_it_loads():
-    with Spy() as sandbox:
-        oracle = Oracle(sandbox, LIMITS)
-        fine, broken = subject("def f(n): return n"), subject("def f(n) return n")
-        assert oracle.ask({fine: []}) == {fine: {}}
-        with pytest.raises(BrokenReferenceError, match="syntax_error"):
-            oracle.ask({broken: [[]]})
-        del sandbox.asked[:]
-        assert oracle.loads([fine, broken, fine]) == [True, False, True]
-        assert [code for code, _, _ in sandbox.asked] == [broken.code]
+def test_without_a_call_it_is_still_asked_whether_it_loads(spy):
+    oracle = Oracle(spy, LIMITS)
+    fine, broken = subject("def f(n): return n"), subject("def f(n) return n")
+    assert oracle.ask({fine: []}) == {fine: {}}
+    with pytest.raises(BrokenReferenceError, match="syntax_error"):
+        oracle.ask({broken: [[]]})
+    del spy.asked[:]
+    assert oracle.loads([fine, broken, fine]) == [True, False, True]
+    assert [code for code, _, _ in spy.asked] == [broken.code]
 
 
 def test_a_reference_that_runs_with_one_hash_seed_only_is_broken(oracle):
@@ -150,17 +160,16 @@ def test_a_reference_that_runs_with_one_hash_seed_only_is_broken(oracle):
             oracle.ask({subject(code): [[call(1)]]})
 
 
-def test_slow_calls_stop_a_suite_and_not_those_beside_it():
+def test_slow_calls_stop_a_suite_and_not_those_beside_it(spy):
     code = "def f(n):\n    while n > 100: pass\n    return n"
-    with Spy() as sandbox:
-        oracle = Oracle(sandbox, LIMITS)
-        slow, other = [call(n) for n in (101, 1, 102, 2, 103)], [call(3), call(2)]
-        found = oracle.ask({subject(code): [slow, other]})[subject(code)]
-        late = {name: truth.fault for name, truth in found.items() if truth.fault}
-        assert late == dict.fromkeys(("f(101)", "f(102)"), InvalidReason.TIMEOUT)
-        assert {"f(1)", "f(2)", "f(3)"} <= found.keys()
-        assert "f(103)" not in found
-        del sandbox.asked[:]
-        assert oracle.ask({subject(code): [slow, other]})[subject(code)] == found
-        assert sandbox.asked == []  # a time limit is remembered, too
-        assert "f(103)" in oracle.ask({subject(code): [[call(103)]]})[subject(code)]
+    oracle = Oracle(spy, Limits(call_cpu_time=0.1, call_wall_time=0.6))
+    slow, other = [call(n) for n in (101, 1, 102, 2, 103)], [call(3), call(2)]
+    found = oracle.ask({subject(code): [slow, other]})[subject(code)]
+    late = {name: truth.fault for name, truth in found.items() if truth.fault}
+    assert late == dict.fromkeys(("f(101)", "f(102)"), InvalidReason.TIMEOUT)
+    assert {"f(1)", "f(2)", "f(3)"} <= found.keys()
+    assert "f(103)" not in found
+    del spy.asked[:]
+    assert oracle.ask({subject(code): [slow, other]})[subject(code)] == found
+    assert spy.asked == []  # a time limit is remembered, too
+    assert "f(103)" in oracle.ask({subject(code): [[call(103)]]})[subject(code)]

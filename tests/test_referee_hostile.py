@@ -21,7 +21,7 @@ from codea1_env.sandbox.supervise import Supervised
 INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
 RIGHT = "def inc(n):\n    return 1 + n\n"
 WRONG = "def inc(n):\n    return n + 1 if n < 5 else n + 2\n"
-LIMITS = Limits(call_cpu_time=1.0, call_wall_time=4.0)
+LIMITS = Limits(call_cpu_time=0.6, call_wall_time=2.4)
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
     heavy = Problem(
         "total", "def total(n): ...", "total", "def total(n):\n    return sum(range(n))\n"
     )
-    test = f"assert total({3 * 10**7}) == {3 * 10**7 * (3 * 10**7 - 1) // 2}"
+    test = f"assert total({10**7}) == {10**7 * (10**7 - 1) // 2}"
     limits = Limits(call_cpu_time=4.0)
     generous = Referee(sandbox, RefereeConfig(limits=limits, reference_share=1.0))
     careful = Referee(sandbox, RefereeConfig(limits=limits, reference_share=0.01))
@@ -322,12 +322,12 @@ FAST = [f"assert f({n}) == {n % 7}" for n in range(8)]
 def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     mod = of("n % 7")
     sleeps = "import time\ndef f(n):\n    if n > 100: time.sleep(100)\n    return n % 7"
-    limits = Limits(call_cpu_time=0.5)
+    limits = Limits(call_cpu_time=0.2)
     referee = Referee(sandbox, RefereeConfig(limits=limits))
     started = time.monotonic()
     both = [*SLOW[3:5], *FAST, "assert f(9) == 2"]
     [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, both], FAST[:3])])
-    assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
+    assert time.monotonic() - started < 8  # four calls of 0.4 s, on a busy machine
     slow, fast, mixed = verdict.suites
     late = Outcome.TIMEOUT
     assert [test.outcome for test in slow.tests[:5]] == [late, late, None, late, late]
@@ -344,10 +344,10 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
 
 def test_a_suite_of_calls_that_are_slow_on_the_reference_costs_few_seconds(sandbox):
     code = "import time\ndef f(n):\n    if n > 100: time.sleep(100)\n    return n % 7\n"
-    referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=2.0)))
+    referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=0.8)))
     started = time.monotonic()
     [verdict] = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])
-    assert time.monotonic() - started < 12  # two calls of a second in each of two processes
+    assert time.monotonic() - started < 8  # two calls of 0.4 s in each of four processes
     slow, fast = verdict.suites
     assert slow.outcome == SuiteOutcome(True, (), 2, 0, 0)
     assert [test.status for test in slow.tests[2:]] == ["not made"] * 14

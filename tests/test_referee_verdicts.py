@@ -176,7 +176,7 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
         [f"assert f({n}) == {n}" for n in (3, 104, 2)],
         [f"assert f({n}) == {n}" for n in (102, 101, 105, 106)],
     ]
-    config = RefereeConfig(limits=Limits(call_cpu_time=0.4, call_wall_time=2.0))
+    config = RefereeConfig(limits=Limits(call_cpu_time=0.2, call_wall_time=1.0))
     quick = "def f(n):\n    return n\n"
     rounds = [Round(problem, quick, [suite]) for suite in suites]
     found = [Referee(sandbox, config).judge([each])[0].suites[0] for each in rounds]

@@ -12,7 +12,6 @@ from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.rendering import terminal as rendering
 from codea1_env.rendering.display import clean, code_lines
-from codea1_env.rendering.page import _coloured
 from codea1_env.sandbox import Sandbox
 
 ADD = Problem(
@@ -120,12 +119,6 @@ def test_html_shows_the_players_text_and_nothing_of_it_acts(play: Any) -> None:
         assert part in page.text
     assert page.tags.count("tr") >= 5
     assert "corrected, as written it predicts 3, the reference returns 2" in page.text
-
-
-@pytest.mark.parametrize("text", ['"', "\\", '"""', "\\'", "(", "#"])
-def test_colouring_keeps_every_character_of_any_text_and_is_quick(text: str) -> None:
-    code = text * (60_000 // len(text))
-    assert Page(f"<pre>{_coloured(code)}</pre>").text == code
 
 
 def test_characters_that_terminals_and_browsers_act_on_are_shown_as_escapes(play: Any) -> None:

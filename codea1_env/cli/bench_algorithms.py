@@ -28,7 +28,7 @@ from codea1_env.baselines.bench.results import (
     read_settings,
     write_results,
 )
-from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
+from codea1_env.baselines.bench.schedule import RunsDone, prepare, run_all
 from codea1_env.baselines.bench.suite import (
     QUICK,
     BenchConfig,
@@ -166,8 +166,8 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
     if not jobs:
         return True
     with user_input():
-        check_files(config, jobs)
-    for damage in forget_unusable(jobs):
+        damages = prepare(config, jobs)
+    for damage in damages:
         say(console, f"Repeating a run: {damage}")
     try:
         with terminable():

@@ -21,8 +21,7 @@ from codea1_env.baselines.diagnose.experiments import (
     with_rows,
 )
 from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_all
-from codea1_env.baselines.diagnose.score_file import write_scores
-from codea1_env.baselines.diagnose.scores import section
+from codea1_env.baselines.diagnose.scores import section, write_scores
 from codea1_env.cli.errors import (
     INTERRUPTED,
     check_least,
@@ -117,7 +116,7 @@ class _Shown:
         self._measures = {each.name: each.measure for each in experiments}
         self._runs: dict[tuple[str, str, str], list[RowRun]] = {}
 
-    def tell(self, run: RowRun, left: int, seconds: float | None) -> None:
+    def tell(self, run: RowRun, left: int, seconds: float) -> None:
         """Take note of a run."""
         runs = self._runs.setdefault((run.experiment, run.setting, run.row), [])
         runs.append(run)
@@ -132,8 +131,7 @@ class _Shown:
         values = [v for each in runs if (v := each.measures.get(measure)) is not None]
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
         of = "" if len(runs) == len(self._seeds) else f"seed 1 of {len(self._seeds)}; "
-        about = "" if seconds is None else f", about {clock(seconds)}"
-        rest = f"{left} runs left{about}" if left else "the last run"
+        rest = f"{left} runs left, about {clock(seconds)}" if left else "the last run"
         say(
             self._console,
             f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {of}{rest}",

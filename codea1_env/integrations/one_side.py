@@ -7,24 +7,19 @@ sends the turns of all games to the opponent and to the sandbox together. For ac
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from codea1_env.agents.opponents import Opponent
 from codea1_env.integrations.side import OneSide, Side
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem
-from codea1_env.referee import RefereeConfig
-from codea1_env.rewards import RewardFunction
-from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation, action_space, observation_space
 
 Step = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -43,13 +38,8 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         opponent: Who plays the other side: the name of a scripted player ("reference" or "mutant"; "golden", "boundary"
             or "copier"), an agent, ``FILE.py:NAME``, a server or a run: see
             `codea1_env.integrations.opponents.find_opponent`.
-        problems: A source for `load_problems`, or a sequence of `Problem`.
-        split: "train" or "eval" to play only these problems; None for all.
-        max_rounds: Rounds of an episode.
-        referee: How programs and tests are judged and paid.
-        rewards: Another reward function, by name or itself.
-        mistake_book: The book to use, updated in place; None starts an empty one.
-        sandbox: Where programs and tests run; None for the one that the whole process shares.
+        **settings: The other arguments of `codea1_env.game.Game`: problems, split, max_rounds, referee, rewards,
+            mistake_book and sandbox.
 
     Raises:
         TypeError: An argument has a wrong type.
@@ -71,29 +61,12 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         self,
         side: Side = "coder",
         opponent: Opponent = "golden",
-        *,
-        problems: str | Sequence[Problem] = "starter",
-        split: str | None = None,
-        max_rounds: int = 1,
-        referee: RefereeConfig | None = None,
-        rewards: str | RewardFunction | None = None,
-        mistake_book: MistakeBook | None = None,
-        sandbox: Sandbox | None = None,
+        **settings: Any,
     ) -> None:
-        settings: dict[str, Any] = {
-            "problems": problems,
-            "split": split,
-            "max_rounds": max_rounds,
-            "referee": referee,
-            "rewards": rewards,
-            "mistake_book": mistake_book,
-            "sandbox": sandbox,
-        }
         self._side = OneSide(side, opponent, **settings)
         self.game = self._side.game()
-        self.observation_space: spaces.Space[Any] = observation_space(max_rounds)
+        self.observation_space: spaces.Space[Any] = observation_space(self.game.max_rounds)
         self.action_space = action_space()
-        self.closed = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -102,7 +75,6 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
 
         A seed starts the choices of a scripted opponent anew, too; one of your own keeps its state.
         """
-        check_open(self.closed)
         super().reset(seed=seed)
         self._side.begin([self.game], [seed], options)
         return self.game.observation(), self.game.info()
@@ -113,16 +85,10 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         Raises:
             TypeError: The action is not a string.
             ResetNeeded: There is no episode, or it is over.
-            ClosedEnvironmentError: It was closed.
         """
-        check_open(self.closed)
         [reward] = self._side.step([self.game], [action])
         over = self.game.actor is None
         return self.game.observation(), reward, over, False, self.game.info()
-
-    def close(self) -> None:
-        """Close the environment. The sandbox stays open: it belongs to its owner."""
-        self.closed = True
 
 
 class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
@@ -174,12 +140,10 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             seed: Of the first game; the others get the numbers behind it. None goes on with book and random choices.
             options: Of every game: see `codea1_env.game.Game.reset`.
         """
-        check_open(self.closed)
         if isinstance(seed, list):
             seeds = seed
         else:
             seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
-        check_number("seeds", seeds, self.num_envs)
         self._side.begin(self.games, seeds, options)
         return self._observations(), self._infos([game.info() for game in self.games])
 
@@ -197,10 +161,11 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         Raises:
             TypeError: An action is not a string.
             ValueError: There is not one action for each game.
-            ClosedEnvironmentError: It was closed.
         """
-        check_open(self.closed)
-        check_number("actions", actions, self.num_envs)
+        if isinstance(actions, str) or len(actions) != self.num_envs:
+            raise ValueError(
+                f"Expect {self.num_envs} actions, one for each game, actually: {actions!r:.100}"
+            )
         rewards = self._side.step(self.games, actions)
         over = [game.actor is None for game in self.games]
         infos = [game.info() for game in self.games]
@@ -225,29 +190,3 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         for i, info in enumerate(infos):
             shown = self._add_info(shown, info, i)
         return shown
-
-
-def check_number(what: str, values: Sized, number: int) -> None:
-    """Check that there is one value for each game.
-
-    Raises:
-        ValueError: There is not.
-    """
-    try:
-        given: object = repr(values) if isinstance(values, str) else len(values)
-    except TypeError:  # a lone number
-        given = repr(values)
-    if given != number:
-        raise ValueError(f"Expect {number} {what}, one for each game, actually: {given}")
-
-
-def check_open(closed: bool) -> None:
-    """Check that an environment may still be used.
-
-    Raises:
-        ClosedEnvironmentError: It was closed.
-    """
-    if closed:
-        raise ClosedEnvironmentError(
-            "Expect reset() and step() only before close(), actually: the environment is closed. Make a new one."
-        )

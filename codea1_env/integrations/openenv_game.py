@@ -84,8 +84,6 @@ class ServedGame(Environment):  # type: ignore[misc]
     ) -> ChatObservation:
         """Start an episode of a random problem or of a given one."""
         self._check_open()
-        if not isinstance(task_id, str | None):
-            raise ValueError(f"Expect task_id to be a string, actually: {task_id!r:.200}")
         options = {} if task_id is None else {"problem_id": task_id}
         self._side.begin_one(self._game, seed, options)
         name = self._game.running().problem.task_id

@@ -20,9 +20,9 @@ from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import KnownProblems
 from codea1_env.agents.tabular import Pool
 from codea1_env.code_a1_v1 import known_agent, parallel_env
-from codea1_env.integrations.one_side import OneSideVectorEnv, check_number, check_open
+from codea1_env.integrations.one_side import OneSideVectorEnv
 from codea1_env.problems import Problem
-from codea1_env.spaces import AGENTS, CODER, Observation
+from codea1_env.spaces import AGENTS, Observation
 
 Vector = npt.NDArray[np.float32]
 
@@ -37,9 +37,6 @@ class PoolView:
             none.
         draws: Numbers in an action: 1 for a coder; for a tester the tests of a suite.
 
-    Raises:
-        ValueError: There is no pool, one is empty, or draws is not a positive integer.
-
     Example:
         >>> from codea1_env.problems import Problem
         >>> from codea1_env.spaces import observe
@@ -53,12 +50,6 @@ class PoolView:
     """
 
     def __init__(self, pools: Sequence[Pool], programs: Sequence[Pool], draws: int = 1) -> None:
-        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-            raise ValueError(f"Expect draws to be a positive integer, actually: {draws!r}")
-        if not pools or not all(pool.items for pool in pools):
-            raise ValueError(
-                f"Expect pools with answers, actually the numbers of answers: {[len(pool.items) for pool in pools]}"
-            )
         self.pools = {pool.problem.task_id: pool.items for pool in pools}
         self._problems = KnownProblems(pool.problem for pool in pools)
         self._places = {task_id: place for place, task_id in enumerate(self.pools)}
@@ -112,13 +103,13 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
         view: What is seen and what an action means. Its pools must cover the problems of the games.
 
     Raises:
-        ValueError: A problem has no pool, or the pools are those of the other player.
+        ValueError: A problem has no pool.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
 
     def __init__(self, env: OneSideVectorEnv, view: PoolView) -> None:
-        check_view(view, env.agent, env.games[0].problems)
+        check_view(view, env.games[0].problems)
         self.env, self.view, self.num_envs = env, view, env.num_envs
         self.single_observation_space = view.observation_space
         self.single_action_space = view.action_space
@@ -129,7 +120,6 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Vector, dict[str, Any]]:
         """Start an episode of every game."""
-        check_open(self.closed)
         _, infos = self.env.reset(seed=seed, options=options)
         return self._vectors(), infos
 
@@ -140,10 +130,7 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Raises:
             ValueError: There is not one action for each game, or one is not in the space. Then no game has changed.
-            ClosedEnvironmentError: It was closed.
         """
-        check_open(self.closed)
-        check_number("actions", actions, self.num_envs)
         seen = [game.observation() for game in self.env.games]
         texts = [self.view.answer(each, row) for each, row in zip(seen, actions, strict=True)]
         _, rewards, terminated, truncated, infos = self.env.step(texts)
@@ -166,17 +153,14 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         views: What each agent sees and what its action means.
 
     Raises:
-        ValueError: An agent has no view, a problem no pool, or the pools are those of the other player.
+        ValueError: A problem has no pool.
     """
 
     def __init__(self, env: parallel_env, views: Mapping[str, PoolView]) -> None:
         super().__init__(env)
-        if set(views) != set(AGENTS):
-            raise ValueError(f"Expect a view for each of {AGENTS}, actually for: {sorted(views)}")
-        for agent, view in views.items():
-            check_view(view, agent, env.game.problems)
-        self.views = dict(views)
-        self.closed = False
+        self.views = {agent: views[agent] for agent in AGENTS}
+        for view in self.views.values():
+            check_view(view, env.game.problems)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of the vectors that this agent sees."""
@@ -190,7 +174,6 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         """Start an episode."""
-        check_open(self.closed)
         observations, infos = self.env.reset(seed=seed, options=options)
         return self._vectors(observations), infos
 
@@ -207,9 +190,7 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
         Raises:
             ValueError: An agent is unknown, the active one is missing, or an action is not in its space.
-            ClosedEnvironmentError: It was closed.
         """
-        check_open(self.closed)
         seen = self.env.state()
         texts = {
             agent: self.views[known_agent(agent)].answer(seen, action)
@@ -218,40 +199,14 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         observations, *rest = self.env.step(texts)
         return self._vectors(observations), *rest
 
-    def close(self) -> None:
-        """Close the environment."""
-        self.closed = True
-        super().close()
-
     def _vectors(self, observations: Mapping[str, Observation]) -> dict[str, Vector]:
         return {agent: self.views[agent].vector(seen) for agent, seen in observations.items()}
 
 
-def check_view(view: PoolView, agent: str, problems: Mapping[str, Problem]) -> None:
-    """Check that a view has a pool of this player for each problem.
-
-    A pool of a tester with the reference or with nothing but programs of the coder is one of the coder; so is one
-    without any of them a tester's.
-
-    Raises:
-        ValueError: It lacks one, or has pools of the other player.
-    """
-    for task_id, problem in problems.items():
-        if task_id not in view.pools:
-            raise ValueError(
-                f"Expect a pool for every problem of the games, actually none for {task_id!r}. Play only the problems of "
-                "the pools: problems=[pool.problem for pool in pools]."
-            )
-        own = {text.strip() for text in view.pools[task_id]}
-        programs = view.programs.get(task_id, {}).keys()
-        swapped = (
-            bool(programs) and own.isdisjoint(programs)
-            if agent == CODER
-            else own <= programs or problem.reference.strip() in own
+def check_view(view: PoolView, problems: Mapping[str, Problem]) -> None:
+    """Raise a ValueError for a problem without a pool."""
+    for task_id in problems.keys() - view.pools.keys():
+        raise ValueError(
+            f"Expect a pool for every problem of the games, actually none for {task_id!r}. Play only the problems of "
+            "the pools: problems=[pool.problem for pool in pools]."
         )
-        if swapped:
-            kind, other = ("programs", "tests") if agent == CODER else ("tests", "programs")
-            raise ValueError(
-                f"Expect the pools of {agent} to hold {kind}, actually those for {task_id!r} hold {other}. Make its view "
-                f"with PoolView(pools of {kind}, pools of programs)."
-            )

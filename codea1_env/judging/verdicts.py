@@ -32,17 +32,6 @@ class Round:
     """Suites as `codea1_env.responses` finds them, or just texts, each with a test or some."""
     history: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.code, (str, Program)):
-            raise TypeError(
-                f"Expect Round.code to be a str or Program, actually: {type(self.code)}"
-            )
-        for name, lists in (("suites", [self.suites, *self.suites]), ("history", [self.history])):
-            if any(isinstance(item, str) for item in lists):
-                raise TypeError(
-                    f"Expect Round.{name} to hold lists of tests, actually a str. Write [test]."
-                )
-
 
 class TestVerdict(NamedTuple):
     """What became of one test."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, SandboxError, ScriptResult
 from codea1_env.support.extras import require
 
-from .files import Parcel
+from .files import with_files
 from .gate import Admission, App, Handler, Headers, HttpAnswer, HttpGate, json_answer
 from .schemas import (
     CEILING,
@@ -94,15 +94,14 @@ class Service:
         """Run a program once."""
         try:
             body = _read(RunCode, headers, content)
-            parcel = Parcel(body.code, body.files, body.fetch_files)
+            code = with_files(body.code, body.files)
             limits = body.limits(self.runner.limits, self.ceiling)
         except ValueError as error:
             return _bad_request(error)
-        limits = replace(limits, output=limits.output + parcel.extra_output)
 
         def start() -> Future[ScriptResult]:
             return self.runner.submit_script(
-                parcel.code, body.stdin or "", limits=limits, scratch=parcel.needs_folder
+                code, body.stdin or "", limits=limits, scratch=code != body.code
             )
 
         try:
@@ -110,7 +109,7 @@ class Service:
         except SandboxError as error:
             return json_answer(failure_response(str(error)))
         self.metrics.judged(result.outcome, result.cpu_time)
-        return json_answer(run_response(result, *parcel.unpack(result.stdout)))
+        return json_answer(run_response(result))
 
     async def run_tests(self, headers: Headers, content: bytes) -> HttpAnswer:
         """Judge tests on one program."""

@@ -26,6 +26,8 @@ UNREAD_TIMEOUT = 2.0
 """Seconds in which they have to arrive."""
 PATIENCE = 8.0
 """Seconds in the queue from which on the log tells of it."""
+_UNREAD = (401, 404, 405, 429)
+"""Answers that may come before the body is read."""
 OPEN = ("/health",)
 """Asked for without a token."""
 
@@ -155,18 +157,15 @@ class HttpGate:
         answered: Callable[[str, int], None],
         token: str | None,
     ) -> None:
-        self._routes = routes
-        self._admission = admission
-        self._answered = answered
-        self._token = token.encode() if token is not None else None
+        self._routes, self._admission, self._answered = routes, admission, answered
+        self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
         path, headers = scope["path"], dict(scope["headers"])
         route = path if path in self._routes else "other"
-        incoming = _Incoming(headers, receive)
 
-        async def say(answer: HttpAnswer, unread: _Incoming | None = None) -> None:
+        async def say(answer: HttpAnswer) -> None:
             self._answered(route, answer.status)
             said = {**answer.headers, "content-length": str(len(answer.body))}
             lines = [(name.encode(), value.encode()) for name, value in said.items()]
@@ -174,8 +173,8 @@ class HttpGate:
             # The last piece is empty, and waits until the others are read: till then the answer takes memory,
             # and its request a place.
             await send({"type": "http.response.body", "body": answer.body, "more_body": True})
-            if unread is not None:
-                await unread.forget()
+            if answer.status in _UNREAD:
+                await _forget(headers, receive)
             await send({"type": "http.response.body"})
 
         async def respond(body: bytes) -> None:
@@ -193,10 +192,10 @@ class HttpGate:
                 await respond(b"")
                 return
             with self._admission.admit() as take:
-                body = await _read_body(headers, incoming, take)
-                await _unless_gone(respond(body), incoming)
+                body = await _read_body(headers, receive, take)
+                await _unless_gone(respond(body), receive)
         except HttpRefusalError as refusal:
-            await say(refusal.answer, incoming)
+            await say(refusal.answer)
         except Exception:
             self._answered(route, 500)  # which the server tells
             raise
@@ -204,10 +203,8 @@ class HttpGate:
             await say(HttpRefusalError(503, "the service is stopping", retry_after="1").answer)
 
     def _check_token(self, headers: Headers) -> None:
-        if self._token is None:
-            return
         said = _token_in(headers.get(b"authorization", b""))
-        if not hmac.compare_digest(said, self._token):
+        if self._token is not None and not hmac.compare_digest(said, self._token):
             raise HttpRefusalError(
                 401,
                 "Expect the header Authorization: Bearer TOKEN, with the token of this service",
@@ -228,25 +225,13 @@ async def _unless_gone(answering: Coroutine[Any, Any, None], receive: Receive) -
         await asyncio.gather(answer, gone, return_exceptions=True)
 
 
-class _Incoming:
-    """What a client sends, and how much of it is still to come."""
-
-    def __init__(self, headers: Headers, receive: Receive) -> None:
-        self._receive = receive
-        self._rest = int(headers.get(b"content-length", 0))
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        self._rest -= len(message.get("body", b""))
-        return message
-
-    async def forget(self) -> None:
-        """Read what is left, if that is little. A connection that is closed before is reset, and its answer lost."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(UNREAD_TIMEOUT):
-                while 0 < self._rest <= UNREAD:
-                    if (await self())["type"] != "http.request":
-                        return
+async def _forget(headers: Headers, receive: Receive) -> None:
+    """Read a short body that nobody wanted. A connection that is closed before is reset, and its answer lost."""
+    left = int(headers.get(b"content-length", 0))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(UNREAD_TIMEOUT):
+            while 0 < left <= UNREAD and (message := await receive())["type"] == "http.request":
+                left -= len(message.get("body", b""))
 
 
 async def _read_body(headers: Headers, receive: Receive, take: Callable[[int], None]) -> bytes:

@@ -73,6 +73,8 @@ class RunCode:
 
     def limits(self, default: Limits, ceiling: Limits) -> Limits:
         """Return the limits of the run; a ValueError if more is asked for than there may be."""
+        if self.fetch_files:
+            raise ValueError("Expect fetch_files to be empty: files are not given back")
         if len((self.stdin or "").encode("utf-8", "surrogatepass")) > MAX_INPUT:
             raise ValueError(f"Expect stdin of at most {MAX_INPUT} bytes, actually: more")
         time, memory = self.run_timeout, default.memory
@@ -183,8 +185,8 @@ def _check(name: str, value: float, most: float) -> None:
         raise ValueError(f"Expect {name} to be above 0 and at most {most:g}, actually: {value:g}")
 
 
-def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """Return what became of a program, what it printed and the fetched files, in SandboxFusion's shape."""
+def run_response(result: ScriptResult) -> dict[str, Any]:
+    """Return what became of a program and what it printed, in SandboxFusion's shape."""
     if result.outcome is Outcome.UNJUDGED:
         return failure_response(result.message)
     ok = result.outcome is Outcome.PASS
@@ -195,25 +197,23 @@ def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) ->
         "execution_time": result.cpu_time,
         "cpu_time": result.cpu_time,
         "return_code": None if result.outcome is Outcome.TIMEOUT else int(not ok),
-        "stdout": stdout,
+        "stdout": result.stdout,
         "stderr": result.stderr if ok else f"{result.stderr}{apart}{result.message}\n",
     }
-    return _response("Success" if ok else "Failed", result.message, run, files)
+    return _response("Success" if ok else "Failed", result.message, run)
 
 
 def failure_response(message: str) -> dict[str, Any]:
     """Our own failure, in SandboxFusion's shape: clients try again."""
-    return _response("SandboxError", message, None, {})
+    return _response("SandboxError", message, None)
 
 
-def _response(
-    status: str, message: str, run: dict[str, Any] | None, files: Mapping[str, str]
-) -> dict[str, Any]:
+def _response(status: str, message: str, run: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "status": status,
         "message": message,
         "compile_result": None,
         "run_result": run,
         "executor_pod_name": None,
-        "files": dict(files),
+        "files": {},
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -26,8 +26,6 @@ CREATE TABLE tests (
     PRIMARY KEY (problem, position)
 ) WITHOUT ROWID
 """
-
-_STUCK = "ALTER TABLE tests ADD COLUMN stuck INTEGER NOT NULL DEFAULT 0"
 
 
 class BookFileError(OSError):
@@ -48,7 +46,7 @@ Page = dict[str, PageEntry]
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def _explained(path: Path) -> Iterator[None]:
     """Raise `BookFileError` where SQLite cannot read or write a book's file."""
     try:
         yield
@@ -74,13 +72,73 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
-    """Open a book's file with explicit transactions; `new`: make an empty book in a new file.
+class BookFile:
+    """An open file, made if it is not there.
 
     Raises:
-        FileNotFoundError: There is no such file, and none is to be made.
         ValueError: The file is not a Mistake Book.
     """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.exists():
+            create(path, [])
+        self._connection = _connect(path)
+
+    def size(self) -> int:
+        """Return the number of tests of all problems."""
+        count: int = self._connection.execute("SELECT COUNT(*) FROM tests").fetchone()[0]
+        return count
+
+    def problems(self) -> set[str]:
+        """Return the problems that have tests."""
+        rows = self._connection.execute("SELECT DISTINCT problem FROM tests")
+        return {decode(problem) for (problem,) in rows}
+
+    def read_page(self, problem: str) -> Page:
+        """Return the tests of one problem, in order of entry."""
+        rows = self._connection.execute(
+            "SELECT test, frequency, stuck FROM tests WHERE problem = ? ORDER BY position",
+            (encode(problem),),
+        )
+        return {decode(test): PageEntry(*numbers) for test, *numbers in rows}
+
+    def begin(self) -> None:
+        """Keep other processes from writing the file.
+
+        Raises:
+            BookFileError: Another process writes it.
+        """
+        if not self._connection.in_transaction:
+            with _explained(self.path):
+                self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self, pages: Mapping[str, Page], *, anew: bool) -> None:
+        """Write pages in one transaction; `anew`: in place of all that the file holds.
+
+        Raises:
+            BookFileError: They cannot be written. The file is as before.
+        """
+        with _explained(self.path):
+            self.begin()
+            try:
+                if anew:
+                    self._connection.execute("DELETE FROM tests")
+                for problem, page in pages.items():
+                    _write_page(self._connection, problem, page)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
+    """Open a book's file with explicit transactions; `new`: make an empty book in a new file."""
     if not new and not path.is_file():
         raise FileNotFoundError(
             f"Expect the file of a Mistake Book, actually there is none: {path}"
@@ -93,8 +151,8 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
             connection.execute(_SCHEMA)
         elif connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
             raise sqlite3.DatabaseError("another application's database")
-        elif "stuck" not in [row[1] for row in connection.execute("PRAGMA table_info(tests)")]:
-            connection.execute(_STUCK)  # a book of an earlier version
+        else:
+            connection.execute("SELECT stuck FROM tests LIMIT 0")
     except sqlite3.DatabaseError as error:
         connection.close()
         raise ValueError(
@@ -103,16 +161,7 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def read_page(connection: sqlite3.Connection, problem: str) -> Page:
-    """Return the tests of one problem, in order of entry."""
-    rows = connection.execute(
-        "SELECT test, frequency, stuck FROM tests WHERE problem = ? ORDER BY position",
-        (encode(problem),),
-    )
-    return {decode(test): PageEntry(*numbers) for test, *numbers in rows}
-
-
-def write_page(connection: sqlite3.Connection, problem: str, page: Page) -> None:
+def _write_page(connection: sqlite3.Connection, problem: str, page: Page) -> None:
     """Replace the tests of one problem, within the transaction of the caller."""
     key = encode(problem)
     connection.execute("DELETE FROM tests WHERE problem = ?", (key,))
@@ -120,15 +169,6 @@ def write_page(connection: sqlite3.Connection, problem: str, page: Page) -> None
         "INSERT INTO tests VALUES (?, ?, ?, ?, ?)",
         [(key, position, encode(test), *page[test]) for position, test in enumerate(page)],
     )
-
-
-def read_pages(connection: sqlite3.Connection) -> Iterator[tuple[str, Page]]:
-    """All problems, sorted, with their tests. Holds one page at a time."""
-    rows = connection.execute(
-        "SELECT problem, test, frequency, stuck FROM tests ORDER BY problem, position"
-    )
-    for problem, group in groupby(rows, key=lambda row: row[0]):
-        yield decode(problem), {decode(test): PageEntry(*numbers) for _, test, *numbers in group}
 
 
 def create(path: Path, pages: Iterable[tuple[str, Page]]) -> None:
@@ -139,10 +179,10 @@ def create(path: Path, pages: Iterable[tuple[str, Page]]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     draft.unlink(missing_ok=True)
     try:
-        with explained(path), closing(connect(draft, new=True)) as connection:
+        with _explained(path), closing(_connect(draft, new=True)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             for problem, page in pages:
-                write_page(connection, problem, page)
+                _write_page(connection, problem, page)
             connection.execute("COMMIT")
         os.replace(draft, path)
     finally:
@@ -151,8 +191,15 @@ def create(path: Path, pages: Iterable[tuple[str, Page]]) -> None:
 
 def read(path: Path) -> Iterator[tuple[str, Page]]:
     """All problems of a file, sorted, with their tests."""
-    with closing(connect(path)) as connection:
-        yield from read_pages(connection)
+    with closing(_connect(path)) as connection:
+        rows = connection.execute(
+            "SELECT problem, test, frequency, stuck FROM tests ORDER BY problem, position"
+        )
+        for problem, group in groupby(rows, key=lambda row: row[0]):
+            yield (
+                decode(problem),
+                {decode(test): PageEntry(*numbers) for _, test, *numbers in group},
+            )
 
 
 def rows_of(page: Page) -> list[list[Any]]:

@@ -35,7 +35,6 @@ from codea1_env.baselines.diagnose.running import (
     run_job,
     wanted,
 )
-from codea1_env.baselines.diagnose.score_file import unfinished
 from codea1_env.baselines.diagnose.scores import score_rows, section
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
@@ -100,17 +99,23 @@ def test_what_is_in_no_pool_is_asked_of_the_sandbox(sandbox):
         assert bool(played.episodes[0].verdict.failed) is broke
 
 
+@pytest.fixture(scope="module")
+def memory(sandbox) -> RememberingReferee:
+    """What the sandbox says of the worlds here, asked once."""
+    return RememberingReferee(sandbox)
+
+
 @pytest.mark.parametrize("row", sorted(set(ROWS) - {"golden-tests", "golden-fresh"}))
-def test_every_row_can_be_played_and_repeated(row, sandbox):
+def test_every_row_can_be_played_and_repeated(row, sandbox, memory):
     config = dataclasses.replace(SMALL, **row_changes(row), steps=2, wrong=0.2)
-    first, second = play(config, sandbox), play(config, sandbox)
+    first, second = play(config, sandbox, memory), play(config, sandbox, memory)
     assert first == second
     assert 0 <= first["solved"] <= first["correctness"] <= 1
 
 
-def test_a_reward_model_pays_the_coder_after_the_first_steps(sandbox):
+def test_a_reward_model_pays_the_coder_after_the_first_steps(sandbox, memory):
     curves = [
-        play(dataclasses.replace(SMALL, steps=steps, lesson=lesson), sandbox)
+        play(dataclasses.replace(SMALL, steps=steps, lesson=lesson), sandbox, memory)
         for steps in (4, 8)
         for lesson in ("paid", "scored")
     ]
@@ -212,9 +217,11 @@ def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
 def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cycling = EXPERIMENTS["cycling"]
-    short = dataclasses.replace(cycling, base={**cycling.base, "steps": 5})
+    base = {**cycling.base, "steps": 3, "world.problems": 1}
+    rows = ("code-a1", "no-book", cycling.control)
+    short = dataclasses.replace(cycling, base=base, rows=rows, quick=("0", "4"))
     monkeypatch.setitem(EXPERIMENTS, "cycling", short)
-    arguments = ["bench", "diagnose", "cycling", "--quick", "--seeds", "1", "--output-dir", "out"]
+    arguments = ["bench", "diagnose", "cycling", "--quick", "--seeds", "1", "--processes", "1", "--output-dir", "out"]  # fmt: skip
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "the last run" in out
@@ -231,7 +238,7 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
 
 
 def test_a_signal_to_all_processes_ends_soon_and_loses_no_finished_run(tmp_path):
-    arguments = ["bench", "diagnose", "rare-faults", "--quick", "--output-dir", "out"]
+    arguments = ["bench", "diagnose", "cycling", "--quick", "--output-dir", "out"]
     process = subprocess.Popen(
         [sys.executable, "-m", "codea1_env.cli", *arguments],
         cwd=tmp_path,
@@ -284,13 +291,13 @@ class First(FixedAgent):
 """
 
 
-def test_players_of_ones_own_are_rows(sandbox, tmp_path):
+def test_players_of_ones_own_are_rows(sandbox, memory, tmp_path):
     file = tmp_path / "players.py"
     file.write_text(PLAYERS)
     found = {}
     for name in ("Tables", "First"):
         config = dataclasses.replace(SMALL, **row_changes(f"{file}:{name}"))
-        found[name] = play(config, sandbox)
+        found[name] = play(config, sandbox, memory)
     assert 0 < found["Tables"]["exploitability"] <= 2
     assert found["First"]["solved"] == 1.0  # the first program is right
     assert "exploitability" not in found["First"]
@@ -306,7 +313,6 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path):
     assert list(done_runs(tmp_path)) == [run.key]
     damaged = good + '{"garbage": 1}\n' + good
     path.write_text(damaged)
-    for read in (done_runs, unfinished):
-        with pytest.raises(FolderError, match="line 2"):
-            read(tmp_path)
+    with pytest.raises(FolderError, match="line 2"):
+        done_runs(tmp_path)
     assert path.read_text() == damaged

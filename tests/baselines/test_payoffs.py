@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from codea1_env.baselines.bench.results import Result
-from codea1_env.baselines.bench.score_table import Table
-from codea1_env.baselines.bench.standing import standings
+from codea1_env.baselines.bench.score_table import Table, standings
 from codea1_env.baselines.payoffs import cross_play, decomposition, gains
 
 ROCK_PAPER_SCISSORS = np.array([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])

@@ -164,8 +164,6 @@ def test_both_players_of_the_parallel_environment_may_be_numbers(sandbox: Sandbo
     [
         ([9999, 0], r"Discrete\(2\), actually: .*9999"),
         ([0.5, 0], r"Discrete\(2\), actually: .*0.5"),
-        ([0], "2 actions, one for each game, actually: 1"),
-        (1, "2 actions, one for each game, actually: array"),
     ],
 )
 def test_actions_outside_the_space_change_nothing(sandbox: Sandbox, actions, expected) -> None:
@@ -184,26 +182,13 @@ def test_a_wrong_number_of_texts_is_refused(sandbox: Sandbox) -> None:
     for actions in ([RIGHT], "ab"):
         with pytest.raises(ValueError, match="2 actions, one for each game"):
             env.step(actions)
-    with pytest.raises(ValueError, match="2 seeds, one for each game"):
-        env.reset(seed=[1])
 
 
 def test_views_that_do_not_fit_are_refused(sandbox: Sandbox) -> None:
-    others = [Pool(PROBLEMS[0], (WRONG,))]
-    for side, opponent, view, said in (
-        ("coder", BREAKS, PoolView(others, PROGRAMS), "Expect a pool for every problem"),
-        ("coder", BREAKS, PoolView(TESTS, PROGRAMS), "actually those for 'starter/is_even' hold"),
-        ("tester", WRONG, PoolView(PROGRAMS, PROGRAMS), "actually those for 'starter/is_even'"),
-    ):
-        games = OneSideVectorEnv(1, side, Repeats(opponent), problems=[EVEN], sandbox=sandbox)
-        with pytest.raises(ValueError, match=said):
-            PoolVectorEnv(games, view)
-    env = parallel_env(problems=[EVEN], sandbox=sandbox)
-    with pytest.raises(ValueError, match="a view for each"):
-        PoolParallelEnv(env, {CODER: PoolView(PROGRAMS, PROGRAMS)})
-    for nothing in ([], [Pool(EVEN, ())]):
-        with pytest.raises(ValueError, match="Expect"):
-            PoolView(nothing, PROGRAMS)
+    view = PoolView([Pool(PROBLEMS[0], (WRONG,))], PROGRAMS)
+    games = OneSideVectorEnv(1, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    with pytest.raises(ValueError, match="Expect a pool for every problem"):
+        PoolVectorEnv(games, view)
 
 
 def test_an_unknown_agent_is_told_the_names(sandbox: Sandbox) -> None:
@@ -214,22 +199,6 @@ def test_an_unknown_agent_is_told_the_names(sandbox: Sandbox) -> None:
             ask("coder")
 
 
-def test_a_closed_environment_is_not_played(sandbox: Sandbox) -> None:
-    settings = {"problems": [EVEN], "sandbox": sandbox}
-    games = OneSideVectorEnv(1, "coder", Repeats(BREAKS), **settings)
-    for env, action in (
-        (OneSideEnv("coder", Repeats(BREAKS), **settings), RIGHT),
-        (PoolVectorEnv(games, VIEWS[CODER]), np.array([1])),
-        (games, [RIGHT]),
-        (PoolParallelEnv(parallel_env(**settings), VIEWS), {CODER: 1}),
-    ):
-        env.reset(seed=0)
-        env.close()
-        for use in (env.reset, lambda env=env, action=action: env.step(action)):
-            with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="closed"):
-                use()
-
-
 @pytest.mark.slow
 def test_ppo_by_hand_learns_from_what_it_sees() -> None:
     """The program of docs/tutorials/one_side.md: examples/ppo_one_side.py."""
@@ -237,7 +206,7 @@ def test_ppo_by_hand_learns_from_what_it_sees() -> None:
     root, rates = Path(__file__).parents[2], []
     variables = os.environ | {"PYTHONPATH": str(root)}
     for options in ([], ["--blind"]):
-        command = [sys.executable, "examples/ppo_one_side.py", "--updates", "75", *options]
+        command = [sys.executable, "examples/ppo_one_side.py", "--updates", "40", *options]
         out = subprocess.check_output(command, cwd=root, env=variables, text=True, timeout=300)
         rates.append(float(out.splitlines()[-1].split()[-1]))
     seeing, blind = rates

@@ -42,13 +42,13 @@ def test_players_of_a_run_and_of_its_earlier_steps(tmp_path: Path, sandbox: Sand
     sizes |= dict.fromkeys(("max_steps", "num_generations", "num_suites", "eval_samples"), 2)
     train(TrainConfig(output_dir=run, save_steps=1, **sizes), sandbox=sandbox)
     problems = load_problems("starter", "train")[:3]
-    for name in (run, run / "checkpoints" / "step_1", run / "checkpoints"):
-        for side in ("coder", "tester"):
-            game = OneSide(side, str(name), problems=problems, sandbox=sandbox)
-            questions = game.questions()
-            assert [bool(each.code) for each in questions] == [side == "tester"] * 3
-            answers = [SideAnswer(each.task_id, "x", each.code) for each in questions]
-            assert len(game.judge(answers)) == 3
+    every = run / "checkpoints"
+    for side, name in (("coder", run), ("tester", every / "step_1"), ("tester", every)):
+        game = OneSide(side, str(name), problems=problems, sandbox=sandbox)
+        questions = game.questions()
+        assert [bool(each.code) for each in questions] == [side == "tester"] * 3
+        answers = [SideAnswer(each.task_id, "x", each.code) for each in questions]
+        assert len(game.judge(answers)) == 3
     past = find_opponent(str(run / "checkpoints"), "coder", problems, sandbox)
     assert isinstance(past, PastPlayers)
     assert len(past.players) >= 2

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
 from codea1_env.baselines.diagnose.running import RowRun
-from codea1_env.baselines.diagnose.score_file import SCORES, write_scores
+from codea1_env.baselines.diagnose.scores import SCORES, write_scores
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.document import document
 from codea1_env.report.folders import ReportError, read_folders
@@ -33,19 +33,6 @@ def written(folder: Path, error: str = "") -> Path:
                     runs.append(RowRun(name, setting, row, seed, 0, 1.0, {each.measure: value}, failed))  # fmt: skip
     write_scores(folder, experiments, runs, expectations())
     return folder
-
-
-def test_an_interrupted_folder_shows_the_runs_that_are_done(tmp_path: Path) -> None:
-    each = EXPERIMENTS["cycling"]
-    for row in ("code-a1", each.control):
-        for seed in (0, 1):
-            run = RowRun("cycling", "0", row, seed, 0, 1.0, {each.measure: 0.5 + 0.1 * seed})
-            with (tmp_path / "results.jsonl").open("a") as file:
-                file.write(json.dumps(dataclasses.asdict(run)) + "\n")
-    (found,) = read_folders([tmp_path]).diagnostics
-    assert "interrupted" in found.name
-    assert [row["row"] for row in found.experiments[0]["rows"]] == ["code-a1", each.control]
-    diagnosed_section([found])
 
 
 def test_scores_are_flat_rows(tmp_path: Path) -> None:

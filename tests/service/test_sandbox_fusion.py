@@ -49,46 +49,14 @@ def test_endless_output_is_cut_and_failed(url: str) -> None:
     assert 0 < len(answer.run_result.stdout) <= 1 << 20
 
 
-def test_files_go_in_and_come_out(url: str) -> None:
+def test_files_go_in(url: str) -> None:
     data = bytes(range(256)) * 4000
-    code = "data = open('in/a.bin', 'rb').read()\nopen('out.bin', 'wb').write(data[::-1])\nprint('x', end='')"
+    code = "import os\nprint(len(open('in/a.bin', 'rb').read()), os.listdir())\n1 / 0"
     files = {"in/a.bin": base64.b64encode(data).decode(), "left/out": None}
-    answer = ask(url, code, files=files, fetch_files=["out.bin", "none"])
-    assert answer.run_result.stdout == "x"
-    assert {name: base64.b64decode(text) for name, text in answer.files.items()} == {
-        "out.bin": data[::-1]
-    }
-    answer = ask(url, "import os\nprint(os.listdir())", fetch_files=["out.bin"])
-    assert (answer.run_result.stdout, answer.files) == ("[]\n", {})  # of the run before nothing
-
-
-def test_files_of_a_program_that_fails_come_out_and_as_many_as_fit(url: str) -> None:
-    code = "if __name__ == '__main__':\n    open('out', 'w').write('1')\n    1 / 0"
-    answer = ask(url, code, fetch_files=["out"])
+    answer = ask(url, code, files=files)
+    assert answer.run_result.stdout == f"{len(data)} ['in']\n"
     assert answer.message == "ZeroDivisionError: division by zero"
-    assert answer.files == {"out": base64.b64encode(b"1").decode()}
-    names = [f"{number}" for number in range(9)]
-    code = "for number in range(9):\n    open(str(number), 'wb').write(bytes(1 << 20))\nprint(7)"
-    answer = ask(url, code, fetch_files=names)
-    assert list(answer.files) == names[:8]
-    assert answer.run_result.stdout == "7\n"
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print('\\n'.join(open(0)))\nimport sys\nsys.stdout.close()",
-        "import os\nos.mkfifo('out')",
-        "import os\nos.symlink('/etc/passwd', 'out')",
-        "import json\njson.dumps = lambda found: '[' * 99999",
-        "import json\njson.dumps = lambda found: '[1]'",
-        'import json\njson.dumps = lambda found: \'{"out": 1, "other": ""}\'',
-        "import os\nfor number in range(3, 99):\n    try: os.close(number)\n    except OSError: pass",
-    ],
-)
-def test_hostile_programs_with_files(url: str, code: str) -> None:
-    answer = ask(url, code, fetch_files=["out"], run_timeout=2)
-    assert answer.files == {}
+    assert ask(url, "if __name__ == '__main__': print(1)", files={"a": ""}).status == "Success"
 
 
 @pytest.mark.parametrize(
@@ -96,16 +64,14 @@ def test_hostile_programs_with_files(url: str, code: str) -> None:
     [
         {"files": {"../a": ""}},
         {"files": {"/etc/passwd": ""}},
-        {"files": {"a\0": ""}},
         {"files": {"a": "", "a/b": ""}},
         {"files": {"a": "no base64!"}},
         {"files": {"a": "A" * (2 << 20)}},
         {"files": {f"f{number}": "A" * 1_300_000 for number in range(9)}},
         {"files": {f"f{number}": "" for number in range(101)}},
         {"files": {"a" * 201: ""}},
-        {"fetch_files": ["../../etc/passwd"]},
+        {"fetch_files": ["out"]},
         {"language": "cpp"},
-        {"run_timeout": 0},
         {"run_timeout": 1e9},
         {"memory_limit_MB": 1e9},
         {"stdin": "x" * ((16 << 20) + 1)},

@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
-from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, OF_END, START, Table
-from codea1_env.baselines.bench.standing import game_lines, standing_lines
+from codea1_env.baselines.bench.score_table import (
+    CONTROLS,
+    COPIER,
+    MEASURES,
+    OF_END,
+    START,
+    Table,
+    game_lines,
+    standing_lines,
+)
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.evaluation.statistics import Estimate

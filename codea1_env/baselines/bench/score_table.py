@@ -1,8 +1,9 @@
-"""Scores of a benchmark as arrays of the same problems, with the controls, and what is compared."""
+"""Scores of a benchmark: arrays of the same problems with the controls, ranks with ties, and how soon an entry got there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,3 +131,148 @@ def _copied(scores: Scores) -> Scores:
 
 def _value(scores: Scores, task: str, measure: str) -> float | None:
     return scores.get(task, {}).get(measure)
+
+
+GOAL = 0.8
+"""Share at which the steps of a run are counted."""
+SKILLS = {"pass_rate": "coder: pass rate", "new_kill_rate": "tester: new kill rate"}
+"""What is ranked."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an entry stands by one measure."""
+
+    entry: str
+    rank: tuple[int, int]
+    """Best and worst rank that its differences to the others leave open: paired by seed, with an interval without 0."""
+    area: Estimate | float | None
+    """Mean of the measure over the steps of a run: the area under its curve, from 0 to 1."""
+    steps: float | None
+    """Median of the steps after which runs first had `GOAL`; None if less than half of them ever had."""
+    runs: int
+
+    @property
+    def rank_text(self) -> str:
+        """The rank, as `2` or `1-3`.
+
+        Example:
+            >>> Standing("grpo", (1, 3), None, None, 5).rank_text
+            '1-3'
+        """
+        best, worst = self.rank
+        return str(best) if best == worst else f"{best}-{worst}"
+
+
+def standings(table: Table, measure: str) -> list[Standing]:
+    """Rank all entries by a key of `SKILLS`, the best first. Problems that are not trained on decide where they were measured."""
+    measure = f"{UNSEEN_PREFIX}{measure}" if table.measures_unseen else measure
+    names = [name for name in table.entries if table.mean(name, measure) is not None]
+    found = []
+    for name in names:
+        above = below = 0
+        for other in names:
+            difference = table.difference(name, other, measure) if other != name else None
+            above += difference is not None and difference.high < 0
+            below += difference is not None and difference.low > 0
+        runs = [result for result in table.results if result.entry == name]
+        areas, steps = _curves(runs, _metric(measure))
+        area: Estimate | float | None = None
+        if areas:
+            area = mean_over_runs(areas) if len(areas) > 1 else areas[0]
+        reached = sorted(steps) + [np.inf] * (len(runs) - len(steps))
+        middle = float(np.median(reached)) if reached else np.inf
+        found.append(
+            Standing(
+                name,
+                (above + 1, len(names) - below),
+                area,
+                middle if np.isfinite(middle) else None,
+                len(runs),
+            )
+        )
+    return sorted(found, key=lambda each: (each.rank, -(table.mean(each.entry, measure) or 0.0)))
+
+
+def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
+    """Return the section of LEADERBOARD.md; nothing where there is one entry."""
+    if len(table.entries) < 2:
+        return []
+    lines = [
+        "",
+        "## Ranks, and how soon",
+        "",
+        "A rank as `1-3` is a tie: of the entries that could change places, the differences paired by seed have intervals with 0 in",
+        f"them. Area: mean of the measure over the steps. Steps: median over runs until it was {GOAL:g}; a dash: less than half were there.",
+        "",
+        "| | " + " | ".join(f"{skill}: rank | area | steps" for skill in SKILLS.values()) + " |",
+        "|---|" + "---|---|---|" * len(SKILLS),
+    ]
+    for name, found in standing_rows(table):
+        cells = [cell for each in found for cell in standing_cells(each)]
+        shown = names[name].replace("|", "\\|")
+        lines.append(f"| {shown} | {' | '.join(cells)} |")
+    return lines
+
+
+def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
+    """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
+    rows = [(names[each], game_cells(table, each)) for each in table.entries]
+    if all(cells == ["-"] * len(GAME_FIGURES) for _, cells in rows):
+        return []
+    return [
+        "",
+        "## The game itself",
+        "",
+        "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
+        "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
+        "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
+        "",
+        "| | exploitability: last | average | cyclic share |",
+        "|---|---|---|---|",
+        *("| " + " | ".join([name.replace("|", "\\|"), *cells]) + " |" for name, cells in rows),
+    ]
+
+
+def game_cells(table: Table, entry: str) -> list[str]:
+    """Return the figures of the exact game as texts."""
+    found = [table.estimate(entry, measure) for measure in GAME_FIGURES]
+    return ["-" if x is None else f"{x:.3f}" if isinstance(x, float) else str(x) for x in found]
+
+
+def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:
+    """Return where each entry stands by each of `SKILLS`, None for what was not measured; the best first."""
+    found = [{each.entry: each for each in standings(table, measure)} for measure in SKILLS]
+    names = dict.fromkeys(name for by_entry in found for name in by_entry)
+    return [(name, [by_entry.get(name) for by_entry in found]) for name in names]
+
+
+def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
+    """Return rank, area and steps as texts."""
+    if standing is None:
+        return "-", "-", "-"
+    area = standing.area
+    text = "-" if area is None else f"{area:.3f}" if isinstance(area, float) else str(area)
+    return standing.rank_text, text, "-" if standing.steps is None else f"{standing.steps:g}"
+
+
+def _metric(measure: str) -> str:
+    if measure.startswith(UNSEEN_PREFIX):
+        return measure
+    return f"held_out/{measure}"
+
+
+def _curves(runs: Sequence[Result], metric: str) -> tuple[list[float], list[float]]:
+    """Return the area of each run that was measured, and the steps to the goal of those that had it."""
+    areas, steps = [], []
+    for run in runs:
+        points = [(row["step"], row[metric]) for row in run.curves if row.get(metric) is not None]
+        if not points:
+            continue
+        at, values = np.array(points, dtype=float).T
+        width = at[-1] - at[0]
+        areas.append(float(np.trapezoid(values, at) / width) if width else float(values[0]))
+        there = at[values >= GOAL]
+        if there.size:
+            steps.append(float(there[0]))
+    return areas, steps

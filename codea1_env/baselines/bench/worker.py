@@ -6,6 +6,7 @@ FOLDER/job.json says what to do. FOLDER/result.json is written last: a process t
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import os
@@ -15,26 +16,94 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
-from codea1_env.agents import find_class
-from codea1_env.baselines.bench.exact_game import measure_game, only_last_checkpoint
-from codea1_env.baselines.bench.results import (
-    GAME,
-    JOB,
-    PAYOFFS,
-    RESULT,
-    DamagedRunError,
-    read_logs,
-)
+from codea1_env.agents import Pool, TabularAgent, find_class
+from codea1_env.baselines.bench.results import GAME, JOB, PAYOFFS, RESULT
 from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
-from codea1_env.sandbox import SandboxError
+from codea1_env.baselines.payoffs import Floats, game_figures
+from codea1_env.referee import Referee, Round
+from codea1_env.sandbox import Sandbox, SandboxError
 from codea1_env.support.logs import write_whole
-from codea1_env.training import RunError, TrainConfig, train
-from codea1_env.training.checkpoints import checkpoints, step_of, verify
+from codea1_env.training import TrainConfig, train
+from codea1_env.training.checkpoints import checkpoints, load_run, step_of
+
+_PROBLEMS = 8
+"""Problems that are measured, the first ones: the figures are means, and the sandbox runs each program of each."""
+_MAX_PAIRS = 2048
+"""Programs times tests of a problem that is measured."""
+
+Game = dict[str, dict[str, float]]
+"""Problem -> measure -> value."""
+
+
+def measure_game(run: Path, known: Path) -> Game:
+    """Measure the game of a finished run; empty where a player is no table of programs or of tests.
+
+    Args:
+        run: Folder of the run.
+        known: Folder of payoffs that runs with the same pools have asked for; this one's are added.
+
+    Raises:
+        RunError: It has no checkpoints of these players.
+    """
+    with Sandbox(workers=1) as sandbox, ExitStack() as stack:
+        saved = load_run(run, sandbox, stack)
+        coder, tester = saved.players.coder, saved.players.tester
+        if type(coder) is not TabularAgent or type(tester) is not TabularAgent:
+            return {}
+        pools = {
+            name: (programs, tester.pools[name])
+            for name, programs in coder.pools.items()
+            if len(programs.items) * len(tester.pools[name].items) <= _MAX_PAIRS
+        }
+        names = sorted(pools)[:_PROBLEMS]
+        strategies: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in names}
+        for path in checkpoints(run):
+            coder.load(path / "coder")
+            tester.load(path / "tester")
+            for name in names:
+                programs = pools[name][0].items
+                shown = [""] * len(programs) if saved.config.black_box else programs
+                answers = tester.policy.answers(name, shown)
+                strategies[name].append((coder.policy.probabilities(name), answers))
+        breaks = {name: _payoffs(*pools[name], sandbox, known) for name in names}
+    return {
+        name: game_figures(breaks[name], *map(np.array, zip(*strategies[name], strict=True)))
+        for name in names
+    }
+
+
+def only_last_checkpoint(run: Path) -> None:
+    """Delete the checkpoints that were kept to measure the game."""
+    for path in checkpoints(run)[:-1]:
+        shutil.rmtree(path)
+
+
+def _payoffs(programs: Pool, tests: Pool, sandbox: Sandbox, known: Path) -> Floats:
+    """Return for each program and test whether it breaks the program; one that does not run is broken by all."""
+    both = f"{programs.problem.task_id}\0{programs.fingerprint}\0{tests.fingerprint}"
+    path = known / f"{hashlib.sha256(both.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}.json"
+    if path.is_file():
+        return np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.float64)
+    suites = [[test] for test in tests.items]
+    rounds = [Round(programs.problem, code, suites) for code in programs.items]
+    rows = [
+        [
+            float(not suite.outcome.code_executes or any(suite.outcome.failed))
+            for suite in verdict.suites
+        ]
+        for verdict in Referee(sandbox).judge(rounds)
+    ]
+    known.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(rows) + "\n")
+    return np.array(rows, dtype=np.float64)
+
 
 INTERRUPTED = 130
 
@@ -83,7 +152,7 @@ def _end_with_parent(parent: int) -> None:
 def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]) -> bool:
     """Train, from the last checkpoint if there is one; returns whether the run is finished."""
     config = dataclasses.replace(config, output_dir=run)
-    saved = _usable_checkpoints(run)
+    saved = checkpoints(run)
     if saved and step_of(saved[-1]) >= config.max_steps:
         return True  # it died between its last step and its result
     if run.exists() and not saved:
@@ -93,22 +162,6 @@ def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]
     own = find_class(entry.name) if entry.kind == "player" else None
     console = Console(file=io.StringIO())
     return train(config, resume=bool(saved), coder=own, tester=own, console=console).finished
-
-
-def _usable_checkpoints(run: Path) -> list[Path]:
-    """Return the checkpoints of a run; none if the last of them is damaged, or what was measured before it.
-
-    Without the latter, training would go on all the same, to other results than those of a whole run.
-    """
-    saved = checkpoints(run)
-    try:
-        if saved:
-            read_logs(run, step_of(saved[-1]))
-            verify(saved[-1])
-    except (DamagedRunError, RunError) as error:
-        print(f"This run starts anew. {error}", flush=True)
-        return []
-    return saved
 
 
 if __name__ == "__main__":

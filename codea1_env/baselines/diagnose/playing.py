@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from codea1_env.agents import TabularAgent
-from codea1_env.baselines.diagnose.books import PassingBook, make_book, stale_share
-from codea1_env.baselines.diagnose.cast import Cast
+from codea1_env.baselines.diagnose.cast import Cast, Lessons
 from codea1_env.baselines.diagnose.kinds import KindsConfig, measure_kinds
-from codea1_env.baselines.diagnose.lessons import Lessons
-from codea1_env.baselines.diagnose.past import WithPast
-from codea1_env.baselines.diagnose.play_config import PlayConfig
+from codea1_env.baselines.diagnose.play_config import (
+    PassingBook,
+    PlayConfig,
+    make_book,
+    stale_share,
+)
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
+from codea1_env.baselines.diagnose.testers import WithPast
 from codea1_env.baselines.payoffs import Floats, game_figures
 from codea1_env.problem_sets.cells import cells, changed, pools_of
 from codea1_env.problems import Problem

@@ -1,16 +1,23 @@
-"""Scores of an experiment: curves over the knob, differences from the control, and a score for each row."""
+"""Scores of an experiment: curves over the knob, differences from the control, and a score for each row; scores.json."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from codea1_env.baselines.diagnose.experiments import Expectation, Experiment
+from codea1_env.baselines.diagnose.experiments import (
+    Expectation,
+    Experiment,
+)
 from codea1_env.baselines.diagnose.running import RowRun
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
+from codea1_env.support.logs import write_whole
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
@@ -176,3 +183,72 @@ def _sign(difference: Estimate) -> str:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
+
+
+SCORES = "scores.json"
+VERSION = 1
+
+
+def write_scores(
+    folder: Path,
+    experiments: Sequence[Experiment],
+    runs: Sequence[RowRun],
+    expected: Mapping[str, Expectation],
+) -> None:
+    """Write scores.json."""
+    content = content_of(experiments, runs, expected)
+    write_whole(folder / SCORES, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def content_of(
+    experiments: Sequence[Experiment],
+    runs: Sequence[RowRun],
+    expected: Mapping[str, Expectation],
+) -> dict[str, Any]:
+    """Return the content of scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
+    scores: list[dict[str, Any]] = []
+    shown = []
+    for each in experiments:
+        rows = score_rows(each, runs)
+        scores += [_flat(each, row) for row in rows]
+        shown.append(_whole(each, rows, expected.get(each.name)))
+    return {"version": VERSION, "scores": scores, "experiments": shown}
+
+
+def _flat(experiment: Experiment, row: RowScore) -> dict[str, Any]:
+    area = row.area if row.row != experiment.control else None
+    return {
+        "experiment": experiment.name,
+        "tag": experiment.tag,
+        "row": row.row,
+        "score": row.score if area else None,
+        "low": area.low if area else None,
+        "high": area.high if area else None,
+        "area": area.value if area else None,
+        "seeds": row.seeds,
+    }
+
+
+def _whole(
+    experiment: Experiment, rows: Sequence[RowScore], expectation: Expectation | None
+) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "question": experiment.question,
+        "knob": experiment.knob,
+        "measure": experiment.measure,
+        "control": experiment.control,
+        "settings": list(rows[0].means),
+        "expected": expectation.expected if expectation else "",
+        "refuted_by": expectation.refuted_by if expectation else "",
+        "came": came(experiment, rows[0], expectation) if expectation else "",
+        "rows": [
+            {
+                "row": row.row,
+                "means": dict(row.means),
+                "differences": {name: vars(each) for name, each in row.differences.items()},
+                "failures": list(row.failures),
+            }
+            for row in rows
+        ],
+    }
