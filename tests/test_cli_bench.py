@@ -1,4 +1,4 @@
-"""`codea1 bench algorithms` and `codea1 bench cross-play` from the command line."""
+"""`codea1 bench algorithms` and `codea1 eval cross-play` from the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.cli import bench_algorithms
+from codea1_env.cli import bench
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
 from codea1_env.support.logs import read_rows
@@ -95,7 +95,7 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
     trained = str(bench / "runs" / "code-a1" / "seed_0" / "run")
     arguments = ["--coders", "reference", trained, "--testers", "golden", trained]
     out = ["--output-dir", str(tmp_path / "out"), "--num-samples", "2", "--json"]
-    assert run(["bench", "cross-play", *arguments, *out]) == 0
+    assert run(["eval", "cross-play", *arguments, *out]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
     assert len(result["problems"]) == 4, "those that the run was trained on"
@@ -196,7 +196,7 @@ def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
     folder = tmp_path / "results"
     command = ["--preset", "smollm2-cpu", "--output-dir", str(folder)]
     with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: Expect the fields of"):
-        bench_algorithms.run([*command, "--algorithms", "grpo", str(path)])
+        bench.run_algorithms([*command, "--algorithms", "grpo", str(path)])
     assert not folder.exists()
 
 
@@ -224,7 +224,7 @@ def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, c
 
 
 def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):
-    play = ["bench", "cross-play", "--max-problems", "1", "--num-samples", "1"]
+    play = ["eval", "cross-play", "--max-problems", "1", "--num-samples", "1"]
     (tmp_path / "notes.txt").write_text("mine")
     assert run([*play, "--output-dir", str(tmp_path)]) == 0
     assert (tmp_path / "notes.txt").read_text() == "mine"

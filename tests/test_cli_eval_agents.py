@@ -147,7 +147,7 @@ def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
 
 
 def test_a_wrong_name_is_told_before_anything_is_loaded(capsys, monkeypatch):
-    monkeypatch.setattr("codea1_env.cli.eval_run.load_problems", None)
+    monkeypatch.setattr("codea1_env.cli.eval.load_problems", None)
     assert run(["eval", "code", "--agent", "refrence"]) == 2
     assert "refrence" in capsys.readouterr().err
 

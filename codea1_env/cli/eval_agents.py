@@ -1,29 +1,32 @@
-"""Who is asked for programs or tests, by name: a new player for each batch, or one that is told its seed.
+"""Whom evaluations ask for programs or tests, and how: options, and players by name.
 
 An answer may depend on the batch and its seed alone: then an evaluation can go on at any batch after a kill.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import tyro
 
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
 from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
-from codea1_env.agents.llm.engines import Engine, is_model, load_player
+from codea1_env.agents.llm.engines import Engine, computing_for, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.agents.models import ModelError
 from codea1_env.agents.scripted import ScriptedAgent, writable
-from codea1_env.cli.errors import InputError
+from codea1_env.cli.errors import InputError, check_least, user_input
 from codea1_env.cli.eval_display import EvaluationProgress
+from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
 from codea1_env.cli.players import (
     CODERS,
     TESTERS,
@@ -34,7 +37,7 @@ from codea1_env.cli.players import (
 )
 from codea1_env.evaluation.runner import AgentOf
 from codea1_env.problems import Problem, ProblemsError
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
 from codea1_env.support.stopping import StopRequest
@@ -67,8 +70,92 @@ class SamplingOptions:
     """How language models of this process compute; None measures it."""
     request: Mapping[str, Any] = field(default_factory=dict)
     """More fields of what a server is asked."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """More headers of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingOptions(ComputingOptions):
+    """Whom to ask, and how."""
+
+    agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
+    """Who writes the samples."""
+    backend: Engine = "transformers"
+    """What language models generate with in this process, on a GPU where there is one. "vllm" needs the extra vllm,
+    and is many times faster on a GPU."""
+    model: str | None = None
+    """The server's name for the model; None for its first."""
+    request: dict[str, Any] = field(default_factory=dict)
+    """More fields of what a server is asked, such as 'reasoning_effort = "low", max_completion_tokens = 2048, max_tokens =
+    "None"': None leaves a field out."""
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")]
+    """Samples per problem that an agent writes."""
+    temperature: float = 0.7
+    """Of language models."""
+    top_p: float = 0.95
+    """Of language models."""
+    max_completion_length: int = 1024
+    """Tokens of an answer of a language model."""
+    prompts: Literal["few-shot", "detailed"] = "few-shot"
+    """Wording for language models: with a worked example, for small ones; or with detailed instructions."""
+    seed: int = 0
+    """Of the agent's draws."""
+    workers: int | None = None
+    """Sandbox processes that work at the same time; None for one per core. Has no influence on the results."""
+    packages: Packages = ()
+    sandbox_level: SandboxLevel = None
+    json: bool = False
+    """Print the report as one JSON object; the progress display goes to stderr."""
+
+    def __post_init__(self) -> None:
+        check_least(self, num_samples=1, workers=1, seed=0)
+        check_packages(self.packages)
+
+    @property
+    def cores(self) -> int:
+        """Sandbox processes."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def sandbox(self, limits: Limits | None = None) -> Sandbox:
+        """Return a new sandbox."""
+        packages = ("numpy", *self.packages)
+        return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
+
+    def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
+        """How the agent is asked: in this wording, and a scripted tester for so many tests."""
+        return SamplingOptions(
+            self.sampling(),
+            wording,
+            self.model,
+            self.backend,
+            num_tests,
+            self.computing(),
+            self.request,
+        )
+
+    def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
+        """How the agent computes; None if it is no language model of this process. Measured once."""
+        known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
+        if not known:
+            weights = None if self.agent is None else weights_of(self.agent)
+            before = recorded if isinstance(recorded, dict) else {}
+            if weights is None or self.backend != "transformers":
+                known.append(None)
+            else:
+                dtype = self.asked_dtype or before.get("dtype")
+                threads = self.threads or before.get("threads")
+                with user_input():
+                    known.append(computing_for(weights, dtype, threads))
+        return known[0]
+
+    def sampling(self) -> SamplingConfig:
+        """How language models draw."""
+        with user_input():
+            return SamplingConfig(
+                temperature=self.temperature,
+                top_p=self.top_p,
+                max_prompt_length=4096,
+                max_completion_length=self.max_completion_length,
+                stop=("\n```\n",),
+            )
 
 
 def weights_of(name: str) -> str | None:
@@ -156,9 +243,9 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
         )
 
 
-def served_model(name: str, headers: Mapping[str, str]) -> str:
+def served_model(name: str) -> str:
     """Return the name that a server has for its first model."""
-    backend = OpenAIBackend(name, headers=headers)
+    backend = OpenAIBackend(name)
     backend.close()
     return backend.model
 
@@ -180,8 +267,8 @@ def player_of(
             draws = asking.sampling
             context = draws.max_prompt_length + draws.max_completion_length
             backend = OpenAIBackend(
-                name, asking.model, context_length=context, fields=asking.request, headers=asking.headers
-            )  # fmt: skip
+                name, asking.model, context_length=context, fields=asking.request
+            )
             return _drawing(LLMAgent(backend, draws), asking.wording)
         if _is_table(role, name):
             check_problems(role, name, problems)

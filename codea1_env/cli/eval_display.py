@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.progress import TaskID
-from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
-from codea1_env.cli.tables import PlainProgress, parts_of, progress_bar, say
+from codea1_env.cli.tables import PlainProgress, print_table, progress_bar, say
 from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
@@ -118,21 +116,8 @@ def print_report(
 ) -> None:
     """Print figures, what else there is to say, what was left out and why, and all settings."""
     print_table(evaluation.table(report), console)
-    print_lines([*evaluation.lines(report), *usage_lines(report), *left_out(report)], console)
-
-
-def print_table(
-    rows: Sequence[Sequence[str]], console: Console, *, whole_names: bool = True
-) -> None:
-    """Print rows of texts, the headings first; names, in the first column, are not broken if they are to be whole."""
-    headings, *others = rows
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left", no_wrap=whole_names and not i)
-    for row in others:
-        table.add_row(*row)
-    for part in parts_of(table, console, console.width):
-        console.print(part, highlight=False)
+    for line in (*evaluation.lines(report), *usage_lines(report), *left_out(report)):
+        say(console, line)
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
@@ -159,12 +144,6 @@ def first_of(tasks: Iterable[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def print_lines(lines: Sequence[str], console: Console) -> None:
-    """Print texts as they are."""
-    for line in lines:
-        say(console, line)
-
-
 def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
     own = comparison.kind not in _MEASURES
@@ -172,7 +151,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
         [CHOSEN.get(each.figure, each.figure), *map(written, (each.a, each.b, each.difference))]
         for each in comparison.differences
     ]
-    print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console, whole_names=False)
+    print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console)
     lines = [f"{comparison.problems} problems in both"]
     if comparison.not_compared:
         lines.append(
@@ -184,7 +163,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     better, worse = ("More in B", "Less in B") if own else ("Better in B", "Worse in B")
     lines += _changes(better, comparison.better, measure)
     lines += _changes(worse, comparison.worse, measure)
-    print_lines(lines, console)
+    say(console, "\n".join(lines))
 
 
 _MEASURES = {

@@ -177,7 +177,7 @@ def _explain(hint: Any) -> None:
 
 
 def _fitted(text: str) -> str:
-    """Break lines of a help text that are wider than the screen; what stands in a box fits."""
+    """Break lines of a help text that are wider than the screen."""
     width = shutil.get_terminal_size().columns
-    lines = [line if "│" in line else textwrap.fill(line, width) for line in text.split("\n")]
-    return "\n".join(lines)
+    lines = text.split("\n")
+    return "\n".join(textwrap.fill(line, width) if len(line) > width else line for line in lines)

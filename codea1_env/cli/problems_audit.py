@@ -19,9 +19,15 @@ from rich.table import Table
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS
-from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
-from codea1_env.cli.eval_agents import check_agent, check_problems, player_of
-from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.errors import (
+    INTERRUPTED,
+    FailureError,
+    InputError,
+    check_least,
+    library_errors,
+    user_input,
+)
+from codea1_env.cli.eval_agents import AskingOptions, check_agent, check_problems, player_of
 from codea1_env.cli.tables import PlainProgress, progress_bar, say
 from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
@@ -71,7 +77,7 @@ class Audit(AskingOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("max_problems", "mutants", "calls")
+        check_least(self, max_problems=1, mutants=1, calls=1)
         if self.resume and self.output_dir is None:
             raise ValueError("Expect --output-dir DIR with --resume: the audit to go on with")
 

@@ -31,8 +31,7 @@ class ReportCommand:
         tyro.conf.Positional,
         tyro.conf.arg(metavar="FOLDER ...", help_behavior_hint="(one or more)"),
     ]
-    """Folders of runs (`codea1 train`), and of `codea1 bench algorithms`, `codea1 bench diagnose`, `codea1 bench cross-play` and `codea1
-    eval`."""
+    """Folders of runs (`codea1 train`), and of `codea1 bench algorithms`, `codea1 bench diagnose` and `codea1 eval`."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = Path("report.html")
     """The page."""
     force: bool = False

@@ -1,15 +1,14 @@
-"""What commands print: texts, progress bars, and tables whose columns stand below where a terminal is narrow."""
+"""What commands print: texts, progress bars, and reports."""
 
 from __future__ import annotations
 
-import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TableElement
-from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,13 +17,12 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Column, Table
+from rich.table import Table
 
 from codea1_env.rendering.display import clock
 
 _PAUSE, _GAP = 10.0, 1.0
 """Seconds after which a line is due again, and between two lines at least."""
-_WIDEST = 1 << 16
 _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
 
@@ -75,44 +73,14 @@ class PlainProgress:
         say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 
-def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
-    """Divide a table, whose first column has names, into parts that lines of this width have room for.
-
-    Example:
-        >>> table = Table("name", "one", "two")
-        >>> table.add_row("x", "0.500 [0.400, 0.600]", "0.600 [0.500, 0.700]")
-        >>> [len(part.columns) for part in parts_of(table, Console(), 40)]
-        [2, 2]
-    """
-    unbounded = console.options.update(max_width=_WIDEST)
-    names, *others = table.columns
-    group: list[Column] = []
-    for column in others:
-        wider = _part(table, [names, *group, column])
-        if group and Measurement.get(console, unbounded, wider).maximum > width:
-            yield _part(table, [names, *group])
-            group = []
-        group.append(column)
-    yield _part(table, [names, *group])
-
-
-def _part(table: Table, columns: Sequence[Column]) -> Table:
-    part = copy.copy(table)
-    part.columns = list(columns)
-    return part
-
-
 class _FoldedTable(TableElement):
     """A table whose cells go on in the next line. Cut off, names that begin alike would all look the same."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
-            if not isinstance(part, Table):
-                yield part
-                continue
-            for column in part.columns:
+            for column in part.columns if isinstance(part, Table) else ():
                 column.overflow = "fold"
-            yield from parts_of(part, console, options.max_width)
+            yield part
 
 
 class _Report(Markdown):
@@ -124,5 +92,20 @@ class _Report(Markdown):
 def print_markdown(text: str, console: Console) -> None:
     """Print a report without its images."""
     lines = [line for line in text.splitlines() if not line.startswith("![")]
+    _wide(console).print(_Report("\n".join(lines)))
+
+
+def print_table(rows: Sequence[Sequence[str]], console: Console) -> None:
+    """Print rows of texts, the headings first."""
+    headings, *others = rows
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left", overflow="fold")
+    for row in others:
+        table.add_row(*row)
+    _wide(console).print(table, highlight=False)
+
+
+def _wide(console: Console) -> Console:
     width = console.width if console.is_terminal else max(_PIPE_WIDTH, console.width)
-    Console(file=console.file, width=width).print(_Report("\n".join(lines)))
+    return Console(file=console.file, width=width)

@@ -16,9 +16,8 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.check import check_timeout, lowered, own_code_errors
-from codea1_env.cli.errors import FailureError, InputError
-from codea1_env.cli.eval_agents import check_agent, player_of
-from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.errors import FailureError, InputError, check_least
+from codea1_env.cli.eval_agents import AskingOptions, check_agent, player_of
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import say
 from codea1_env.evaluation.runner import AgentOf
@@ -68,7 +67,7 @@ class TestgenCommand(AskingOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("num_tests")
+        check_least(self, num_tests=1)
         check_timeout(self.timeout)
 
 

@@ -261,7 +261,7 @@ def read_cross_play(path: Path) -> CrossPlay:
             raise ValueError(f"not all of its arrays have the shape {shape} and finite numbers")
     except (KeyError, TypeError, ValueError) as error:
         raise FolderError(
-            f"Expect {path} to hold what `codea1 bench cross-play` writes, actually: {error!r:.200}"
+            f"Expect {path} to hold what `codea1 eval cross-play` writes, actually: {error!r:.200}"
         ) from error
     return CrossPlay(coders, testers, problems, *arrays)
 

@@ -18,7 +18,7 @@ from codea1_env.agents.llm.learners import SFTLearner
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.agents.llm.trainer_drive import SFTDrive, TrainingRow
 from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config
-from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.problems import Problem
 from codea1_env.spaces import Observation, observe
 

@@ -1,4 +1,4 @@
-"""`codea1 eval cross-play`, also called `codea1 bench cross-play`: every coder against every tester."""
+"""`codea1 eval cross-play`: every coder against every tester."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class CrossPlayCommand:
             )
 
 
-def run(arguments: Sequence[str], title: str = "bench cross-play") -> int:
-    """Run the command, called `codea1 TITLE`; returns the exit code."""
-    command = parse(CrossPlayCommand, arguments, name=title)
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 eval cross-play`; returns the exit code."""
+    command = parse(CrossPlayCommand, arguments, name="eval cross-play")
     try:
         written = _play(command)
     except (FolderError, RunError) as error:
