@@ -70,8 +70,6 @@ def test_help_names_every_command_and_is_quick() -> None:
     assert done.returncode == 0
     assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
     assert seconds < 3.0
-    done = codea1("--version")
-    assert (done.returncode, done.stdout) == (0, f"codea1 {codea1_env.__version__}\n")
 
 
 def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
@@ -144,12 +142,6 @@ def test_unknown_words_end_with_code_2(words, capsys):
     assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert (out, "codea1" in err) == ("", True)
-
-
-def test_closed_standard_streams_do_no_harm() -> None:
-    command = f"{sys.executable} -m codea1_env.cli play >&- <&-"
-    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 # codea1 play
@@ -284,8 +276,10 @@ def test_doctor_says_what_the_sandbox_uses_here(capsys, sandbox):
     assert "open a socket" in out
 
 
-def test_weaker_level_is_a_warning_in_one_line() -> None:
-    done = codea1("play", "--json", "--sandbox-level", "process")
+def test_a_weaker_level_is_a_warning_in_one_line_also_where_streams_are_closed() -> None:
+    words = "play --json --sandbox-level process >&- <&-"
+    command = f"{sys.executable} -m codea1_env.cli {words}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 0
     (warning,) = done.stderr.splitlines()
     assert warning.startswith("codea1: warning: the sandbox runs at level 'process'")

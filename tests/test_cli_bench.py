@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.cli import bench
 from codea1_env.cli.app import run
+from codea1_env.cli.bench import run_algorithms
 from codea1_env.cli.errors import InputError
 from codea1_env.support.logs import read_rows
 from codea1_env.training import language_models
@@ -103,7 +103,7 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
 
 
 LONG = ["bench", "algorithms", "--algorithms", "golden-tests", "--seeds", "1"]
-LONG += ["--max-problems", "2", "--max-steps", "12", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
+LONG += ["--max-problems", "2", "--max-steps", "8", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
 
 
 def test_an_interrupted_benchmark_goes_on_to_the_same_results(tmp_path: Path):
@@ -138,27 +138,6 @@ class Fussy:
 """
 
 
-def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path):
-    algorithm = tmp_path / "fussy.py"
-    algorithm.write_text(FUSSY)
-    folder = tmp_path / "results"
-    command = ["bench", "algorithms", "--algorithms", f"{algorithm}:Fussy", "--seeds", "1"]
-    command += ["--max-problems", "2", "--max-steps", "2", "--sweep-seeds", "1", "--output-dir"]
-    command += [str(folder), "--sweep", "0.25"]
-    assert run(command) == 0
-    before = json.loads((folder / "results.jsonl").read_text())
-    assert run([*command, "4", "--resume"]) == 0
-    rows = list(read_rows(folder / "sweep.jsonl"))
-    assert [(r["player"], r["best"], r["learning_rate"]) for r in rows] == [
-        ("coder", 4.0, 8.0),
-        ("tester", 0.25, 4.0),
-    ]
-    assert rows[0]["scores"]["4"] == [1.0]
-    after = json.loads((folder / "results.jsonl").read_text())
-    assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
-    assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
-
-
 RAISES = """
 class Raises:
     def __init__(self, learning_rate):
@@ -168,20 +147,27 @@ class Raises:
 """
 
 
-def test_a_row_whose_sweep_fails_is_told_at_once_and_is_not_in_the_table(tmp_path: Path, capsys):
-    (tmp_path / "mine.py").write_text(RAISES)
+def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path):
+    own = tmp_path / "mine.py"
+    own.write_text(FUSSY + RAISES)
     folder = tmp_path / "results"
-    sizes = ["--seeds", "1", "--max-problems", "1", "--max-steps", "1", "--processes", "1"]
-    sweep = ["--sweep", "1", "4", "--sweep-seeds", "1"]
-    names = ["--algorithms", "grpo", f"{tmp_path}/mine.py:Raises"]
-    command = ["bench", "algorithms", *sizes, *sweep, *names, "--output-dir", str(folder)]
+    command = ["bench", "algorithms", "--algorithms", f"{own}:Fussy", f"{own}:Raises"]
+    command += ["--seeds", "1", "--max-problems", "2", "--max-steps", "2", "--sweep-seeds", "1"]
+    command += ["--output-dir", str(folder), "--sweep", "0.25"]
     assert run(command) == 1
-    shown = capsys.readouterr().out
-    assert shown.count("4 of 4 runs of the sweep done, 2 failed: mine.py:Raises #1000: Pl") == 1
-    assert "1 of 1 runs done" in shown
-    assert [row["entry"] for row in read_rows(folder / "results.jsonl")] == ["grpo"]
+    before = json.loads((folder / "results.jsonl").read_text())
+    assert run([*command, "4", "--resume"]) == 1
+    rows = [row for row in read_rows(folder / "sweep.jsonl") if row["entry"].endswith("Fussy")]
+    assert [(r["player"], r["best"], r["learning_rate"]) for r in rows] == [
+        ("coder", 4.0, 8.0),
+        ("tester", 0.25, 4.0),
+    ]
+    assert rows[0]["scores"]["4"] == [1.0]
+    after = json.loads((folder / "results.jsonl").read_text())  # one row: the other has no rate
+    assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
+    assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
     found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
-    assert found[f"{tmp_path}/mine.py:Raises"] is None
+    assert found[f"{own}:Raises"] is None
     table = (folder / "LEADERBOARD.md").read_text()
     assert "- Sweep: mine.py:Raises, ×4, seed 1000: `PlayerError: Expect Raises.update" in table
     assert "| - | - | - |" in table
@@ -196,7 +182,7 @@ def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
     folder = tmp_path / "results"
     command = ["--preset", "smollm2-cpu", "--output-dir", str(folder)]
     with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: Expect the fields of"):
-        bench.run_algorithms([*command, "--algorithms", "grpo", str(path)])
+        run_algorithms([*command, "--algorithms", "grpo", str(path)])
     assert not folder.exists()
 
 

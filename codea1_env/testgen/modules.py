@@ -187,6 +187,7 @@ def readme_of(module: Module) -> str:
         return ""
     folders = (module.root, module.root.parent)
     paths = [path for folder in folders for path in sorted(folder.glob("README*"))]
+    paths = [path for path in paths if path.is_file()]
     return paths[0].read_text(encoding="utf-8", errors="replace")[:200_000] if paths else ""
 
 

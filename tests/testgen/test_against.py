@@ -185,7 +185,9 @@ def test_only_what_has_changed_is_looked_at(repository, capsys):
 
 
 def test_a_module_that_cannot_be_imported_is_skipped_with_the_reason(repository, capsys):
-    repository({"a.py": "def f(): return 1\n"}, {"a.py": "def g(:\n", "b.py": "import gone_forever\n"})
+    repository(
+        {"a.py": "def f(): return 1\n"}, {"a.py": "def g(:\n", "b.py": "import gone_forever\n"}
+    )
     assert run([*AGAINST, "--format", "json"]) == 0
     skipped = json.loads(capsys.readouterr().out)["skipped"]
     assert "SyntaxError" in skipped["a"]
