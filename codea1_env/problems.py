@@ -138,7 +138,7 @@ def _note(row: Row, problem: Problem) -> str:
     if problem.test_module:
         return "its test_program cannot be data and is a test module: rename it to test_module, and import from solution"
     cases = f"{len(problem.cases)} case{'' if len(problem.cases) == 1 else 's'}"
-    return f"its test_program was read as data, {cases}: `codea1 problems show --json` writes them"
+    return f"its test_program was read as data, {cases}"
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:

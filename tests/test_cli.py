@@ -119,7 +119,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
         (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 128, such as starter/"),
-        (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
+        (["play", "--problem", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "validate"], "expect the problems to check: codea1 problems validate SOURCE"),
         ([], "usage: codea1 COMMAND"),
         (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
@@ -231,14 +231,6 @@ def test_bundled_problems_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert len(rows) >= 96
     assert {row["difficulty"] for row in rows} == {"easy", "medium", "hard"}
     assert all(row["tests"] >= 10 for row in rows)
-
-
-def test_problem_shown_as_json_is_a_row_of_a_set(capsys, tmp_path):
-    assert run(["problems", "show", "starter/is_even", "--json"]) == 0
-    path = tmp_path / "one.jsonl"
-    path.write_text(capsys.readouterr().out)
-    (problem,) = codea1_env.load_problems(str(path))
-    assert problem in codea1_env.load_problems("starter")
 
 
 def test_wrong_set_is_told_with_file_and_line(capsys, tmp_path):

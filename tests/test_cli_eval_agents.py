@@ -15,7 +15,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
-from codea1_env.cli.eval_agents import Role, SamplingOptions, player_of
+from codea1_env.cli.players import Role, SamplingOptions, player_of
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe

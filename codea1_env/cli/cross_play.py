@@ -18,11 +18,9 @@ from codea1_env.cli.errors import (
     check_least,
     library_errors,
 )
-from codea1_env.cli.eval_agents import reseeding
-from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
-from codea1_env.cli.tables import print_markdown, say
+from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player, reseeding
+from codea1_env.cli.tables import EvaluationProgress, print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import (

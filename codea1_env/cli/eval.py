@@ -30,7 +30,8 @@ from codea1_env.cli.errors import (
     unknown_name,
     user_input,
 )
-from codea1_env.cli.eval_agents import (
+from codea1_env.cli.parsing import parse
+from codea1_env.cli.players import (
     AskingOptions,
     Role,
     SamplingOptions,
@@ -42,14 +43,13 @@ from codea1_env.cli.eval_agents import (
     served_model,
     watched,
 )
-from codea1_env.cli.eval_display import (
+from codea1_env.cli.tables import (
     EvaluationProgress,
     first_of,
     print_comparison,
     print_report,
+    say,
 )
-from codea1_env.cli.parsing import parse
-from codea1_env.cli.tables import say
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.registry import AnyEvaluation, evaluation_names, find_evaluation

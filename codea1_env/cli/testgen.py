@@ -17,8 +17,8 @@ from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.check import check_timeout, lowered, own_code_errors
 from codea1_env.cli.errors import FailureError, InputError, check_least
-from codea1_env.cli.eval_agents import AskingOptions, check_agent, player_of
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.players import AskingOptions, check_agent, player_of
 from codea1_env.cli.tables import say
 from codea1_env.evaluation.runner import AgentOf
 from codea1_env.mutation import Mutant

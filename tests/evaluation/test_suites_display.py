@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from codea1_env.cli.eval_display import print_report
+from codea1_env.cli.tables import print_report
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 
 ONE = {"value": 0.5, "low": 0.25, "high": 0.75}
