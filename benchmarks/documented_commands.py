@@ -34,7 +34,7 @@ LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"--engine ray|ray stop|cluster_(training|costs)|--stream": "needs a cluster: tests/cluster makes one",
     r"--against ": "needs a repository with a history: tests/testgen/test_against.py",
-    r"package\.durations|SITE|testgen_packages": "needs a package of the reader's, or those of the list",
+    r"FILE\.py::NAME --json": "needs installed packages",
     r"ray start|my_script\.py": "needs several machines",
     r"accelerate launch|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",

@@ -38,7 +38,7 @@ _MOST_SHOWN = 30
 
 @dataclass(frozen=True, kw_only=True)
 class TestgenCommand(AskingOptions):
-    """Write a pytest file for a function or class of your own; or one for each public one of a file, folder or package.
+    """Write a pytest file for a function or class of your own; or one for each public one of a file or folder.
 
     Exit codes: 0 files were written or exist already, 1 also something was found (a contradicted example, a call that
     never ends), 2 bad input, or no tests.
@@ -47,13 +47,13 @@ class TestgenCommand(AskingOptions):
     """
 
     target: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|PACKAGE.module::NAME|FOLDER|PACKAGE")
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|FILE.py|FOLDER")
     ]  # fmt: skip
     """What is tested."""
     output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
     """The file for one function or class; None for test_MODULE_NAME.py in --output-dir."""
     output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """The folder for files. None for that of the code; for a whole folder or package, tests/generated."""
+    """The folder for files. None for that of the code; for a whole file or folder, tests/generated."""
     overwrite: bool = False
     """Overwrite files that this command has written."""
     survivors: bool = False
@@ -162,8 +162,7 @@ def _output(command: TestgenCommand, target: Target) -> Path:
         return default_output(command.output_dir, target)
     if "::" not in command.target:
         return default_output(Path("tests", "generated"), target)
-    folder = Path() if target.module.installed else Path(os.path.relpath(target.module.path)).parent
-    return default_output(folder, target)
+    return default_output(Path(os.path.relpath(target.module.path)).parent, target)
 
 
 def _refused(output: Path) -> str:

@@ -4,9 +4,9 @@
 version.
 """
 
-from codea1_env.testgen.modules import Module, TargetError, find_module, modules_in
+from codea1_env.testgen.modules import Module, TargetError, modules_in
 from codea1_env.testgen.search import WrittenSuite, write_suite
 from codea1_env.testgen.target import OpenModule, Target
 from codea1_env.testgen.write import pytest_file
 
-__all__ = ["Module", "OpenModule", "Target", "TargetError", "WrittenSuite", "find_module", "modules_in", "pytest_file", "write_suite"]  # fmt: skip
+__all__ = ["Module", "OpenModule", "Target", "TargetError", "WrittenSuite", "modules_in", "pytest_file", "write_suite"]  # fmt: skip

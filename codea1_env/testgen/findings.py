@@ -53,7 +53,7 @@ def finding(target: Target, kind: Literal["example", "endless", "difference"], m
 def _command(module: Module, code: str, limited: bool = False) -> str:
     """Return a shell command that runs code."""
     root = os.path.relpath(module.root)
-    path = "" if root == "." or module.installed else f"PYTHONPATH={shlex.quote(root)} "
+    path = "" if root == "." else f"PYTHONPATH={shlex.quote(root)} "
     return f"{path}{'timeout 10 ' if limited else ''}python -c {shlex.quote(code)}"
 
 

@@ -201,5 +201,4 @@ def path_hint(target: Target, output: Path) -> str:
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     root = target.module.root.resolve()
-    found = target.module.installed or folder == root
-    return "" if found else f"PYTHONPATH={os.path.relpath(root)} "
+    return "" if folder == root else f"PYTHONPATH={os.path.relpath(root)} "
