@@ -18,7 +18,6 @@ from codea1_env.cli.tables import say
 from codea1_env.rendering.display import clean
 from codea1_env.testgen.against import (
     Checked,
-    Search,
     changes_since,
     check_module,
     compare_modules,
@@ -48,8 +47,6 @@ class CheckCommand:
     """"github" writes annotations for pull requests, "json" one object."""
     timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 10.0
     """Processor time for each function or class."""
-    seed: int = 0
-    """Of the choice among inputs."""
     packages: Packages = ()
     sandbox_level: SandboxLevel = None
 
@@ -116,7 +113,7 @@ def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
 
 
 def _try(command: CheckCommand, module: Module, earlier: Path | None) -> Checked:
-    search, revision = Search(command.seed, command.timeout), command.against or ""
+    timeout, revision = command.timeout, command.against or ""
 
     def opened(one: Module) -> OpenModule:
         return OpenModule(one, level=command.sandbox_level, packages=command.packages)
@@ -124,11 +121,11 @@ def _try(command: CheckCommand, module: Module, earlier: Path | None) -> Checked
     try:
         with opened(module) as now:
             if earlier is None:
-                return check_module(now, search)
+                return check_module(now, timeout)
             if not earlier.is_file():
                 return Checked(skipped={module.name: f"it is new since {revision}"})
             with opened(module_of_file(earlier)) as was:
-                return compare_modules(now, was, revision, search)
+                return compare_modules(now, was, revision, timeout)
     except TargetError as error:
         return Checked(skipped={module.name: lowered(error)})
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 from rich.console import Console
@@ -149,28 +149,6 @@ def _compare(arguments: Sequence[str]) -> int:
     return 0
 
 
-_AGENT = (
-    'Who writes the {}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter), '
-    'the address of an OpenAI-compatible server ("http://127.0.0.1:8000/v1"), the folder of a training run, or '
-    "FILE.py:NAME."
-)
-_HELP = {
-    "coder": {
-        "agent": _AGENT.format('programs: "reference", "mutant" (the reference with one fault)'),
-        "samples": 'Programs made elsewhere, in evalplus\' format: {"task_id", "solution"} or {"task_id", "completion"}.',
-        "num_samples": "Programs per problem that an agent writes.",
-    },
-    "tester": {
-        "agent": _AGENT.format(
-            'tests: "golden" (the problem\'s own tests), "boundary" (calls near boundaries)'
-        ),
-        "samples": 'Tests made elsewhere: {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}.',
-        "num_samples": "Answers per problem that an agent writes.",
-    },
-}
-_METAVARS = {"agent": "NAME_OR_PATH", "samples": "FILE.jsonl", "num_samples": "N"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(AskingOptions):
     """What an evaluation reads, whom it asks, and where it writes."""
@@ -183,7 +161,8 @@ class EvaluationOptions(AskingOptions):
     max_problems: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Only the first N problems."""
     samples: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
-    """Samples made elsewhere."""
+    """Samples made elsewhere. Programs in evalplus' format: {"task_id", "solution"} or {"task_id", "completion"}; tests:
+    {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}."""
     batch_size: int = 64
     """Samples that an agent is asked for at a time. A kill loses one batch at most."""
     output_dir: Path | None = None
@@ -241,7 +220,8 @@ class EvaluationOptions(AskingOptions):
 class EvaluationCommand(EvaluationOptions):
     """The options of any evaluation."""
 
-    num_samples: int = 1
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
+    """Samples per problem that an agent writes."""
     evaluation: Any  # its fields are options, too
 
 
@@ -346,22 +326,16 @@ def _in_folder(
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
     """Return the options of one evaluation, with its own help texts and defaults."""
-    texts = _HELP[kind.role] | dict(kind.help)
     known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
-    types: dict[str, Any] = {"agent": str | None, "samples": Path | None, "num_samples": int}
     own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
     fields: list[Any] = [("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own])]
-    for name in dict.fromkeys((*texts, *kind.fixed, *kind.defaults)):
-        default = kind.defaults.get(name, known[name].default)
+    for name in dict.fromkeys((*kind.help, *kind.fixed, *kind.defaults)):
+        type_: Any = get_type_hints(EvaluationCommand, include_extras=True)[name]
         if name in kind.fixed:
-            type_: Any = Annotated[Any, tyro.conf.Suppress]
-        elif name in types:
-            aliases = ["-n"] if name == "num_samples" else []
-            shown = tyro.conf.arg(help=texts[name], metavar=_METAVARS[name], aliases=aliases)
-            type_ = Annotated[types[name], shown]
-        else:
-            type_ = known[name].type
-        fields.append((name, type_, default))
+            type_ = Annotated[Any, tyro.conf.Suppress]
+        elif name in kind.help:
+            type_ = Annotated[type_, tyro.conf.arg(help=kind.help[name])]
+        fields.append((name, type_, kind.defaults.get(name, known[name].default)))
     return dataclasses.make_dataclass(
         f"{kind.__name__}Command",
         fields,

@@ -163,7 +163,9 @@ class AskingOptions(ComputingOptions):
     """Whom to ask, and how."""
 
     agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
-    """Who writes the samples."""
+    """Who writes the samples: a coder ("reference", or "mutant" with one fault), a tester ("golden", the problem's own
+    tests, or "boundary"), a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter),
+    the address of an OpenAI-compatible server, the folder of a training run, or FILE.py:NAME."""
     backend: Engine = "transformers"
     """What language models generate with in this process, on a GPU where there is one. "vllm" needs the extra vllm,
     and is many times faster on a GPU."""

@@ -55,16 +55,6 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Search:
-    """How much is tried on each function or class."""
-
-    seed: int = 0
-    """Of the choice among inputs."""
-    timeout: float | None = None
-    """Seconds of processor time."""
-
-
-@dataclass(frozen=True)
 class Changes:
     """What has changed in a repository since a revision."""
 
@@ -155,21 +145,21 @@ def _git(folder: Path, *arguments: str) -> bytes:
     return done.stdout
 
 
-def check_module(opened: OpenModule, search: Search) -> Checked:
+def check_module(opened: OpenModule, timeout: float) -> Checked:
     """Run the examples of docstrings and look for calls that never end, in all public names."""
     checked = Checked()
     for each in opened.definitions.values():
         if each.public:
             target = opened.target(each.name)
             checked.looked.append(target.label)
-            looker = Looker(target, opened.sandbox, Clock(search.timeout))
-            for trials in candidates(looker, Inputs(target, search.seed)):
+            looker = Looker(target, opened.sandbox, Clock(timeout))
+            for trials in candidates(looker, Inputs(target, 0)):
                 looker.look(trials)
             checked.findings += findings_alone(target, looker.endless(), opened.sandbox)
     return checked
 
 
-def compare_modules(now: OpenModule, was: OpenModule, revision: str, search: Search) -> Checked:
+def compare_modules(now: OpenModule, was: OpenModule, revision: str, timeout: float) -> Checked:
     """Compare the public functions and classes that have changed, or that use something which has changed.
 
     A definition that uses a changed one is compared only where no difference was found for that one.
@@ -178,7 +168,7 @@ def compare_modules(now: OpenModule, was: OpenModule, revision: str, search: Sea
         now: The module as it is.
         was: The module as it was.
         revision: As the user names it.
-        search: How much is tried.
+        timeout: Seconds of processor time for each.
     """
     checked, explained = Checked(), set[str]()
     changed = _changed(now, was)
@@ -195,7 +185,7 @@ def compare_modules(now: OpenModule, was: OpenModule, revision: str, search: Sea
             checked.skipped[label] = f"it differs by what it uses: {used}"
         else:
             checked.looked.append(label)
-            found = _Comparison(now, was, name, revision, search).findings()
+            found = _Comparison(now, was, name, revision, timeout).findings()
             checked.findings += found
             if any(each.kind == "difference" for each in found):
                 explained |= causes[name]
@@ -229,7 +219,7 @@ class _Comparison:
     """Compares one function or class in two versions."""
 
     def __init__(
-        self, now: OpenModule, was: OpenModule, name: str, revision: str, search: Search
+        self, now: OpenModule, was: OpenModule, name: str, revision: str, timeout: float
     ) -> None:
         self._now, self._was, self._revision = now, was, revision
         target, self._before = now.target(name), was.target(name)
@@ -240,9 +230,9 @@ class _Comparison:
             examples=(*target.examples, *self._before.examples),
             attributes=self._before.attributes,
         )
-        self._looker = Looker(self._target, now.sandbox, Clock(search.timeout))
+        self._looker = Looker(self._target, now.sandbox, Clock(timeout))
         self._old = Observer(name, self._before.attributes, was.sandbox)
-        self._inputs = Inputs(self._target, search.seed)
+        self._inputs = Inputs(self._target, 0)
 
     def findings(self) -> list[Finding]:
         """Return what differs; or what is wrong with it on its own, if nothing does."""
