@@ -72,6 +72,7 @@ def test_help_names_every_command_and_is_quick() -> None:
     assert seconds < 3.0
 
 
+@pytest.mark.slow
 def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
     slow = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)"
     (tmp_path / "pettingzoo.py").write_text(slow)
@@ -147,6 +148,7 @@ def test_unknown_words_end_with_code_2(words, capsys):
 # codea1 play
 
 
+@pytest.mark.slow
 def test_play_is_quick_from_the_shell() -> None:
     start = children_cpu()
     done = codea1("play")
@@ -268,6 +270,7 @@ def test_doctor_says_what_the_sandbox_uses_here(capsys, sandbox):
     assert "open a socket" in out
 
 
+@pytest.mark.slow
 def test_a_weaker_level_is_a_warning_in_one_line_also_where_streams_are_closed() -> None:
     words = "play --json --sandbox-level process >&- <&-"
     command = f"{sys.executable} -m codea1_env.cli {words}"

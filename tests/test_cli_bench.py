@@ -68,22 +68,22 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
-        (["algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
-        (["algorithms", "--resume"], "expect --output-dir DIR with --resume"),
-        (["cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
-        (["cross-play", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
-        (["cross-play", "--coders", "--testers", "golden"], "Expect --coders to name at least one player, actually: none. Name mutant or reference"),
-        (["cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
-        (["algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
-        (["algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
+        (["bench", "algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
+        (["bench", "algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
+        (["bench", "algorithms", "--resume"], "expect --output-dir DIR with --resume"),
+        (["eval", "cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
+        (["eval", "cross-play", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
+        (["eval", "cross-play", "--coders", "--testers", "golden"], "Expect --coders to name at least one player, actually: none. Name mutant or reference"),
+        (["eval", "cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
+        (["bench", "algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
+        (["bench", "algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
     ],
 )  # fmt: skip
 def test_bad_input(arguments: list[str], message: str, tmp_path: Path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a_file").touch()
     try:
-        code = run(["bench", *arguments])
+        code = run(arguments)
     except SystemExit as exit_:
         code = exit_.code
     shown = capsys.readouterr()

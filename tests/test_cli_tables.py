@@ -44,6 +44,7 @@ def test_nothing_is_cut_off_on_a_narrow_screen(width: int):
     assert text.count("[0.400,") == 5
 
 
+@pytest.mark.slow
 def test_a_reader_who_goes_away_is_no_error():
     reader, writer = os.pipe()
     os.close(reader)

@@ -12,6 +12,7 @@ import termios
 import time
 from pathlib import Path
 
+import pytest
 from run_logs import episode, write_run
 
 from codea1_env.cli.app import run
@@ -87,6 +88,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
     assert "of this version" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_terminal_as_it_was(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", [], max_steps=9)
     for name in (METRICS, EPISODES, TIMINGS):
