@@ -155,7 +155,7 @@ def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: P
     command += ["--seeds", "1", "--max-problems", "2", "--max-steps", "2", "--sweep-seeds", "1"]
     command += ["--output-dir", str(folder), "--sweep", "0.25"]
     assert run(command) == 1
-    before = json.loads((folder / "results.jsonl").read_text())
+    before = next(read_rows(folder / "results.jsonl"))
     assert run([*command, "4", "--resume"]) == 1
     rows = [row for row in read_rows(folder / "sweep.jsonl") if row["entry"].endswith("Fussy")]
     assert [(r["player"], r["best"], r["learning_rate"]) for r in rows] == [
@@ -163,7 +163,7 @@ def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: P
         ("tester", 0.25, 4.0),
     ]
     assert rows[0]["scores"]["4"] == [1.0]
-    after = json.loads((folder / "results.jsonl").read_text())  # one row: the other has no rate
+    [after] = read_rows(folder / "results.jsonl")  # the other row has no rate
     assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
     assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
     found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
