@@ -34,7 +34,7 @@ LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"--engine ray|ray stop|cluster_(training|costs)|--stream": "needs a cluster: tests/cluster makes one",
     r"--against ": "needs a repository with a history: tests/testgen/test_against.py",
-    r"package\.durations|SITE|testgen_packages": "needs a package of the reader's, or those of the list",
+    r"FILE\.py::NAME --json": "needs installed packages",
     r"ray start|my_script\.py": "needs several machines",
     r"accelerate launch|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
@@ -45,7 +45,6 @@ LEFT_OUT = {
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",
     r"problems audit (mbpp\+|FILE)|--right-programs": "needs files of a reader: tests/evaluation/test_audit.py",
-    r"--samples homework\.jsonl": "needs programs of a reader's students: tests/test_cli_eval.py",
     r"--samples tests\.jsonl|--agent runs/train-1|--programs DIR": "needs answers of other players: tests/test_cli_eval_best_of_n.py",
     r"--baseline (golden-tests|self-play) --seed|make train ARGS": "how a figure of the results was made: hours",
 }
@@ -58,7 +57,6 @@ SHORTER = {
     "best-of-n": "--num-samples 1",
     "--agent tester-adapter": "--max-problems 2 --num-samples 1",
     "-o report.html": "--force",  # the page may have written one already
-    "(testgen|eval suites) --problems starter": "--max-problems 2",
     "problems audit starter": "--max-problems 2",
     "RUN RUN2": "--max-problems 4",
 }

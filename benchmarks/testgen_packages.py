@@ -56,7 +56,10 @@ def measure(
     output.unlink(missing_ok=True)
     path = os.pathsep.join([str(Path(codea1_env.__file__).parent.parent), str(packages)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, "-m", "codea1_env.cli", "testgen", target, "--json"]
+    module, _, name = target.partition("::")
+    place = packages / module.replace(".", "/")
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    command = [sys.executable, "-m", "codea1_env.cli", "testgen", f"{file}::{name}", "--json"]
     started, cpu = time.monotonic(), cpu_seconds()
     try:
         done = subprocess.run(

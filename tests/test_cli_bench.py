@@ -1,4 +1,4 @@
-"""`codea1 bench algorithms` and `codea1 bench cross-play` from the command line."""
+"""`codea1 bench algorithms` and `codea1 eval cross-play` from the command line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.cli import bench_algorithms
 from codea1_env.cli.app import run
+from codea1_env.cli.bench import run_algorithms
 from codea1_env.cli.errors import InputError
 from codea1_env.support.logs import read_rows
 from codea1_env.training import language_models
@@ -68,22 +68,22 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
-        (["algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
-        (["algorithms", "--resume"], "expect --output-dir DIR with --resume"),
-        (["cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
-        (["cross-play", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
-        (["cross-play", "--coders", "--testers", "golden"], "Expect --coders to name at least one player, actually: none. Name mutant or reference"),
-        (["cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
-        (["algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
-        (["algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
+        (["bench", "algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
+        (["bench", "algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
+        (["bench", "algorithms", "--resume"], "expect --output-dir DIR with --resume"),
+        (["eval", "cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
+        (["eval", "cross-play", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
+        (["eval", "cross-play", "--coders", "--testers", "golden"], "Expect --coders to name at least one player, actually: none. Name mutant or reference"),
+        (["eval", "cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
+        (["bench", "algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
+        (["bench", "algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
     ],
 )  # fmt: skip
 def test_bad_input(arguments: list[str], message: str, tmp_path: Path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a_file").touch()
     try:
-        code = run(["bench", *arguments])
+        code = run(arguments)
     except SystemExit as exit_:
         code = exit_.code
     shown = capsys.readouterr()
@@ -95,7 +95,7 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
     trained = str(bench / "runs" / "code-a1" / "seed_0" / "run")
     arguments = ["--coders", "reference", trained, "--testers", "golden", trained]
     out = ["--output-dir", str(tmp_path / "out"), "--num-samples", "2", "--json"]
-    assert run(["bench", "cross-play", *arguments, *out]) == 0
+    assert run(["eval", "cross-play", *arguments, *out]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
     assert len(result["problems"]) == 4, "those that the run was trained on"
@@ -103,7 +103,7 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
 
 
 LONG = ["bench", "algorithms", "--algorithms", "golden-tests", "--seeds", "1"]
-LONG += ["--max-problems", "2", "--max-steps", "12", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
+LONG += ["--max-problems", "2", "--max-steps", "8", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
 
 
 def test_an_interrupted_benchmark_goes_on_to_the_same_results(tmp_path: Path):
@@ -138,27 +138,6 @@ class Fussy:
 """
 
 
-def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path):
-    algorithm = tmp_path / "fussy.py"
-    algorithm.write_text(FUSSY)
-    folder = tmp_path / "results"
-    command = ["bench", "algorithms", "--algorithms", f"{algorithm}:Fussy", "--seeds", "1"]
-    command += ["--max-problems", "2", "--max-steps", "2", "--sweep-seeds", "1", "--output-dir"]
-    command += [str(folder), "--sweep", "0.25"]
-    assert run(command) == 0
-    before = json.loads((folder / "results.jsonl").read_text())
-    assert run([*command, "4", "--resume"]) == 0
-    rows = list(read_rows(folder / "sweep.jsonl"))
-    assert [(r["player"], r["best"], r["learning_rate"]) for r in rows] == [
-        ("coder", 4.0, 8.0),
-        ("tester", 0.25, 4.0),
-    ]
-    assert rows[0]["scores"]["4"] == [1.0]
-    after = json.loads((folder / "results.jsonl").read_text())
-    assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
-    assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
-
-
 RAISES = """
 class Raises:
     def __init__(self, learning_rate):
@@ -168,20 +147,27 @@ class Raises:
 """
 
 
-def test_a_row_whose_sweep_fails_is_told_at_once_and_is_not_in_the_table(tmp_path: Path, capsys):
-    (tmp_path / "mine.py").write_text(RAISES)
+def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path):
+    own = tmp_path / "mine.py"
+    own.write_text(FUSSY + RAISES)
     folder = tmp_path / "results"
-    sizes = ["--seeds", "1", "--max-problems", "1", "--max-steps", "1", "--processes", "1"]
-    sweep = ["--sweep", "1", "4", "--sweep-seeds", "1"]
-    names = ["--algorithms", "grpo", f"{tmp_path}/mine.py:Raises"]
-    command = ["bench", "algorithms", *sizes, *sweep, *names, "--output-dir", str(folder)]
+    command = ["bench", "algorithms", "--algorithms", f"{own}:Fussy", f"{own}:Raises"]
+    command += ["--seeds", "1", "--max-problems", "2", "--max-steps", "2", "--sweep-seeds", "1"]
+    command += ["--output-dir", str(folder), "--sweep", "0.25"]
     assert run(command) == 1
-    shown = capsys.readouterr().out
-    assert shown.count("4 of 4 runs of the sweep done, 2 failed: mine.py:Raises #1000: Pl") == 1
-    assert "1 of 1 runs done" in shown
-    assert [row["entry"] for row in read_rows(folder / "results.jsonl")] == ["grpo"]
+    before = next(read_rows(folder / "results.jsonl"))
+    assert run([*command, "4", "--resume"]) == 1
+    rows = [row for row in read_rows(folder / "sweep.jsonl") if row["entry"].endswith("Fussy")]
+    assert [(r["player"], r["best"], r["learning_rate"]) for r in rows] == [
+        ("coder", 4.0, 8.0),
+        ("tester", 0.25, 4.0),
+    ]
+    assert rows[0]["scores"]["4"] == [1.0]
+    [after] = read_rows(folder / "results.jsonl")  # the other row has no rate
+    assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
+    assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
     found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
-    assert found[f"{tmp_path}/mine.py:Raises"] is None
+    assert found[f"{own}:Raises"] is None
     table = (folder / "LEADERBOARD.md").read_text()
     assert "- Sweep: mine.py:Raises, ×4, seed 1000: `PlayerError: Expect Raises.update" in table
     assert "| - | - | - |" in table
@@ -196,7 +182,7 @@ def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
     folder = tmp_path / "results"
     command = ["--preset", "smollm2-cpu", "--output-dir", str(folder)]
     with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: Expect the fields of"):
-        bench_algorithms.run([*command, "--algorithms", "grpo", str(path)])
+        run_algorithms([*command, "--algorithms", "grpo", str(path)])
     assert not folder.exists()
 
 
@@ -224,7 +210,7 @@ def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, c
 
 
 def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):
-    play = ["bench", "cross-play", "--max-problems", "1", "--num-samples", "1"]
+    play = ["eval", "cross-play", "--max-problems", "1", "--num-samples", "1"]
     (tmp_path / "notes.txt").write_text("mine")
     assert run([*play, "--output-dir", str(tmp_path)]) == 0
     assert (tmp_path / "notes.txt").read_text() == "mine"

@@ -69,39 +69,6 @@ def test_a_file_of_samples(tmp_path, capsys):
     assert kept == rows[:-1]
 
 
-def test_figures_by_a_field_of_the_samples(tmp_path, capsys):
-    tasks = list(STARTER)[:2]
-    wrong = [{"task_id": task, "solution": "def wrong(): pass"} for task in tasks]
-    strange = "\x1b[2Jo[b]b"
-    rows = [each | {"student": "anna", "week": 1} for each in references(tasks)]
-    rows += [wrong[0] | {"student": strange, "log": ["x"]}, references(tasks)[0] | {"week": True}]
-    path = write(tmp_path / "samples.jsonl", rows)
-    folder = tmp_path / "r"
-    arguments = ["eval", "code", "--samples", str(path), "--max-problems", "2"]
-    arguments += ["--output-dir", str(folder), "--by"]
-    assert run([*arguments, "student"]) == 0
-    shown = capsys.readouterr().out
-    assert "anna" in shown
-    assert r"\x1b[2Jo[b]b" in shown
-    verdicts = [json.loads(line) for line in (folder / "verdicts.jsonl").open()]
-    anna = {"student": "anna", "week": 1}
-    fields = [row.get("fields") for row in verdicts]
-    assert fields == [anna, anna, {"student": strange}, {"week": True}]
-    report = json.loads((folder / "report.json").read_bytes())
-    groups = {each["value"]: each for each in report["by"]["student"]}
-    assert list(groups) == [strange, "anna", None]
-    assert (groups["anna"]["problems"], groups["anna"]["samples"]) == (2, 2)
-    assert groups["anna"]["figures"]["all"]["pass@1"]["value"] == 1
-    assert groups[strange]["figures"]["all"]["pass@1"]["value"] == 0
-    # Other tables of the same verdicts: nothing is judged again, and 1 is not True.
-    assert run([*arguments, "week", "--resume"]) == 0
-    report = json.loads((folder / "report.json").read_bytes())
-    assert [each["samples"] for each in report["by"]["week"]] == [2, 1, 1]
-    capsys.readouterr()
-    assert run([*arguments, "log", "--resume"]) == 2
-    assert "actually ['x'] in sample 1 of" in capsys.readouterr().err
-
-
 def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
     tasks = list(STARTER)[:3]
     path = write(tmp_path / "samples.jsonl", references(tasks[:2]))

@@ -15,7 +15,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
-from codea1_env.cli.eval_agents import Role, SamplingOptions, player_of
+from codea1_env.cli.players import Role, SamplingOptions, player_of
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -50,7 +50,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.server.seen.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.server.team = self.headers["X-Team"]
         message = {"content": self.server.text}
         usage = self.server.usage.pop() if self.server.usage else None
         answer = {"choices": [{"message": message, "finish_reason": "stop"}]}
@@ -98,19 +97,17 @@ def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp
     server.text = None
     arguments = [*FEW, "--agent", server.url, "--output-dir", str(tmp_path)]
     arguments += ["--request", 'effort = "low", max_tokens = "None"']
-    assert run(["eval", "code", *arguments, "--headers", 'X-Team = "a"', "--json"]) == 0
+    assert run(["eval", "code", *arguments, "--json"]) == 0
     out, err = capsys.readouterr()
     report = json.loads(out)
     assert "6 of 6 answers are empty" in err
     assert report["empty_answers"] == 6
     assert (report["settings"]["model"], report["settings"]["backend"]) == ("first-model", "server")
-    assert server.team == "a"
     assert server.seen[0]["effort"] == "low"
     assert "max_tokens" not in server.seen[0]
     written = json.loads((tmp_path / "eval.json").read_text())
     assert written["command"].startswith("codea1 eval code --max-problems 2 -n 3 --agent http:")
     assert written["command"].endswith(" --json")
-    assert "X-Team" not in str(written)
     server.model = "second-model"
     assert run(["eval", "code", *arguments, "--resume"]) == 2
     assert "model was 'first-model', now 'second-model'" in capsys.readouterr().err
@@ -147,7 +144,7 @@ def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
 
 
 def test_a_wrong_name_is_told_before_anything_is_loaded(capsys, monkeypatch):
-    monkeypatch.setattr("codea1_env.cli.eval_run.load_problems", None)
+    monkeypatch.setattr("codea1_env.cli.eval.load_problems", None)
     assert run(["eval", "code", "--agent", "refrence"]) == 2
     assert "refrence" in capsys.readouterr().err
 

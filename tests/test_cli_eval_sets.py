@@ -104,7 +104,7 @@ def test_packages_that_problems_need(tmp_path, capsys):
     assert "'no_such_package' is not" in capsys.readouterr().err
 
 
-def test_validate_and_show(tmp_path, capsys):
+def test_validate(tmp_path, capsys):
     own = {
         "prompt": "Print 1.",
         "entry_point": "main",
@@ -120,7 +120,3 @@ def test_validate_and_show(tmp_path, capsys):
     )
     assert f"line 2: warning [no-reference] {ABC}: " in shown
     assert "2 problems with 4 tests: 1 error, 3 warnings" in shown
-    assert run(["problems", "show", ABC, "--problems", problems]) == 0
-    shown = capsys.readouterr().out
-    assert "'1\\n2\\n' -> '3\\n'" in shown
-    assert "from heapq import *" in shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli.app import run
-from codea1_env.cli.train_settings import SourcesAndFolder, base_settings
+from codea1_env.cli.train import SourcesAndFolder, base_settings
 from codea1_env.training import RunError
 from codea1_env.training.batches import check_batches, tokens_of_step
 from codea1_env.training.settings import PRESETS, replaced

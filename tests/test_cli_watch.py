@@ -12,10 +12,11 @@ import termios
 import time
 from pathlib import Path
 
+import pytest
 from run_logs import episode, write_run
 
 from codea1_env.cli.app import run
-from codea1_env.report.live import LiveReader
+from codea1_env.report.live import read_live
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 
@@ -36,9 +37,9 @@ def test_a_finished_run_is_shown_once_without_a_terminal(tmp_path, capsys):
     assert "0.25 steps/s" in lines[2]
     (kills,) = (line for line in lines if line.startswith("held-out mutants"))
     (copies,) = (line for line in lines if line.startswith("  that copying"))
-    # Controls are drawn on the scale of what they control: from 0.1 (new kills) to 0.7.
-    assert kills.split()[-4:] == ["▅▆▇█", "0.400", "→", "0.700"]
-    assert copies.split()[-4:] == ["▇▇▇▇", "0.600", "→", "0.600"]
+    # Controls are drawn on the scale of what they control.
+    assert kills.split()[-4:] == ["▄▅▅▆", "0.400", "→", "0.700"]
+    assert copies.split()[-4:] == ["▅▅▅▅", "0.600", "→", "0.600"]
     assert "judging 75%" in shown.replace("\u00a0", " ")
     assert [line.split()[:3] for line in lines[-2:]] == [["step", "3", "tester"], ["step", "1", "tester"]]  # fmt: skip
     assert "assert\\u202e f()" in lines[-2]
@@ -48,20 +49,19 @@ def test_a_finished_run_is_shown_once_without_a_terminal(tmp_path, capsys):
 
 def test_a_run_is_read_on_while_it_is_written(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", [episode(1)], max_steps=9)
-    reader = LiveReader(folder, "a", 2)
-    first = reader.read()
+    first = read_live(folder, "a", 2)
     assert (first.run.step, first.finished, len(first.episodes)) == (3, False, 1)
     # 6 steps of 4 seconds; what was measured took no time that is logged.
     assert first.pace.left == 24.0
 
     append(folder / METRICS, '{"step": 4, "book/size": 7}\n{"step": 5, "boo')
     append(folder / EPISODES, json.dumps(episode(4)) + "\n" + json.dumps(episode(5))[:-9])
-    second = reader.read()
+    second = read_live(folder, "a", 2)
     assert (second.run.step, second.run.damaged) == (4, {})
     assert [each.step for each in second.episodes] == [4, 1]
     append(folder / METRICS, 'k/size": 8}\n')
     append(folder / EPISODES, json.dumps(episode(5))[-9:] + "\n")
-    third = reader.read()
+    third = read_live(folder, "a", 2)
     assert third.run.metrics[-1] == {"step": 5, "book/size": 8}
     assert [each.step for each in third.episodes] == [5, 4]
 
@@ -71,7 +71,7 @@ def test_a_run_is_read_on_while_it_is_written(tmp_path: Path) -> None:
         (folder / name).write_text("".join(line for line in lines if json.loads(line)["step"] <= 1))
     config = (folder / "config.toml").read_text()
     (folder / "config.toml").write_text(config.replace("max_steps = 9", "max_steps = 12"))
-    again = reader.read()
+    again = read_live(folder, "a", 2)
     assert (again.run.step, again.run.config.max_steps) == (1, 12)
     assert [each.step for each in again.episodes] == [1]
 
@@ -88,6 +88,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
     assert "of this version" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_terminal_as_it_was(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", [], max_steps=9)
     for name in (METRICS, EPISODES, TIMINGS):

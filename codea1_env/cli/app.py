@@ -32,12 +32,14 @@ COMMANDS = {
     "testgen": "Write tests to keep: for your own functions, or a problem set.",
     "export": "Copy a trained language model, or episodes, out of a run.",
     "rejudge": "Pay the episodes of a run again, as after a change of rules.",
-    "problems": "List, show or check problems.",
+    "problems": "List, check or audit problems.",
     "sandbox": "Find out what confines programs here, or judge for others.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
     "bench": "Compare algorithms, let players meet, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
+_HOMES = {"export": "report", "rejudge": "report", "serve": "sandbox"}
+"""Command -> the file of another command, which has `run_NAME`."""
 
 _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -81,9 +83,9 @@ def run(arguments: Sequence[str]) -> int:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
         start.spin_briefly()
-        command = importlib.import_module(f"codea1_env.cli.{name}")
+        module = importlib.import_module(f"codea1_env.cli.{_HOMES.get(name, name)}")
         start.interrupt_is_an_exception()
-        code: int = command.run(rest)
+        code: int = getattr(module, f"run_{name}" if name in _HOMES else "run")(rest)
         sys.stdout.flush()
         return code
     except InputError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,20 +18,12 @@ from codea1_env.cli.tables import say
 from codea1_env.rendering.display import clean
 from codea1_env.testgen.against import (
     Checked,
-    Search,
     changes_since,
     check_module,
     compare_modules,
 )
-from codea1_env.testgen.findings import Finding, failed_import
-from codea1_env.testgen.modules import (
-    Module,
-    NotImportedError,
-    TargetError,
-    module_of_file,
-    modules_in,
-    split_target,
-)
+from codea1_env.testgen.findings import Finding
+from codea1_env.testgen.modules import Module, TargetError, module_of_file, modules_in
 from codea1_env.testgen.target import OpenModule
 
 _UNCHANGED = "it has not changed"
@@ -48,15 +40,13 @@ class CheckCommand:
     """
 
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATHS")] = (".",)
-    """Files and folders, or FILE.py::NAME."""
+    """Files and folders."""
     against: Annotated[str | None, tyro.conf.arg(metavar="REV")] = None
     """Commit, branch or tag to compare with."""
     format: Literal["text", "github", "json"] = "text"
     """"github" writes annotations for pull requests, "json" one object."""
     timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 10.0
     """Processor time for each function or class."""
-    seed: int = 0
-    """Of the choice among inputs."""
     packages: Packages = ()
     sandbox_level: SandboxLevel = None
 
@@ -109,58 +99,35 @@ def run(arguments: Sequence[str]) -> int:
 
 def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
     """Check one module after the other; one that cannot be imported is skipped with the reason."""
-    named = [split_target(each) for each in command.paths]
     if command.against is None:
-        for place, name in named:
+        for place in command.paths:
             for module in modules_in(place):
-                yield module.name, _try(command, module, None, name)
+                yield module.name, _try(command, module, None)
         return
-    only: dict[Path, list[str]] = {}
-    for place, name in named:
-        only.setdefault(Path(place).resolve(), []).append(name)
-    changes = changes_since(command.against, {Path(place): name for place, name in named})
+    changes = changes_since(command.against, list(map(Path, command.paths)))
     yield "", Checked(skipped=changes.skipped)
     if changes.modules:
         with changes.earlier_tree() as tree:
             for module, file in changes.modules.items():
-                for name in only.get(module.path.resolve(), [""]):
-                    yield module.name, _try(command, module, tree / file, name)
+                yield module.name, _try(command, module, tree / file)
 
 
-def _try(command: CheckCommand, module: Module, earlier: Path | None, only: str) -> Checked:
-    search, revision = Search(command.seed, command.timeout), command.against or ""
+def _try(command: CheckCommand, module: Module, earlier: Path | None) -> Checked:
+    timeout, revision = command.timeout, command.against or ""
 
     def opened(one: Module) -> OpenModule:
         return OpenModule(one, level=command.sandbox_level, packages=command.packages)
 
     try:
-        before = module_of_file(earlier) if earlier is not None and earlier.is_file() else None
-        try:
-            now = opened(module)
-        except NotImportedError as error:
-            could = before is not None and _is_imported(opened, before)
-            if found := failed_import(module, error, revision if could else ""):
-                return Checked([found])
-            raise
-        with now:
+        with opened(module) as now:
             if earlier is None:
-                return check_module(now, only, search)
-            if before is None:
+                return check_module(now, timeout)
+            if not earlier.is_file():
                 return Checked(skipped={module.name: f"it is new since {revision}"})
-            with opened(before) as was:
-                return compare_modules(now, was, revision, only, search)
+            with opened(module_of_file(earlier)) as was:
+                return compare_modules(now, was, revision, timeout)
     except TargetError as error:
-        if only:
-            raise
         return Checked(skipped={module.name: lowered(error)})
-
-
-def _is_imported(opened: Callable[[Module], OpenModule], module: Module) -> bool:
-    try:
-        with opened(module):
-            return True
-    except TargetError:
-        return False
 
 
 def _show(found: Finding, form: str) -> None:

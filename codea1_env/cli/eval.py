@@ -1,25 +1,80 @@
-"""`codea1 eval`: finds the evaluation."""
+"""`codea1 eval`: evaluations by name, in their folders, and a comparison of two."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 from rich.console import Console
 
-from codea1_env.cli import bench_cross_play, eval_run
-from codea1_env.cli.errors import InputError, unknown_name
-from codea1_env.cli.eval_display import print_comparison
-from codea1_env.cli.eval_options import EvaluationOptions
+import codea1_env
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
+from codea1_env.cli import cross_play
+from codea1_env.cli.errors import (
+    INTERRUPTED,
+    FailureError,
+    InputError,
+    check_least,
+    library_errors,
+    unknown_name,
+    user_input,
+)
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.players import (
+    AskingOptions,
+    Role,
+    SamplingOptions,
+    check_agent,
+    check_problems,
+    is_language_model,
+    is_server,
+    player_of,
+    served_model,
+    watched,
+)
+from codea1_env.cli.tables import (
+    EvaluationProgress,
+    first_of,
+    print_comparison,
+    print_report,
+    say,
+)
+from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.comparison import compare
-from codea1_env.evaluation.registry import evaluation_names
-from codea1_env.evaluation.result_folder import FolderError
+from codea1_env.evaluation.registry import AnyEvaluation, evaluation_names, find_evaluation
+from codea1_env.evaluation.report import build_report, usage_of
+from codea1_env.evaluation.result_folder import (
+    REPORT,
+    SAMPLES,
+    SETTINGS,
+    VERDICTS,
+    FolderError,
+    ResultFolder,
+    read_json,
+)
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
+from codea1_env.evaluation.samples import (
+    SampleFile,
+    SamplesError,
+    digest_of_file,
+    digest_of_problems,
+)
+from codea1_env.evaluation.task import Evaluation, EvaluationError
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox.packages import versions
+from codea1_env.support.plugins import digest_of, digest_of_class
+from codea1_env.support.stopping import stop_request
 
 USAGE = """\
 usage: codea1 eval code [OPTIONS]
@@ -27,7 +82,6 @@ usage: codea1 eval code [OPTIONS]
        codea1 eval best-of-n --programs DIR [OPTIONS]
        codea1 eval cross-play --coders NAME ... --testers NAME ... [OPTIONS]
        codea1 eval held-out --role ROLE [OPTIONS]
-       codea1 eval suites [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
 
@@ -36,7 +90,6 @@ tests       judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
 best-of-n   what choosing among programs by generated tests gains
 cross-play  let every coder play against every tester
 held-out    what training measures: golden tests and mutants that are held back
-suites      write a small suite of right tests for every problem of a set
 run         an evaluation of yours: docs/evaluation.md says how to write one
 compare     what has changed between two evaluations, with intervals
 
@@ -69,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:
     if name == "compare":
         return _compare(rest)
     if name == "cross-play":  # its players are no --agent
-        return bench_cross_play.run(rest, "eval cross-play")
+        return cross_play.run(rest)
     if name == "run":
         if rest[:1] in (["-h"], ["--help"]):
             parse(EvaluationOptions, rest, name="eval run FILE.py:NAME")
@@ -79,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
     elif name not in evaluation_names():
         known = [f"eval {each}" for each in (*evaluation_names(), "compare", "run")]
         raise unknown_name("command", f"eval {name}", known)
-    return eval_run.run(name, rest)
+    return evaluate(name, rest)
 
 
 def _compare(arguments: Sequence[str]) -> int:
@@ -94,3 +147,292 @@ def _compare(arguments: Sequence[str]) -> int:
     else:
         print_comparison(comparison, Console())
     return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(AskingOptions):
+    """What an evaluation reads, whom it asks, and where it writes."""
+
+    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
+    """"starter", humaneval+, mbpp+, mbpp, bigcodebench[-hard][-instruct], livecodebench, ult, a data set of the
+    Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
+    split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Only this split."""
+    max_problems: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Only the first N problems."""
+    samples: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """Samples made elsewhere. Programs in evalplus' format: {"task_id", "solution"} or {"task_id", "completion"}; tests:
+    {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}."""
+    batch_size: int = 64
+    """Samples that an agent is asked for at a time. A kill loses one batch at most."""
+    output_dir: Path | None = None
+    """Result folder; None for a new one in runs/, named after the time."""
+    resume: bool = False
+    """Go on with the evaluation in --output-dir; the other options must be the same."""
+    partial: bool = False
+    """Accept a file that has no samples for some problems: they are left out of the figures, and listed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_least(self, max_problems=1, batch_size=1)
+
+    def settings(self, role: Role) -> dict[str, Any]:
+        """All that the samples depend on, and with them the verdicts."""
+        source = Path(self.problems)
+        settings: dict[str, Any] = {
+            "codea1_env": codea1_env.__version__,
+            # `eval best-of-n` loads them again, perhaps from another folder.
+            "problems": str(source.resolve()) if source.is_file() else self.problems,
+            "split": self.split,
+            "max_problems": self.max_problems,
+        }
+        if self.packages:
+            settings["packages"] = versions(sorted(self.packages))
+        if self.samples is not None:
+            settings["samples"] = str(self.samples)
+            settings["samples_sha256"] = digest_of_file(self.samples)
+            return settings
+        settings["agent"] = self.agent
+        if digest := digest_of(self.agent or ""):
+            settings["agent_sha256"] = digest[:16]
+        settings["num_samples"] = self.num_samples
+        settings["batch_size"] = self.batch_size
+        settings["seed"] = self.seed
+        if is_language_model(role, self.agent or ""):
+            if is_server(self.agent or "") and self.model is None:
+                # Of two models behind one address the answers are not to be mixed.
+                model = served_model(self.agent or "")
+                object.__setattr__(self, "model", model)
+            settings["model"] = self.model
+            if self.request:
+                settings["request"] = self.request
+            settings["backend"] = "server" if is_server(self.agent or "") else self.backend
+            settings["prompts"] = self.prompts
+            computing = self.computing()
+            if computing is not None:
+                settings["dtype"] = computing.generation_dtype
+                settings["threads"] = computing.generation_threads
+            settings |= asdict(self.sampling())
+        return settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationCommand(EvaluationOptions):
+    """The options of any evaluation."""
+
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
+    """Samples per problem that an agent writes."""
+    evaluation: Any  # its fields are options, too
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What was read before anything runs."""
+
+    file: SampleFile[Any] | None
+    unknown: Mapping[str, int]
+    """Tasks that the problem set has not, and how often they stand in the files."""
+
+
+def evaluate(name: str, arguments: Sequence[str]) -> int:
+    """Run the evaluation of a name, as `find_evaluation` has it; returns the exit code."""
+    with user_input():
+        kind = find_evaluation(name)
+    title = f"eval run {name}" if ":" in name else f"eval {name}"
+    command = parse(_command_of(kind), arguments, name=title)
+    command, problems, of_set = _prepared(command, arguments)
+    path = command.output_dir or Path("runs") / time.strftime("eval-%Y%m%d-%H%M%S")
+    console = Console(stderr=command.json)
+    try:
+        words = f"codea1 {title} {shlex.join(arguments)}"
+        report = _in_folder(command, name, problems, of_set, path, console, words)
+    except (SamplesError, FolderError, EvaluationError) as error:
+        raise InputError(str(error)) from error
+    except BackendError as error:
+        raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
+    except (Stopped, KeyboardInterrupt):
+        say(console, f"Stopped. To go on, add: --resume --output-dir {path}")
+        return INTERRUPTED
+    if command.json:
+        print(json.dumps(report))
+    else:
+        print_report(command.evaluation, report, console)
+        say(console, f"Command: {words}")
+        say(console, f"Result folder: {path}")
+    return 1 if report["excluded"] else 0
+
+
+def _prepared(
+    command: EvaluationCommand, arguments: Sequence[str]
+) -> tuple[EvaluationCommand, list[Problem], int]:
+    """Return the command with what the evaluation or a run chooses, its problems, and their number in the whole set."""
+    own = command.evaluation
+    names = (word.partition("=")[0] for word in arguments)
+    given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
+    run = Path(command.agent) if command.agent is not None else None
+    with user_input():
+        adopted = own.adopt(run if run and (run / "config.toml").is_file() else None, given)
+        limits = [adopted.pop("max_problems", None), command.max_problems]
+        fewest = min((each for each in limits if each), default=None)
+        command = dataclasses.replace(command, **adopted, max_problems=fewest)
+    if command.agent is not None:
+        check_agent(own.role, command.agent)
+    if (command.samples is None) == (command.agent is None):
+        either = "" if "samples" in own.fixed else "either --samples FILE.jsonl or "
+        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
+    if command.resume and command.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    with user_input():
+        whole = load_problems(command.problems, command.split, own.difficulty)
+        problems = whole[: command.max_problems]
+    if command.agent is not None:
+        with library_errors():
+            check_problems(own.role, command.agent, problems)
+    return command, problems, len(whole)
+
+
+def _in_folder(
+    command: EvaluationCommand,
+    name: str,
+    problems: Sequence[Problem],
+    of_set: int,
+    path: Path,
+    console: Console,
+    words: str,
+) -> dict[str, Any]:
+    """Run an evaluation in its result folder; returns the report."""
+    with library_errors():
+        read_before = _read(command, problems)
+    goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
+    recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
+    computing = command.computing(recorded)
+    if computing is not None:
+        say(console, f"{command.agent} computes in {computing}.")
+    with library_errors():
+        settings = _settings(command, name)
+        fixed = settings | {"problems_sha256": digest_of_problems(problems)}
+        with ResultFolder(path, fixed, resume=command.resume, command=words) as folder:
+            try:
+                report = _evaluate(command, settings, problems, read_before, folder, console)
+            except (InputError, EvaluationError):
+                if not command.resume:
+                    folder.leave()
+                raise
+            if of_set > len(problems):
+                report["problems_of_set"] = of_set
+            folder.write(REPORT, report)
+    return report
+
+
+def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
+    """Return the options of one evaluation, with its own help texts and defaults."""
+    known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
+    own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
+    fields: list[Any] = [("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own])]
+    for name in dict.fromkeys((*kind.help, *kind.fixed, *kind.defaults)):
+        type_: Any = get_type_hints(EvaluationCommand, include_extras=True)[name]
+        if name in kind.fixed:
+            type_ = Annotated[Any, tyro.conf.Suppress]
+        elif name in kind.help:
+            type_ = Annotated[type_, tyro.conf.arg(help=kind.help[name])]
+        fields.append((name, type_, kind.defaults.get(name, known[name].default)))
+    return dataclasses.make_dataclass(
+        f"{kind.__name__}Command",
+        fields,
+        bases=(EvaluationCommand,),
+        namespace={"__doc__": kind.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
+
+
+def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
+    """Read the files, and look at all that can be wrong with them before anything runs."""
+    own = command.evaluation
+    unknown = Counter(own.load(problems))
+    if command.samples is None:
+        own.check_counts({"every problem": command.num_samples})
+        return _Input(None, unknown)
+    file = own.read_file(command.samples, problems)
+    counts = Counter(each.task_id for each in file.samples if each.task_id in own.problems)
+    missing = [task for task in file.missing if task in own.problems]
+    if not counts or (missing and not command.partial):
+        more = f" Unknown tasks in the file: {first_of(file.unknown)}." if file.unknown else ""
+        raise SamplesError(
+            f"Expect samples for all {len(own.problems)} problems, as evalplus does, actually none for "
+            f"{len(missing)}: {first_of(missing)}.{more} "
+            "Add them, or leave these problems out of the figures with --partial."
+        )
+    own.check_counts(counts)
+    return _Input(file, unknown + Counter(file.unknown))
+
+
+def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
+    """All that verdicts depend on; an evaluation of the user's also says where it is."""
+    own = command.evaluation
+    name = {own.kind_setting: own.kind} if own.kind else {}
+    if ":" in typed:
+        name["evaluation"] = typed
+    if digest := digest_of_class(type(own)):
+        name["evaluation_sha256"] = digest[:16]
+    return {**name, **command.settings(own.role), **own.settings(command.samples is None)}
+
+
+def _asking(command: EvaluationCommand) -> SamplingOptions:
+    own, wording = command.evaluation, WORDINGS[command.prompts]
+    if not isinstance(own, TestEvaluation):
+        return command.asking(wording())
+    if own.one_by_one:
+        return command.asking(OneByOne(wording(1)), 1)
+    return command.asking(wording(own.num_tests), own.num_tests)
+
+
+def _evaluate(
+    command: EvaluationCommand,
+    settings: Mapping[str, Any],
+    problems: Sequence[Problem],
+    read: _Input,
+    folder: ResultFolder,
+    console: Console,
+) -> dict[str, Any]:
+    own = command.evaluation
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_request())
+        stop.step = "what is being judged"
+        own.begin(stack.enter_context(command.sandbox(own.limits)))
+        shown = stack.enter_context(EvaluationProgress(console, own))
+        threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
+        at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
+        known = len(folder.rows(VERDICTS))
+        if type(own).check is not Evaluation.check:
+            tasks = list(own.problems)
+            if read.file is not None:  # --partial leaves the others out
+                named = {each.task_id for each in read.file.samples}
+                tasks = [task for task in tasks if task in named]
+            shown.begin("references", len(tasks))
+            at_work.check(shown.advance, tasks)
+        if read.file is not None:
+            counts = Counter(each.task_id for each in read.file.samples)
+            shown.begin(own.unit, own.expected(counts), known)
+            at_work.judge_file(read.file.samples, shown.judged)
+        else:
+            asking = _asking(command)
+            agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
+            agent = watched(agent, command.agent or "", shown, stop)
+            questions = own.questions(command.num_samples)
+            counts = Counter(each.problem.task_id for each in questions)
+            shown.begin(own.unit, own.expected(counts), known)
+            plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
+            at_work.judge_agent(agent, plan, shown.judged)
+    report = build_report(own, settings, read.unknown)
+    if command.agent is not None and (used := usage_of(folder)) is not None:
+        report["usage"] = used
+    answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
+    empty = sum(not str(answer).strip() for answer in answers)
+    if command.agent is not None and empty:
+        report["empty_answers"] = empty
+        advice = ". A model that thinks may need more tokens: --max-completion-length"
+        more = advice if "usage" in report else ""
+        say(console, f"Warning: {empty} of {len(answers)} answers are empty{more}")
+    own.write_files(folder, command.agent or str(command.samples))
+    return report

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TextIO, TypeVar, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import docstring_parser
 import tyro
@@ -76,21 +76,6 @@ class ComputingOptions:
         return None if self.dtype == "auto" else self.dtype
 
 
-class _Held(io.StringIO):
-    """Keeps what would be printed to a stream, in the colours of that stream."""
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__()
-        self._stream = stream
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # what it may be drawn with
-        return self._stream.encoding
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-
 _registry = tyro.constructors.ConstructorRegistry()
 
 
@@ -98,7 +83,7 @@ _registry = tyro.constructors.ConstructorRegistry()
 def _table_rule(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[dict[str, Any]] | None:
-    """Return a table is one argument: its lines, with commas between them."""
+    """Read a table from one argument: its lines, with commas between them."""
     if get_origin(info.type) is not dict:
         return None
     return tyro.constructors.PrimitiveConstructorSpec(
@@ -158,9 +143,9 @@ def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -
 
 def _said_in_a_line(read: Callable[[], Command]) -> Command:
     """Return what is read. A value that its dataclass refuses is told as all commands do, not in tyro's box."""
-    held, shown = _Held(sys.stderr), _Held(sys.stdout)
+    errors, shown = io.StringIO(), io.StringIO()
     try:
-        with user_input(), _registry, redirect_stderr(held), redirect_stdout(shown):
+        with user_input(), _registry, redirect_stderr(errors), redirect_stdout(shown):
             return read()
     except SystemExit as end:
         cause = end.__context__
@@ -169,7 +154,7 @@ def _said_in_a_line(read: Callable[[], Command]) -> Command:
             if isinstance(cause, ValueError) and str(cause).lower().startswith("expect "):
                 raise InputError(str(cause)) from end
             cause = cause.__context__
-        sys.stderr.write(held.getvalue())
+        sys.stderr.write(errors.getvalue())
         sys.stdout.write(_fitted(shown.getvalue()))
         raise CommandLineExit(end.code) from None
 
@@ -192,13 +177,7 @@ def _explain(hint: Any) -> None:
 
 
 def _fitted(text: str) -> str:
-    """Break those lines of a help text that are wider than the screen."""
+    """Break lines of a help text that are wider than the screen."""
     width = shutil.get_terminal_size().columns
-    lines = [
-        # What stands in a box fits, and its colours are no characters.
-        textwrap.fill(line, width, break_long_words=False)
-        if len(line) > width and "│" not in line and "\x1b" not in line
-        else line
-        for line in text.split("\n")
-    ]
-    return "\n".join(lines)
+    lines = text.split("\n")
+    return "\n".join(textwrap.fill(line, width) if len(line) > width else line for line in lines)

@@ -138,7 +138,7 @@ def _player(
     """Return a player; one of a run draws from the command's seed."""
     if name not in runs:
         return make_player(name, known, problems, sandbox, command.seed, computing=command)
-    from codea1_env.cli.eval_agents import reseeding
+    from codea1_env.cli.players import reseeding
 
     players = runs[name].players
     return reseeding(players.coder if known is CODERS else players.tester)(command.seed)

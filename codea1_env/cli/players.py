@@ -1,21 +1,44 @@
-"""Players by name, language models, or players from a file of one's own."""
+"""Players by name, of a script, a model, a run or a file; and the options of whom evaluations ask.
+
+An answer may depend on the batch and its seed alone: then an evaluation can go on at any batch after a kill.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
+import tyro
 from rich.console import Console
 
-from codea1_env.agents import Agent, opponents
-from codea1_env.agents.llm.engines import computing_for, is_model, load_player
-from codea1_env.agents.models import DEFAULT_MODEL
+from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer, opponents
+from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LanguagePlayer, LLMAgent, Usage
+from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.agents.llm.computing import Computing
+from codea1_env.agents.llm.engines import Engine, computing_for, is_model, load_player
+from codea1_env.agents.llm.openai_backend import OpenAIBackend
+from codea1_env.agents.llm.prompts import PromptTemplate
+from codea1_env.agents.models import DEFAULT_MODEL, ModelError
 from codea1_env.agents.opponents import SCRIPTED, make_opponent
-from codea1_env.cli.errors import InputError, unknown_name, user_input
-from codea1_env.cli.parsing import ComputingOptions
-from codea1_env.cli.tables import say
-from codea1_env.problems import Problem, load_problems
-from codea1_env.sandbox import Sandbox
+from codea1_env.agents.scripted import ScriptedAgent, writable
+from codea1_env.cli.errors import InputError, check_least, unknown_name, user_input
+from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
+from codea1_env.cli.tables import EvaluationProgress, say
+from codea1_env.evaluation.runner import AgentOf
+from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.spaces import Observation
+from codea1_env.support.plugins import find
+from codea1_env.support.stopping import StopRequest
+from codea1_env.training import RunError
+from codea1_env.training.checkpoints import find_weights, last_checkpoint, load_run
+from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import read_config
 
 if TYPE_CHECKING:
     from codea1_env.training.checkpoints import SavedRun
@@ -107,3 +130,319 @@ def common_problems(
             "Name runs with the same problems"
         )
     return found
+
+
+Role = Literal["coder", "tester"]
+
+_SCRIPTED = {"coder": CODERS, "tester": TESTERS}
+_OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How a player is asked."""
+
+    sampling: SamplingConfig
+    """How language models draw."""
+    wording: PromptTemplate
+    """What language models are told; for testers it says how many tests are wanted."""
+    model: str | None = None
+    """The name that a server has for its model; None for its first."""
+    backend: Engine = "transformers"
+    """What language models generate with."""
+    num_tests: int = 8
+    """Tests of an answer of a scripted tester. A table has its own number, which it was trained with."""
+    computing: Computing | None = None
+    """How language models of this process compute; None measures it."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """More fields of what a server is asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingOptions(ComputingOptions):
+    """Whom to ask, and how."""
+
+    agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
+    """Who writes the samples: a coder ("reference", or "mutant" with one fault), a tester ("golden", the problem's own
+    tests, or "boundary"), a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter),
+    the address of an OpenAI-compatible server, the folder of a training run, or FILE.py:NAME."""
+    backend: Engine = "transformers"
+    """What language models generate with in this process, on a GPU where there is one. "vllm" needs the extra vllm,
+    and is many times faster on a GPU."""
+    model: str | None = None
+    """The server's name for the model; None for its first."""
+    request: dict[str, Any] = field(default_factory=dict)
+    """More fields of what a server is asked, such as 'reasoning_effort = "low", max_completion_tokens = 2048, max_tokens =
+    "None"': None leaves a field out."""
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")]
+    """Samples per problem that an agent writes."""
+    temperature: float = 0.7
+    """Of language models."""
+    top_p: float = 0.95
+    """Of language models."""
+    max_completion_length: int = 1024
+    """Tokens of an answer of a language model."""
+    prompts: Literal["few-shot", "detailed"] = "few-shot"
+    """Wording for language models: with a worked example, for small ones; or with detailed instructions."""
+    seed: int = 0
+    """Of the agent's draws."""
+    workers: int | None = None
+    """Sandbox processes that work at the same time; None for one per core. Has no influence on the results."""
+    packages: Packages = ()
+    sandbox_level: SandboxLevel = None
+    json: bool = False
+    """Print the report as one JSON object; the progress display goes to stderr."""
+
+    def __post_init__(self) -> None:
+        check_least(self, num_samples=1, workers=1, seed=0)
+        check_packages(self.packages)
+
+    @property
+    def cores(self) -> int:
+        """Sandbox processes."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def sandbox(self, limits: Limits | None = None) -> Sandbox:
+        """Return a new sandbox."""
+        packages = ("numpy", *self.packages)
+        return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
+
+    def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
+        """How the agent is asked: in this wording, and a scripted tester for so many tests."""
+        return SamplingOptions(
+            self.sampling(),
+            wording,
+            self.model,
+            self.backend,
+            num_tests,
+            self.computing(),
+            self.request,
+        )
+
+    def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
+        """How the agent computes; None if it is no language model of this process. Measured once."""
+        known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
+        if not known:
+            weights = None if self.agent is None else weights_of(self.agent)
+            before = recorded if isinstance(recorded, dict) else {}
+            if weights is None or self.backend != "transformers":
+                known.append(None)
+            else:
+                dtype = self.asked_dtype or before.get("dtype")
+                threads = self.threads or before.get("threads")
+                with user_input():
+                    known.append(computing_for(weights, dtype, threads))
+        return known[0]
+
+    def sampling(self) -> SamplingConfig:
+        """How language models draw."""
+        with user_input():
+            return SamplingConfig(
+                temperature=self.temperature,
+                top_p=self.top_p,
+                max_prompt_length=4096,
+                max_completion_length=self.max_completion_length,
+                stop=("\n```\n",),
+            )
+
+
+def weights_of(name: str) -> str | None:
+    """Return the name or folder of the language model that an agent's name means in this process; None if none."""
+    roles: tuple[Role, ...] = ("coder", "tester")
+    for role in roles:
+        if _is_run(name):
+            with suppress(RunError):
+                return str(find_weights(Path(name), role, None))
+        elif not is_server(name) and is_language_model(role, name):
+            return name
+    return None
+
+
+def is_server(name: str) -> bool:
+    """Whether an agent's name is the address of a model server."""
+    return name.startswith(("http://", "https://"))
+
+
+def is_language_model(role: Role, name: str) -> bool:
+    """Whether sampling settings mean something to this player."""
+    if is_server(name):
+        return True
+    known = name in _SCRIPTED[role] or is_own(name)
+    return not known and is_model(name) and not _is_table(role, name)
+
+
+def check_agent(role: Role, name: str) -> None:
+    """Refuse a name that means nobody, before anything is loaded."""
+    if is_own(name):
+        try:
+            find(name, "player")
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    elif _among_runs(Path(name)):
+        raise InputError(
+            f"expect --agent to name a folder that exists, actually there is no {name}. "
+            f"{Path(name).parent} holds other runs: name one of them"
+        )
+    elif name in _SCRIPTED[_OTHER[role]] and name not in _SCRIPTED[role]:
+        other = _OTHER[role]
+        raise InputError(
+            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}; "
+            f"`codea1 eval held-out` takes it with --role {other}"
+        )
+    elif not (_is_run(name) or is_server(name) or is_model(name)):
+        check_name(name, _SCRIPTED[role])
+
+
+def _among_runs(path: Path) -> bool:
+    """Whether a folder that does not exist stands where training runs are, and so is no model of the hub."""
+    named = path.parent != Path()  # a bare word is the name of a player or model
+    return named and not path.exists() and any(path.parent.glob("*/config.toml"))
+
+
+def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
+    """Refuse problems that this player cannot be asked about, before anything is written."""
+    if name in _SCRIPTED[role]:
+        check_references(name, _SCRIPTED[role], problems)
+        # Of programs that read input the evaluation itself says that tests cannot call them.
+        if role == "tester" and not any(
+            each.stdin_tests or any(map(writable, each.tests)) for each in problems
+        ):
+            raise InputError(
+                f"expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
+                "Choose a tester that writes its own tests"
+            )
+    if not _is_table(role, name):
+        return
+    try:
+        path = Path(name)
+        last_checkpoint(path)
+        config = read_config(path)
+        trained = problems_of_run(config)
+    except (RunError, ProblemsError, OSError) as error:
+        raise InputError(str(error)) from error
+    known = {problem.prompt for problem in trained}
+    strange = [problem.task_id for problem in problems if problem.prompt not in known]
+    if strange:
+        raise InputError(
+            f"expect problems that {path} was trained on, actually {len(strange)} are not, such as "
+            f"{strange[0]}: a tabular player knows no others. Give --problems {config.problems}"
+            + (f" --split {config.split}" if config.split else "")
+            + (f" --max-problems {len(trained)}" if config.max_problems else "")
+        )
+
+
+def served_model(name: str) -> str:
+    """Return the name that a server has for its first model."""
+    backend = OpenAIBackend(name)
+    backend.close()
+    return backend.model
+
+
+def player_of(
+    role: Role,
+    name: str,
+    problems: Sequence[Problem],
+    sandbox: Sandbox,
+    asking: SamplingOptions,
+    stack: ExitStack,
+) -> AgentOf:
+    """Find the player of this name."""
+    known = _SCRIPTED[role]
+    if name in known:
+        return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
+    try:
+        if is_server(name):
+            draws = asking.sampling
+            context = draws.max_prompt_length + draws.max_completion_length
+            backend = OpenAIBackend(
+                name, asking.model, context_length=context, fields=asking.request
+            )
+            return _drawing(LLMAgent(backend, draws), asking.wording)
+        if _is_table(role, name):
+            check_problems(role, name, problems)
+            players = load_run(Path(name), sandbox, stack).players
+            return reseeding(players.coder if role == "coder" else players.tester)
+        if _is_run(name):
+            name = str(find_weights(Path(name), role, None))
+        if is_language_model(role, name):
+            agent = load_player(
+                name, sampling=asking.sampling, backend=asking.backend, computing=asking.computing
+            )
+            stack.callback(agent.backend.close)
+            return _drawing(agent, asking.wording)
+    except (BackendError, ModelError, RunError, ImportError) as error:
+        raise InputError(str(error)) from error
+    if is_own(name):  # anew for each batch, with its seed
+        make_player(name, known, problems, sandbox, 0, asking.num_tests)  # a wrong name is told now
+        return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
+    return reseeding(make_player(name, known, problems, sandbox, 0))
+
+
+def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
+    return lambda seed: FrozenLanguagePlayer(
+        LLMAgent(agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording)
+    )
+
+
+def _is_run(name: str) -> bool:
+    return (Path(name) / "config.toml").is_file()
+
+
+def _is_table(role: Role, name: str) -> bool:
+    """Whether this is the run of a player that is no language model."""
+    if not _is_run(name):
+        return False
+    try:
+        find_weights(Path(name), role, None)
+    except RunError:
+        return True
+    return False
+
+
+def reseeding(agent: Agent) -> AgentOf:
+    """One player for all batches; if it draws from a generator of its own, that begins anew in each."""
+
+    def of(seed: int) -> Agent:
+        if isinstance(agent, ScriptedAgent | TabularAgent | TabularSelfPlayer):
+            agent.rng = np.random.default_rng(seed)
+        return agent
+
+    return of
+
+
+def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequest) -> AgentOf:
+    """Show how far answers are while a language model writes them; other players are as they were."""
+
+    def of(seed: int) -> Agent:
+        player = agent(seed)
+        if isinstance(player, LanguagePlayer):
+            return _WatchedAgent(player, name, shown, stop)
+        return player
+
+    return of
+
+
+class _WatchedAgent:
+    """A language model that says when it is asked."""
+
+    def __init__(
+        self, agent: LanguagePlayer, name: str, shown: EvaluationProgress, stop: StopRequest
+    ) -> None:
+        self.agent = agent
+        self._name = name
+        self._shown = shown
+        self._stop = stop
+
+    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
+        """Answer each observation."""
+        number = len(observations)
+        before, self._stop.step = self._stop.step, f"these {number} answers of {self._name}"
+        try:
+            with self._shown.answering(number, self._name, one_by_one=is_server(self._name)):
+                return self.agent.act(observations)
+        finally:
+            self._stop.step = before
+
+    def take_usage(self) -> Usage:
+        """Return what the answers since the last call of this method took."""
+        return self.agent.take_usage()

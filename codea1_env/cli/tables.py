@@ -1,30 +1,37 @@
-"""What commands print: texts, progress bars, and tables whose columns stand below where a terminal is narrow."""
+"""What commands print: texts, progress, tables and reports."""
 
 from __future__ import annotations
 
-import copy
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TableElement
-from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Column, Table
+from rich.table import Table
 
+from codea1_env.agents.llm.completions import listening
+from codea1_env.evaluation.choosing import CHOSEN
+from codea1_env.evaluation.comparison import Change, ComparedEvaluations
+from codea1_env.evaluation.report import usage_lines
+from codea1_env.evaluation.statistics import written
+from codea1_env.evaluation.task import Evaluation
 from codea1_env.rendering.display import clock
 
 _PAUSE, _GAP = 10.0, 1.0
 """Seconds after which a line is due again, and between two lines at least."""
-_WIDEST = 1 << 16
 _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
 
@@ -75,44 +82,14 @@ class PlainProgress:
         say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 
-def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
-    """Divide a table, whose first column has names, into parts that lines of this width have room for.
-
-    Example:
-        >>> table = Table("name", "one", "two")
-        >>> table.add_row("x", "0.500 [0.400, 0.600]", "0.600 [0.500, 0.700]")
-        >>> [len(part.columns) for part in parts_of(table, Console(), 40)]
-        [2, 2]
-    """
-    unbounded = console.options.update(max_width=_WIDEST)
-    names, *others = table.columns
-    group: list[Column] = []
-    for column in others:
-        wider = _part(table, [names, *group, column])
-        if group and Measurement.get(console, unbounded, wider).maximum > width:
-            yield _part(table, [names, *group])
-            group = []
-        group.append(column)
-    yield _part(table, [names, *group])
-
-
-def _part(table: Table, columns: Sequence[Column]) -> Table:
-    part = copy.copy(table)
-    part.columns = list(columns)
-    return part
-
-
 class _FoldedTable(TableElement):
     """A table whose cells go on in the next line. Cut off, names that begin alike would all look the same."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
-            if not isinstance(part, Table):
-                yield part
-                continue
-            for column in part.columns:
+            for column in part.columns if isinstance(part, Table) else ():
                 column.overflow = "fold"
-            yield from parts_of(part, console, options.max_width)
+            yield part
 
 
 class _Report(Markdown):
@@ -124,5 +101,182 @@ class _Report(Markdown):
 def print_markdown(text: str, console: Console) -> None:
     """Print a report without its images."""
     lines = [line for line in text.splitlines() if not line.startswith("![")]
+    _wide(console).print(_Report("\n".join(lines)))
+
+
+def print_table(rows: Sequence[Sequence[str]], console: Console) -> None:
+    """Print rows of texts, the headings first."""
+    headings, *others = rows
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left", overflow="fold")
+    for row in others:
+        table.add_row(*row)
+    _wide(console).print(table, highlight=False)
+
+
+def _wide(console: Console) -> Console:
     width = console.width if console.is_terminal else max(_PIPE_WIDTH, console.width)
-    Console(file=console.file, width=width).print(_Report("\n".join(lines)))
+    return Console(file=console.file, width=width)
+
+
+_SECONDS = 1.0
+"""Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
+_PAUSE = 10.0
+"""Seconds between two lines about answers that are being written, where there is no terminal."""
+_NAMED = 10
+"""Tasks that a line names."""
+_SHOWN = 20
+"""Changed problems that a comparison shows of each kind."""
+
+
+class EvaluationProgress:
+    """Context manager around an evaluation."""
+
+    def __init__(self, console: Console, evaluation: Evaluation[Any, Any]) -> None:
+        self._console = console
+        self._evaluation = evaluation
+        self._figure = evaluation.figure.format_map(vars(evaluation)) or "first figure"
+        self._bar = progress_bar(console, "{task.description}")
+        self._task: TaskID | None = None
+        self._what, self._done, self._total = "", 0, 0
+        self._lines = PlainProgress(console)
+        self._next = 0.0
+        self._told = -math.inf
+
+    def __enter__(self) -> EvaluationProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin(self, what: str, total: int, known: int = 0) -> None:
+        """Show a new bar; so many are known already."""
+        self._what, self._total, self._done = what, total, 0
+        self._lines = PlainProgress(self._console, known)
+        self._lines.tell(0, total, f"{what}: {total}")
+        self._task = self._bar.add_task(what, total=total, state="")
+
+    def advance(self) -> None:
+        """Show that one more is done."""
+        self._done += 1
+        if self._task is not None:
+            self._bar.advance(self._task)
+        if self._what != self._evaluation.unit:
+            self._lines.tell(self._done, self._total, f"{self._done} of {self._total} {self._what}")
+
+    @contextmanager
+    def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
+        """Show that answers are written inside, and how far that is."""
+        started = time.monotonic()
+        total = number if one_by_one else 100
+        state = "waiting for a server" if one_by_one else f"% of {number} answers"
+        task = self._bar.add_task("answers", total=total, state=state)
+
+        def heard(share: float) -> None:
+            come = round(share * total)
+            self._bar.update(task, completed=come)
+            seconds = f"{time.monotonic() - started:.0f} s"
+            done = f"{come} of {number} answers" if one_by_one else f"{come}% of {number} answers"
+            self._tell(f"{done} of {who} in {seconds}")
+
+        self._tell(f"waiting for {number} answers of {who}")
+        try:
+            with listening(heard):
+                yield
+        finally:
+            self._bar.remove_task(task)
+
+    def _tell(self, text: str) -> None:
+        """Say it, if there is no terminal, and nothing of the kind was said just now."""
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._told >= _PAUSE:
+            self._told = now
+            say(self._console, text)
+
+    def judged(self, sample: Any, verdict: Any) -> None:
+        """Count a verdict, and show the estimate so far."""
+        own = self._evaluation
+        own.add(sample, verdict)
+        self.advance()
+        if self._console.is_terminal:
+            if self._task is not None and time.monotonic() >= self._next:
+                self._next = time.monotonic() + _SECONDS
+                self._bar.update(self._task, state=self._so_far(""))
+        else:
+            done = f"{own.total} of {self._total} {own.unit}"
+            self._lines.tell(own.total, self._total, done, lambda: f", {self._so_far('so far ')}")
+
+    def _so_far(self, words: str) -> str:
+        return f"{self._figure} {words}{written(self._evaluation.estimate())}"
+
+
+def print_report(
+    evaluation: Evaluation[Any, Any], report: Mapping[str, Any], console: Console
+) -> None:
+    """Print figures, what else there is to say, what was left out and why, and all settings."""
+    print_table(evaluation.table(report), console)
+    for line in (*evaluation.lines(report), *usage_lines(report), *left_out(report)):
+        say(console, line)
+
+
+def left_out(report: Mapping[str, Any]) -> list[str]:
+    """Return what does not stand in the figures, and the settings."""
+    lines = []
+    if report["missing"]:
+        lines.append(
+            f"Left out, no samples ({len(report['missing'])}): {first_of(report['missing'])}"
+        )
+    if report["unknown"]:
+        names = ", ".join(f"{name} ({number})" for name, number in report["unknown"].items())
+        lines.append(f"Ignored, not in the problem set: {names}")
+    lines += [f"Excluded: {name}: {reason}" for name, reason in report["excluded"].items()]
+    settings = ", ".join(
+        f"{name} {value!r}" for name, value in report["settings"].items() if value is not None
+    )
+    return [*lines, f"Settings: {settings}"]
+
+
+def first_of(tasks: Iterable[str]) -> str:
+    """Return the names of the first tasks, and how many more there are."""
+    names = list(tasks)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
+    """Print both evaluations side by side, and the problems that changed."""
+    own = comparison.kind not in _MEASURES
+    rows = [
+        [CHOSEN.get(each.figure, each.figure), *map(written, (each.a, each.b, each.difference))]
+        for each in comparison.differences
+    ]
+    print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console)
+    lines = [f"{comparison.problems} problems in both"]
+    if comparison.not_compared:
+        lines.append(
+            f"Not compared, in one of them only or changed ({len(comparison.not_compared)}): "
+            + first_of(comparison.not_compared)
+        )
+    lines += [f"Not compared, {each}" for each in comparison.left_out]
+    measure = _MEASURES.get(comparison.kind, "the first figure")
+    better, worse = ("More in B", "Less in B") if own else ("Better in B", "Worse in B")
+    lines += _changes(better, comparison.better, measure)
+    lines += _changes(worse, comparison.worse, measure)
+    say(console, "\n".join(lines))
+
+
+_MEASURES = {
+    "code": "share of right programs",
+    "tests": "share of right tests",
+    "best-of-n": "chance that CodeT chooses a right program",
+}
+
+
+def _changes(title: str, changes: Sequence[Change], measure: str) -> list[str]:
+    if not changes:
+        return [f"{title}: no problem"]
+    shown = [f"  {each.task_id}: {each.a:.3f} -> {each.b:.3f}" for each in changes[:_SHOWN]]
+    more = [f"  and {len(changes) - _SHOWN} more"] if len(changes) > _SHOWN else []
+    return [f"{title} ({len(changes)}), {measure} in A and B:", *shown, *more]

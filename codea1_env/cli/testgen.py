@@ -16,10 +16,9 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.check import check_timeout, lowered, own_code_errors
-from codea1_env.cli.errors import FailureError, InputError
-from codea1_env.cli.eval_agents import check_agent, player_of
-from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.errors import FailureError, InputError, check_least
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.players import AskingOptions, check_agent, player_of
 from codea1_env.cli.tables import say
 from codea1_env.evaluation.runner import AgentOf
 from codea1_env.mutation import Mutant
@@ -39,23 +38,22 @@ _MOST_SHOWN = 30
 
 @dataclass(frozen=True, kw_only=True)
 class TestgenCommand(AskingOptions):
-    """Write a pytest file for a function or class of your own; or one for each public one of a file, folder or package.
+    """Write a pytest file for a function or class of your own; or one for each public one of a file or folder.
 
     Exit codes: 0 files were written or exist already, 1 also something was found (a contradicted example, a call that
     never ends), 2 bad input, or no tests.
 
-    Files that exist are left alone, so that the same command goes on where it was stopped. With --problems SOURCE it
-    writes a suite for each problem of a set instead; add --help to see how.
+    Files that exist are left alone, so that the same command goes on where it was stopped.
     """
 
     target: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|PACKAGE.module::NAME|FOLDER|PACKAGE")
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|FILE.py|FOLDER")
     ]  # fmt: skip
     """What is tested."""
     output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
     """The file for one function or class; None for test_MODULE_NAME.py in --output-dir."""
     output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """The folder for files. None for that of the code; for a whole folder or package, tests/generated."""
+    """The folder for files. None for that of the code; for a whole file or folder, tests/generated."""
     overwrite: bool = False
     """Overwrite files that this command has written."""
     survivors: bool = False
@@ -69,7 +67,7 @@ class TestgenCommand(AskingOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("num_tests")
+        check_least(self, num_tests=1)
         check_timeout(self.timeout)
 
 
@@ -78,10 +76,6 @@ Asker = Callable[[OpenModule, Target, Sequence[Mutant]], list[Trial]]
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen`; returns the exit code."""
-    if any(each.partition("=")[0] in ("--problems", "--samples") for each in arguments):
-        from codea1_env.cli import eval_run
-
-        return eval_run.run("suites", arguments, "testgen")
     command = parse(TestgenCommand, arguments, name="testgen")
     console = Console(stderr=command.json)
     rows: list[dict[str, Any]] = []
@@ -110,18 +104,11 @@ def run(arguments: Sequence[str]) -> int:
 def _written(command: TestgenCommand, module: Module, name: str, asker: Asker | None, console: Console) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Write files for a name of a module, or for all public ones; yields what came of each."""
     try:
-        opened = _open(command, module)
-        with opened:
-            home, inner = opened.home_of(name) if name else (module, "")
-            if home != module:
-                opened.sandbox.close()
-                opened = _open(command, home)
-            with opened:
-                public = [each.name for each in opened.definitions.values() if each.public]
-                for each in [inner] if name else public:
-                    with console.status(f"Writing tests for {clean(each)}"):
-                        target = opened.target(each, module.name if home != module else "")
-                        yield _row(command, opened, target, asker)
+        with OpenModule(module, command.cores, command.sandbox_level, command.packages) as opened:
+            public = [each.name for each in opened.definitions.values() if each.public]
+            for each in [name] if name else public:
+                with console.status(f"Writing tests for {clean(each)}"):
+                    yield _row(command, opened, opened.target(each), asker)
     except TargetError as error:
         if name:
             raise
@@ -131,10 +118,6 @@ def _written(command: TestgenCommand, module: Module, name: str, asker: Asker | 
 def _nothing(label: str) -> dict[str, Any]:
     """Return what came of a target as long as nothing did; "kept" says that its file exists."""
     return {"target": label, "file": "", "reason": "", "findings": [], "kept": False}
-
-
-def _open(command: TestgenCommand, module: Module) -> OpenModule:
-    return OpenModule(module, command.cores, command.sandbox_level, command.packages)
 
 
 def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Asker | None) -> dict[str, Any]:  # fmt: skip
@@ -157,7 +140,7 @@ def _row(command: TestgenCommand, opened: OpenModule, target: Target, asker: Ask
     found = findings_alone(target, suite.endless, opened.sandbox)
     if suite.tests:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(pytest_file(suite, output), encoding="utf-8")
+        output.write_text(pytest_file(suite), encoding="utf-8")
     return row | {
         "file": str(output) if suite.tests else "",
         "reason": suite.why_not,
@@ -179,8 +162,7 @@ def _output(command: TestgenCommand, target: Target) -> Path:
         return default_output(command.output_dir, target)
     if "::" not in command.target:
         return default_output(Path("tests", "generated"), target)
-    folder = Path() if target.module.installed else Path(os.path.relpath(target.module.path)).parent
-    return default_output(folder, target)
+    return default_output(Path(os.path.relpath(target.module.path)).parent, target)
 
 
 def _refused(output: Path) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Self
 
+import tyro
 from rich.console import Console
 from tyro.conf import OmitArgPrefixes
 
@@ -22,23 +24,17 @@ from codea1_env.agents.llm.engines import check_processes
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import DEFAULT_MODEL, best_device, local_folder
 from codea1_env.agents.smollm2 import HUB_ID, cached
+from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import (
     INTERRUPTED,
     FailureError,
     InputError,
     library_errors,
+    unknown_name,
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.cli.tables import say
-from codea1_env.cli.train_settings import (
-    Sources,
-    SourcesAndFolder,
-    Switch,
-    base_settings,
-    with_blocks,
-    with_trainers,
-)
 from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.rendering.display import clock
@@ -46,7 +42,9 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
 from codea1_env.training.batches import answers_of_step, check_batches, tokens_of_step
+from codea1_env.training.contradictions import OF_RAY
 from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import read_config
 from codea1_env.training.setting_groups import (
     EngineSettings,
     GameSettings,
@@ -56,13 +54,67 @@ from codea1_env.training.setting_groups import (
     PlayerConfig,
     TesterConfig,
 )
-from codea1_env.training.settings import to_toml
+from codea1_env.training.settings import (
+    MOVED,
+    PRESETS,
+    apply_table,
+    file_table,
+    flat,
+    preset_table,
+    replaced,
+    to_toml,
+)
 from codea1_env.training.trainer_arguments import check_trainer_fields
 
 _DEFAULT_CONTEXT = 8192
 """Context of the default model, which is known before it is there."""
 _AT_ONCE = 256
 """Answers that vLLM draws at the same time, unless it is told otherwise."""
+
+
+_Preset = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help=f"Begin with these settings instead of the defaults: {', '.join(PRESETS)}.",
+    ),
+]
+_Baseline = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help="Train what the co-evolution is compared with. "
+        + " ".join(f"{name}: {baseline.summary}" for name, baseline in BASELINES.items()),
+    ),
+]
+
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""A flag that has no `--no-` form: no file sets it."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where settings come from, the weakest first: preset, baseline, file, command line."""
+
+    preset: _Preset = None
+    baseline: _Baseline = None
+    quick: Switch = False
+    """The shortest run. Of tables, a few seconds: --preset quick; over a preset of language models, minutes: the sizes of
+    --preset shortest."""
+    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE.toml")] = None
+    """Settings from a TOML file; `--dry-run` prints one with every setting in it."""
+    resume: Switch = False
+    """Continue the run in --output-dir, with its own settings, at its latest checkpoint."""
+
+
+@dataclass(frozen=True)
+class SourcesAndFolder(Sources):
+    """What decides the defaults of all other options."""
+
+    output_dir: Path | None = None
+    problems: str | None = None
+    max_steps: int | None = None
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,14 +170,14 @@ _GROUPS: dict[str, Any] = {
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 train`; returns the exit code."""
-    arguments = with_blocks(arguments)
+    arguments = _with_blocks(arguments)
     sources = parse_some(SourcesAndFolder, arguments, name="train")
     with user_input():
         below = base_settings(sources)
     default = TrainCommand.of(below)
     command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
     with user_input():
-        settings = with_trainers(command.settings(), below)
+        settings = _with_trainers(command.settings(), below)
         if sources.max_steps is not None:  # goes before a time budget
             settings = dataclasses.replace(settings, time_budget=None)
         check_own_code(settings)  # before anything is loaded that takes long
@@ -159,6 +211,122 @@ def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
     if settings.engine == "local":
         return Sandbox(settings.workers, limits, level=level)
     return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)
+
+
+def _with_trainers(settings: TrainConfig, below: TrainConfig) -> TrainConfig:
+    """Keep the fields of trainers that stand in a preset or a file, and that the command line does not name."""
+    with user_input():
+        return replaced(
+            settings,
+            {
+                f"{role}.trainer": below.player(role).trainer | settings.player(role).trainer
+                for role in ("coder", "tester")
+            },
+        )
+
+
+def _with_blocks(arguments: Sequence[str]) -> list[str]:
+    """Write `--coder NAME`, which is short, as `--coder.player NAME`; likewise the tester's.
+
+    Raises:
+        InputError: An option has another name now.
+
+    Example:
+        >>> _with_blocks(["--coder", "mutant", "--tester=golden", "--tester.freeze"])
+        ['--coder.player', 'mutant', '--tester.player=golden', '--tester.freeze']
+    """
+    written = []
+    for word in arguments:
+        option = word.partition("=")[0]
+        name, inside, rest = option.removeprefix("--").replace("-", "_").partition(".")
+        negated = name.startswith("no_") and not inside
+        new = MOVED.get(name.removeprefix("no_")) if option.startswith("--") else None
+        if new is None or (name in ("coder", "tester") and inside):
+            written.append(word)
+            continue
+        block, _, setting = new.partition(".")
+        new = f"--{block}.{'no-' if negated else ''}{setting}{inside}{rest}".replace("_", "-")
+        if name not in ("coder", "tester"):
+            raise InputError(f"{option} is now {new}")
+        written.append(new + word[len(option) :])
+    return written
+
+
+def base_settings(sources: SourcesAndFolder) -> TrainConfig:
+    """Return the settings before the command line's own.
+
+    Raises:
+        InputError: A name does not exist, a file cannot be read, or there is no run to resume.
+    """
+    config = TrainConfig()
+    if sources.resume:
+        return _settings_of_run(sources)
+    quick = ("shortest" if sources.preset else "quick") if sources.quick else None
+    for preset in filter(None, (sources.preset, quick)):
+        table = preset_table(preset)
+        config = apply_table(_without_budget(config, table), table, f"preset {preset}")
+    if quick == "shortest":
+        config = _without_batches(config)
+    if quick == "quick" and _names_problems(sources):
+        config = dataclasses.replace(config, difficulty=None)  # which suits the starter set
+    if sources.baseline is not None:
+        if sources.baseline not in BASELINES:
+            raise unknown_name("baseline", sources.baseline, BASELINES)
+        config = BASELINES[sources.baseline].apply(config)
+    if sources.config is not None:
+        table = file_table(sources.config)
+        config = apply_table(_without_budget(config, table), table, str(sources.config))
+        # The file wins, as documented; that of a run, which holds every setting, would undo a baseline without a word.
+        if sources.baseline and {each.name for each in dataclasses.fields(config)} <= table.keys():
+            _check_beside(config, sources.baseline)
+    # A number of steps on the command line, too: before the other options are looked at, which may not suit a budget.
+    return config if sources.max_steps is None else dataclasses.replace(config, time_budget=None)
+
+
+def _names_problems(sources: SourcesAndFolder) -> bool:
+    in_file = sources.config is not None and "problems" in file_table(sources.config)
+    return in_file or sources.problems is not None
+
+
+def _check_beside(config: TrainConfig, baseline: str) -> None:
+    said = flat(config)
+    undone = [name for name, value in BASELINES[baseline].overrides.items() if said[name] != value]
+    if undone:
+        raise InputError(
+            f"expect a --config that leaves {', '.join(undone)} to --baseline {baseline}, actually: it sets "
+            f"{undone[0]} = {said[undone[0]]!r}. Remove the line from the file, or leave out --baseline"
+        )
+
+
+def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
+    """Return a table that says how many steps goes before the time budget of a preset below it."""
+    return dataclasses.replace(config, time_budget=None) if "max_steps" in table else config
+
+
+def _without_batches(config: TrainConfig) -> TrainConfig:
+    """Leave the sizes of batches to the trainer: those of a preset divide its own steps, and not the shortest."""
+    sizes = ("per_device_train_batch_size", "gradient_accumulation_steps")
+    changes = {}
+    for role in ("coder", "tester"):
+        trainer = config.player(role).trainer.items()
+        changes[f"{role}.trainer"] = {name: value for name, value in trainer if name not in sizes}
+    return replaced(config, changes)
+
+
+def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
+    for name in ("preset", "baseline", "quick", "config"):
+        if getattr(sources, name):
+            raise InputError(
+                f"expect --resume without --{name}: a run goes on with its own settings. "
+                f"Remove --{name}, or start a new run without --resume"
+            )
+    if sources.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the folder of the run to continue")
+    config = read_config(sources.output_dir)
+    # On this machine there is no use for what said where the cluster is.
+    if sources.engine == "local":
+        config = dataclasses.replace(config, engine="local", **OF_RAY)
+    return config
 
 
 def show_plan(config: TrainConfig, problems: int) -> None:

@@ -117,14 +117,7 @@ def audit_problem(
     answers: Sequence[str] = (),
     right: Sequence[str] = (),
 ) -> ProblemAudit:
-    """Audit the tests of one problem.
-
-    Args:
-        problem: The problem.
-        sandbox: Where every program runs.
-        config: How thoroughly.
-        answers: Programs of a coder, right or wrong.
-        right: Programs that are known to be right.
+    """Audit the tests of one problem, also with programs of a coder, and with such as are known to be right.
 
     Example:
         >>> from codea1_env.sandbox import default_sandbox
@@ -135,13 +128,14 @@ def audit_problem(
     """
     left_out = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
     left_out = left_out or ("" if problem.number_of_tests else "it has no tests")
+    if left_out:
+        return ProblemAudit(problem.task_id, left_out, False, False, {}, (), {})
     reference = run_reference(problem, sandbox)
     has_one = bool(problem.reference.strip())
-    if left_out or reference.fault:
-        said = {} if left_out or not has_one else {"reference": reference.fault}
-        counted = dict.fromkeys(said, 1)
-        why = left_out or reference.fault
-        return ProblemAudit(problem.task_id, why, bool(said), False, counted, (), said)
+    if why := reference.fault:  # only a reference can have one
+        return ProblemAudit(
+            problem.task_id, why, True, False, {"reference": 1}, (), {"reference": why}
+        )
     harder = _harder(problem, sandbox, config) if has_one else None
     quick = dataclasses.replace(reference, time_limit=reference.time_limit / 2)
     tried: Counter[str] = Counter()
@@ -280,7 +274,7 @@ def summary(audits: Sequence[ProblemAudit]) -> dict[str, Any]:
         raise ProblemsError(
             "",
             f"Expect a problem whose tests can judge programs, actually none of {len(audits)} has such tests: "
-            f"{why[0][0] if why else 'there is none'}. Write tests first: `codea1 testgen --problems`.",
+            f"{why[0][0] if why else 'there is none'}. Add tests to the problems.",
         )
     wrong = {
         kind: [

@@ -52,7 +52,6 @@ class ProgramRun:
     right: bool
     tests: Tests
     programs: int
-    row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
     unit = "programs"
     figure = "CodeT"
     defaults = {"num_samples": 32}  # noqa: RUF012  never changed
-    fixed = ("problems", "split", "packages", "by")
+    fixed = ("problems", "split", "packages")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
 
     programs: Annotated[Path, tyro.conf.arg(metavar="DIR")]

@@ -35,7 +35,7 @@ _ITERATIONS = 500
 _REPETITIONS = 300
 _SCALE = 400 / math.log(10)
 UNBROKEN = "Share of programs that run and that no right test of a suite breaks; a suite without a right test breaks none."
-"""The measure of the table, of the pictures and of the ratings."""
+"""The measure of the table, of the picture in a report, and of the ratings."""
 
 
 def bradley_terry(coder_wins: ArrayLike, games: ArrayLike) -> tuple[Floats, Floats]:
@@ -113,13 +113,11 @@ class CrossPlay:
 
 @dataclass(frozen=True)
 class AttackedProgram(Stored):
-    """What the suite of each tester did to one program."""
+    """What the suite of each tester did to one program: right tests, those that it passed, and whether it won."""
 
     tests: tuple[int, ...]
-    """Tests of each tester that are right as written."""
     passed: tuple[int, ...]
     won: tuple[bool, ...]
-    """Whether the program runs, and none of them breaks it."""
 
 
 class Opponents(NamedTuple):
@@ -226,7 +224,7 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
 
 
 def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
-    """Write CROSSPLAY.md and crossplay.json, and crossplay.png where there is matplotlib."""
+    """Write CROSSPLAY.md and crossplay.json."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "CROSSPLAY.md", folder / "crossplay.json"]
     lines = [
@@ -239,11 +237,8 @@ def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
     coders, testers = result.ratings(np.random.default_rng(0))
     for role, ratings in (("coder", coders), ("tester", testers)):
         for name, each in sorted(ratings.items(), key=lambda item: -item[1].value):
-            rating = f"{each.value:.0f} [{each.low:.0f}, {each.high:.0f}]"
+            rating = f"{each.value:.0f} {each.interval('{:.0f}'.format)}"
             lines.append(f"| {name} | {role} | {rating} |")
-    if _draw(folder / "crossplay.png", result):
-        written.append(folder / "crossplay.png")
-        lines += ["", "![unbroken programs](crossplay.png)"]
     written[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
     content = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
@@ -266,7 +261,7 @@ def read_cross_play(path: Path) -> CrossPlay:
             raise ValueError(f"not all of its arrays have the shape {shape} and finite numbers")
     except (KeyError, TypeError, ValueError) as error:
         raise FolderError(
-            f"Expect {path} to hold what `codea1 bench cross-play` writes, actually: {error!r:.200}"
+            f"Expect {path} to hold what `codea1 eval cross-play` writes, actually: {error!r:.200}"
         ) from error
     return CrossPlay(coders, testers, problems, *arrays)
 
@@ -280,26 +275,3 @@ def _table(result: CrossPlay) -> list[str]:
         cells = [f"{rate:.3f} ({n:.1f})" for rate, n in zip(rates, tests, strict=True)]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
-
-
-def _draw(path: Path, result: CrossPlay) -> bool:
-    """Draw the matrix as a heat map; False if there is no matplotlib (the extra `report`)."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
-    rates = result.win_rates
-    figure: Any = Figure(figsize=(2 + 1.1 * len(result.testers), 1.5 + 0.5 * len(result.coders)))
-    panel = figure.subplots()
-    image = panel.imshow(rates, vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    panel.set_xticks(range(len(result.testers)), result.testers, rotation=30, ha="right")
-    panel.set_yticks(range(len(result.coders)), result.coders)
-    panel.set_xlabel("tester")
-    panel.set_ylabel("coder")
-    for (row, column), rate in np.ndenumerate(rates):
-        color = "black" if rate > 0.6 else "white"
-        text = f"{rate:.2f} ({result.right_tests[row, column]:.1f})"
-        panel.text(column, row, text, ha="center", va="center", color=color)
-    figure.colorbar(image, label="unbroken programs (right tests in a suite)")
-    figure.savefig(path, dpi=120, bbox_inches="tight")
-    return True

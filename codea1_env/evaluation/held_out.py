@@ -117,18 +117,7 @@ def pass_rates(
     samples: int = 4,
     also: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, PassRates]:
-    """Share of tests that the coder's programs pass, problem by problem.
-
-    Args:
-        coder: Writes `samples` programs for each problem.
-        held_out: The problems, with their held-out golden tests.
-        sandbox: Runs the programs.
-        samples: Programs per problem.
-        also: Name of a problem -> more tests, which are counted on their own.
-
-    Returns:
-        Name of the problem -> shares, from 0 to 1.
-    """
+    """Return for each problem the shares of tests that a coder's programs pass; `also` has more tests by problem."""
     asked = [item for item in held_out for _ in range(samples)]
     answers = ask(coder, "coder", [observe(item.problem) for item in asked])
     programs = read_programs([item.problem for item in asked], answers, sandbox)
@@ -209,20 +198,10 @@ def kills(
     samples: int = 4,
     seen: list[Verdict] | None = None,
 ) -> dict[str, list[Flag]]:
-    """Which held-out mutants the tester breaks with a valid test.
+    """Return for each problem which held-out mutants, the first `samples`, a tester breaks with a valid test.
 
-    The tester sees a mutant and writes one suite against it. Only tests that are right as written count;
-    one that the referee had to correct does not.
-
-    Args:
-        tester: Writes one suite for each mutant.
-        held_out: The problems, with their mutants.
-        referee: Judges the suites.
-        samples: Mutants of each problem, the first ones held back.
-        seen: Gets the verdicts, for `youden_j`.
-
-    Returns:
-        Name of the problem -> one flag for each mutant; None where that depends on a test that could not be judged.
+    The tester sees a mutant and writes one suite against it. Only tests that are right as written count. A flag is None
+    where it depends on a test that could not be judged. `seen` gets the verdicts, for `youden_j`.
     """
     verdicts = referee.judge(_rounds(tester, held_out, referee, samples))
     if seen is not None:
@@ -237,10 +216,7 @@ def kills_beside(
     samples: int = 4,
     seen: list[Verdict] | None = None,
 ) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
-    """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book.
-
-    Each mutant runs once.
-    """
+    """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book."""
     rounds = _rounds(tester, [item for item, _ in tests], referee, samples)
     given = [
         Round(item.problem, mutant, [list(texts)])

@@ -50,7 +50,7 @@ def mean_over_problems(values: Sequence[float]) -> Estimate:
 
     Example:
         >>> print(mean_over_problems([1.0, 1.0]))
-        1.000 [1.000, 1.000]
+        1.000 (all equal)
     """
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     return bootstrap(column, lambda it: it.mean(axis=(1, 2)), np.random.default_rng(_SEED))

@@ -124,11 +124,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
             for kind, right in kinds.items()
         }
 
-    def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """pass@k on all tests."""
-        found = figures.get("all", {})
-        return {name: each for name, each in found.items() if name.startswith("pass@")}
-
     def summary(self) -> dict[str, Any]:
         """How programs ended."""
         faults = self.faults()

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from codea1_env.evaluation.report import USED, own_fields
+from codea1_env.evaluation.report import USED
 from codea1_env.evaluation.result_folder import (
     REFERENCES,
     SAMPLES,
@@ -75,13 +75,9 @@ class Metered(Protocol):
 
 
 class EvaluationRun(Generic[S, V]):
-    """One evaluation in one folder.
+    """One evaluation in one folder; it has loaded its problems, and has a sandbox.
 
-    Args:
-        evaluation: What is evaluated; it has loaded its problems, and has a sandbox.
-        folder: Where everything is kept.
-        stop: Whether to stop (`Stopped`) as soon as what is being judged is done.
-        threads: Samples that are judged at the same time. Has no influence on the results.
+    It ends with `Stopped` where `stop` says so. The number of `threads` has no influence on the results.
     """
 
     def __init__(
@@ -201,10 +197,8 @@ class EvaluationRun(Generic[S, V]):
                     pending.cancel()
 
     def _record(self, sample: S, verdict: V) -> None:
-        row: dict[str, Any] = {"task_id": sample.task_id, "sample": sample.index}
-        if fields := own_fields(sample.row):
-            row["fields"] = fields
-        self._folder.append(VERDICTS, [row | dict(row_of(verdict))])
+        row = {"task_id": sample.task_id, "sample": sample.index, **row_of(verdict)}
+        self._folder.append(VERDICTS, [row])
 
     def _known(self, row: Mapping[str, Any], sample: S) -> V:
         """Return the verdict of a row of verdicts.jsonl."""

@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 REPETITIONS = 2000
 """Bootstrap samples."""
+_EQUAL = 1e-9
+"""Width of an interval below which only rounding tells its figures apart."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,18 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:.3f} {self.interval()}"
+
+    def interval(self, write: Callable[[float], str] = "{:.3f}".format) -> str:
+        """Return the interval as a text. Equal figures have none: it would look certain.
+
+        Example:
+            >>> print(Estimate(0.5, 0.25, 0.75), mean_over_runs([0.5, 0.5]))
+            0.500 [0.250, 0.750] 0.500 (all equal)
+        """
+        if self.high - self.low < _EQUAL:
+            return "(all equal)"
+        return f"[{write(self.low)}, {write(self.high)}]"
 
 
 def written(estimate: Estimate | Mapping[str, float] | None) -> str:
@@ -78,7 +91,7 @@ def bootstrap(
     Example:
         >>> def mean(tables): return tables.mean(axis=(1, 2))
         >>> print(bootstrap([[0.0, 1.0]], mean, np.random.default_rng(0)))
-        0.500 [0.500, 0.500]
+        0.500 (all equal)
     """
     table: Floats = np.asarray(scores, dtype=np.float64)
     problems, figures = table.shape

@@ -23,18 +23,14 @@ from codea1_env.sandbox import Limits, Sandbox
 
 
 class _Numbered(Protocol):
-    """What every sample has."""
-
     @property
     def task_id(self) -> str: ...
     @property
     def index(self) -> int: ...
-    @property
-    def row(self) -> Mapping[str, Any]: ...
 
 
 S = TypeVar("S", bound=_Numbered)
-"""A sample: its problem, its number among the samples of that, and its row of samples.jsonl."""
+"""A sample: it knows its problem, and its number among the samples of that."""
 V = TypeVar("V")
 
 OF_SAMPLE = ("task_id", "sample", "fields")
@@ -94,15 +90,13 @@ class ProblemAnswers:
     task_id: str
     samples: tuple[Any, ...]
     index: int = 0
-    row: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True, eq=False)
 class Evaluation(Generic[S, V]):
-    """One evaluation: who is asked, what a sample is, how it is judged, which figures verdicts make.
+    """One evaluation: who is asked, what a sample is (`S`), how it is judged (`V`), which figures verdicts make.
 
-    The fields of a subclass are the options of its command, with their docstrings as help. Of `S` are the samples
-    that are judged, of `V` verdicts. Judging may happen in several threads at once.
+    The fields of a subclass are the options of its command, with their docstrings as help.
     """
 
     role: ClassVar[Literal["coder", "tester"]]
@@ -142,7 +136,7 @@ class Evaluation(Generic[S, V]):
     """Verdicts so far."""
 
     def judge(self, problem: Problem, sample: S) -> V:
-        """Judge a sample; the only method without a default. `self.sandbox` is where foreign text may run."""
+        """Judge a sample, in one of several threads. `self.sandbox` is where foreign text may run."""
         raise NotImplementedError
 
     def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:
@@ -234,12 +228,7 @@ class Evaluation(Generic[S, V]):
     def so_far(self) -> list[float]:
         """Return a figure of each problem so far."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
-        names = dict.fromkeys(name for each in values for name in each)
-        if self.figure and names and self.figure not in names:
-            raise EvaluationError(
-                f"expect figure to name a value that judge gives ({', '.join(names)}), actually: {self.figure!r}"
-            )
-        name = self.figure or next(iter(names), "")
+        name = self.figure or next((name for each in values for name in each), "")
         return [value for each in values if (value := each.get(name)) is not None]
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
@@ -261,12 +250,6 @@ class Evaluation(Generic[S, V]):
             name: dataclasses.asdict(mean_over_problems(each)) if each else None
             for name, each in found.items()
         }
-
-    def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the few of `figures` that are shown where there is little room."""
-        if self.figure in figures:
-            return {self.figure: figures[self.figure]}
-        return dict(list(figures.items())[:3])
 
     def summary(self) -> dict[str, Any]:
         """Return the report, but for what all reports have. Equal verdicts give equal reports."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.evaluation.cross_play import UNBROKEN, CrossPlay
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.report.episode_log import Replays
 from codea1_env.report.runs import LoggedRun, RunGroup
 from codea1_env.support.extras import require
 from codea1_env.training.metrics import slug
-from codea1_env.training.summary import phase_totals
 
 
 class _Altair:
@@ -34,6 +31,8 @@ _FEW = 12
 """Steps up to which a curve shows its points: a line through two of them says more than was measured."""
 _POINTS = 200
 """Points of a curve at most: beyond that, one point is the mean of several steps."""
+_TICKS = 5
+"""About so many labels of a horizontal axis."""
 
 Point = dict[str, Any]
 """step, value, and low and high where there are five runs or more."""
@@ -180,40 +179,6 @@ def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:
             yield Chart(group.name, "Mean number in a suite.", _areas(shown, names))
 
 
-def ages(groups: Sequence[RunGroup], replays: Mapping[Path, Replays]) -> Iterator[Chart]:
-    """How old replayed tests are, on average."""
-    rows = []
-    for group in groups:
-        found = [replays[run.path] for run in group.runs]
-        means = bin_means(
-            ((step, log.ages[step] / tests) for log in found for step, tests in log.tests.items()),
-            bin_width(group.runs),
-        )
-        line = {"group": group.name, "line": "measured"}
-        rows += [{"step": step, "value": value, **line} for step, value in sorted(means.items())]
-    if rows:
-        note = "Steps since each first broke a program, mean over replays, as far as episodes.jsonl shows."
-        yield Chart("Age of replayed tests", note, _lines(rows, [group.name for group in groups]))
-
-
-def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
-    """Where the time went."""
-    rows = [
-        {"group": group.name, "phase": total.name, "seconds": total.seconds / len(group.runs)}
-        for group in groups
-        for run in group.runs
-        for total in phase_totals(run.timings, run.metrics)
-    ]
-    if rows:
-        chart = _chart(rows, height=max(90, 40 * len(groups))).mark_bar().encode(
-            x=alt.X("sum(seconds):Q", title="seconds"),
-            y=alt.Y("group:N", title=None),
-            color=alt.Color("phase:N", scale=_scale(sorted({str(row["phase"]) for row in rows}))),
-            tooltip=["group:N", "phase:N", alt.Tooltip("sum(seconds):Q", format=".1f")],
-        )  # fmt: skip
-        yield Chart("Seconds of each phase", "Mean over the runs of a group.", _spec(chart))
-
-
 def heat_map(result: CrossPlay) -> Chart:
     """Whose programs no right test of whom breaks."""
     rows = [
@@ -253,25 +218,6 @@ def drawn(
     return _spec(chart)
 
 
-def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[str]) -> Spec:
-    """Return polygons around a centre, whose corners are already placed."""
-    scale = alt.Scale(domain=[-1.25, 1.25])
-    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
-    ground = _chart(rings, height=320).encode(**place)
-    net = ground.mark_line(strokeWidth=0.8, color="#888").encode(
-        order="order:Q",
-        strokeDash=alt.StrokeDash("ring:N", scale=alt.Scale(domain=["control", "outer"], range=[[5, 4], [1, 0]]), legend=None),
-    )  # fmt: skip
-    names = ground.transform_filter("datum.name != ''").mark_text(color="#888", dy=-8)
-    lines = _chart(points, height=320).mark_line(point=True).encode(
-        **place,
-        order="order:Q",
-        color=alt.Color("row:N", scale=_scale(rows), title=None),
-        tooltip=["row:N", "tag:N", *_numbers("area")],
-    )  # fmt: skip
-    return _spec(net + names.encode(text="name:N") + lines)
-
-
 def bars(rows: Sequence[Point]) -> Spec:
     """Return figures of folders side by side, with their intervals."""
     folders = list(dict.fromkeys(str(row["folder"]) for row in rows))
@@ -280,19 +226,22 @@ def bars(rows: Sequence[Point]) -> Spec:
         yOffset=alt.YOffset("folder:N", sort=None),
         tooltip=["folder:N", "figure:N", *_numbers("value", "low", "high")],
     )
-    x = alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]))
+    x = alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=_axis())
     legend = alt.Legend() if len(folders) > 1 else None
     filled = base.mark_bar(opacity=0.75).encode(
         x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
     )
+    end = base.mark_tick(thickness=3).encode(  # a bar of 0 has no length
+        x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
+    )
     interval = base.mark_rule(color="#888", strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
-    return _spec(filled + interval)
+    return _spec(filled + end + interval)
 
 
 def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False) -> Spec:
     legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it
     base = _chart(rows).encode(
-        x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+        x=alt.X("step:Q", axis=_axis(tickMinStep=1, format="d")),
         color=alt.Color("group:N", scale=_scale(groups), legend=legend, title=None),
     )
     # Charts beside each other have the same axis; a reward may be below 0.
@@ -323,7 +272,7 @@ def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False)
 
 def _areas(rows: Sequence[Point], names: Sequence[str]) -> Spec:
     chart = _chart(rows).mark_area().encode(
-        x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+        x=alt.X("step:Q", axis=_axis(tickMinStep=1, format="d")),
         y=alt.Y("value:Q", title=None),
         color=alt.Color("reason:N", scale=_scale(names), title=None),
         tooltip=["reason:N", "step:Q", *_numbers("value")],
@@ -340,6 +289,11 @@ def _chart(rows: Sequence[Point], height: int = _HEIGHT) -> Any:
         {k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows
     ]
     return alt.Chart(alt.InlineData(values=rounded), width="container", height=height)
+
+
+def _axis(**more: Any) -> Any:
+    """Return a horizontal axis whose labels have room where several charts stand beside each other."""
+    return alt.Axis(tickCount=_TICKS, labelOverlap=True, **more)
 
 
 def _scale(names: Sequence[str]) -> Any:

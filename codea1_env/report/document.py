@@ -69,11 +69,7 @@ def document(found: Findings) -> str:
 
 def _of_results(found: Findings) -> list[Section]:
     sorts = "A click on a heading sorts."
-    boards = [
-        sheet
-        for each in found.benchmarks
-        for sheet in (tables.leaderboard_sheet(each), tables.standing_sheet(each))
-    ]
+    boards = [tables.leaderboard_sheet(each) for each in found.benchmarks]
     evaluations = list(evaluation_sheets(found.evaluations))
     bars = list(evaluation_charts(found.evaluations))
     maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]
@@ -86,7 +82,6 @@ def _of_results(found: Findings) -> list[Section]:
 
 
 def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Section]:
-    replays = {log.run.path: log.replays for log in logs}
     damaged = {
         log.run.path: {**log.run.damaged, **({EPISODES: log.damaged} if log.damaged else {})}
         for log in logs
@@ -94,19 +89,18 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
     overview = [
         tables.side_by_side(groups), tables.other_settings(groups), tables.health_signs(groups), tables.overview(groups, damaged),
     ]  # fmt: skip
-    book = [tables.replay_counts(logs), tables.came_back(logs)]
-    book_charts = [*charts.measures(groups, charts.BOOK), *charts.ages(groups, replays)]
-    held_out, rewards = (
-        list(charts.measures(groups, wanted)) for wanted in (charts.HELD_OUT, charts.REWARDS)
+    held_out, rewards, book = (
+        list(charts.measures(groups, wanted))
+        for wanted in (charts.HELD_OUT, charts.REWARDS, charts.BOOK)
     )
-    time = ([tables.time_and_tokens(groups)], list(charts.phases(groups)))
+    time = [tables.time_and_tokens(groups)]
     return [Section(name, title, note, *parts) for name, title, note, *parts in (
         ("overview", "Overview", "Runs that differ only by their seed are one group; a second run of a seed is in another.", overview),
         ("held-out", "What is held back", "No reward uses it. Each measure stands beside what could refute it.", (), held_out),
         ("rewards", "Rewards", "Each player's reward depends on the other: it may fall while both learn.", (), rewards),
         ("invalid", "Invalid tests", "By the reason why they do not count.", (), list(charts.invalid_tests(groups))),
-        ("book", "Mistake Book", "What broke programs is replayed until they pass it.", book, book_charts),
-        ("time", "Time and tokens", "Wall-clock time, which differs from machine to machine.", *time),
+        ("book", "Mistake Book", "What broke programs is replayed until they pass it.", (), book),
+        ("time", "Time and tokens", "Wall-clock time, which differs from machine to machine.", time),
     )]  # fmt: skip
 
 

@@ -1,16 +1,11 @@
-"""The log of a run's episodes, which may be larger than memory: one pass notes where each stands, and what was replayed.
-
-The log has one program of each problem and step.
-"""
+"""The log of a run's episodes, which may be larger than memory: one pass notes where each stands."""
 
 from __future__ import annotations
 
-import heapq
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
 import numpy as np
 
@@ -31,68 +26,6 @@ PAID = ("reward", "validity", "adversarial")
 _OUTCOMES = (None, *(outcome.value for outcome in Outcome))
 
 
-_SHOWN = 20
-"""Tests that are listed."""
-
-
-@dataclass
-class BookEntry:
-    """How a test of the Mistake Book fared."""
-
-    replays: int = 0
-    passed: int = 0
-    passes: bool = False
-    episode: int = -1
-    """The number of the last episode that it was replayed in, where its text can be found."""
-
-
-@dataclass
-class Replays:
-    """Counts replayed tests, episode by episode. They are known by their hashes: there may be millions."""
-
-    tests: Counter[int] = field(default_factory=Counter)
-    ages: Counter[int] = field(default_factory=Counter)
-    """Step -> steps since each of these first broke a program, together."""
-    first: dict[int, int] = field(default_factory=dict)
-    """Test -> the step in which it first broke a program."""
-    relapses: Counter[int] = field(default_factory=Counter)
-    """Test -> how often it broke a program after one had passed it."""
-    entries: dict[int, BookEntry] = field(default_factory=dict)
-
-    def add(self, episode: Row, number: int) -> None:
-        """Count the replayed tests of an episode, and note the new ones that broke its program."""
-        step, task = episode["step"], episode["task_id"]
-        for test in episode["history"]:
-            key = _key(task, test["test"])
-            entry = self.entries.setdefault(key, BookEntry())
-            passes = test.get("outcome") == "pass"
-            if entry.passes and not passes:
-                self.relapses[key] += 1
-            entry.replays += 1
-            entry.passed += passes
-            entry.passes = passes
-            entry.episode = number
-            self.tests[step] += 1
-            self.ages[step] += step - self.first.setdefault(key, step)
-        for suite in episode["suites"]:
-            for test in suite["tests"]:
-                if test.get("outcome") not in (None, "pass"):
-                    self.first.setdefault(_key(task, test["test"]), step)
-
-
-class ReplayedTest(NamedTuple):
-    """A test of the Mistake Book, and how it fared."""
-
-    task_id: str
-    test: str
-    first: int
-    last: int
-    replays: int
-    passed: int
-    relapses: int
-    """How often it broke a program after one had passed it."""
-
-
 @dataclass(frozen=True)
 class EpisodeLog:
     """What one pass over the episodes of a run found."""
@@ -101,7 +34,6 @@ class EpisodeLog:
     places: list[tuple[int, int, int]]
     """Step and offset of each whole episode, and the number of the one before for the same problem, or -1."""
     damaged: int
-    replays: Replays
 
     def episode(self, number: int) -> Row:
         """Read an episode by its number."""
@@ -110,45 +42,20 @@ class EpisodeLog:
             row: Row = json.loads(file.readline())
         return row
 
-    def most_replayed(self) -> list[ReplayedTest]:
-        """Return the tests of the Mistake Book that were replayed most often."""
-        entries = self.replays.entries
-        return self._tests(heapq.nlargest(_SHOWN, entries, key=lambda key: entries[key].replays))
-
-    def came_back(self) -> list[ReplayedTest]:
-        """Return the tests that most often broke a program after one had passed them."""
-        return self._tests(key for key, _ in self.replays.relapses.most_common(_SHOWN))
-
-    def _tests(self, keys: Iterable[int]) -> list[ReplayedTest]:
-        found = []
-        for key in keys:
-            entry = self.replays.entries[key]
-            row = self.episode(entry.episode)
-            task = row["task_id"]
-            texts = [test["test"] for test in row["history"]]
-            text = next(each for each in texts if _key(task, each) == key)
-            first, relapses = self.replays.first[key], self.replays.relapses[key]
-            found.append(
-                ReplayedTest(task, text, first, row["step"], entry.replays, entry.passed, relapses)
-            )
-        return found
-
 
 def scan(run: LoggedRun) -> EpisodeLog:
     """Read all episodes of a run once."""
     places: list[tuple[int, int, int]] = []
     last: dict[str, int] = {}
     damaged = begin = 0
-    replays = Replays()
     for row, end in every_line(run.path / EPISODES):
         if row is None or not is_episode(row):
             damaged += 1
         else:
-            replays.add(row, len(places))
             places.append((row["step"], begin, last.get(row["task_id"], -1)))
             last[row["task_id"]] = len(places) - 1
         begin = end
-    return EpisodeLog(run, places, damaged, replays)
+    return EpisodeLog(run, places, damaged)
 
 
 def shortened(text: str, longest: int = TEXT) -> str:
@@ -208,7 +115,3 @@ def _is_test(test: Any) -> bool:
         and test.get("outcome") in _OUTCOMES
         and isinstance(test.get("reason", ""), str)
     )
-
-
-def _key(task_id: str, test: str) -> int:
-    return hash((task_id, test))

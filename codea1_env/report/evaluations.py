@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from codea1_env.evaluation.result_folder import SAMPLES, VERDICTS
+from codea1_env.evaluation.result_folder import SAMPLES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean
@@ -71,7 +71,7 @@ def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
     rows, of = [], 0
     for each in evaluations:
         shares: dict[str, list[float]] = {}
-        for verdict, _ in every_line(each.path / VERDICTS):
+        for verdict in each.verdicts:
             if verdict is not None and (share := _right(verdict)) is not None:
                 shares.setdefault(str(verdict.get("task_id")), []).append(share)
         of += len(shares)
@@ -115,12 +115,11 @@ def evaluation_charts(evaluations: Sequence[EvaluationResult]) -> Iterator[Chart
 
 def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: int) -> None:
     """Let a page have as many answers of an evaluation as fit: one wrong one of each problem first, right ones last."""
-    verdicts = [row for row, _ in every_line(each.path / VERDICTS)]
     lines = [(row is not None, end) for row, end in every_line(each.path / SAMPLES)]
     ends = [0, *(end for _, end in lines)]
     order = [
         (share == 1, number if type(number := verdict.get("sample")) is int else 0, place)
-        for place, (verdict, (whole, _)) in enumerate(zip(verdicts, lines, strict=False))
+        for place, (verdict, (whole, _)) in enumerate(zip(each.verdicts, lines, strict=False))
         if whole and verdict is not None and (share := _right(verdict)) is not None
     ]
     if not order:
@@ -133,7 +132,10 @@ def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: in
             file.seek(ends[place])
             answer = json.loads(file.readline())
             before = page.texts.bytes + page.tests.bytes
-            row = _answer(page, answer, verdicts[place] or {}, right) | {"run": run, "step": number}
+            row = _answer(page, answer, each.verdicts[place] or {}, right) | {
+                "run": run,
+                "step": number,
+            }
             used += len(embedded(row)) + page.texts.bytes + page.tests.bytes - before
             if used > limit:
                 break
@@ -168,10 +170,11 @@ def kind_of(each: EvaluationResult) -> str:
 
 
 def _state(each: EvaluationResult) -> str:
-    state = f"{each.verdicts} verdict{'' if each.verdicts == 1 else 's'}" + (
-        "" if each.report else " so far, not finished"
-    )
-    return state + (f", {each.damaged} damaged lines" if each.damaged else "")
+    damaged = each.verdicts.count(None)
+    whole = len(each.verdicts) - damaged
+    state = f"{whole} verdict{'' if whole == 1 else 's'}"
+    state += "" if each.report else " so far, not finished"
+    return state + (f", {damaged} damaged lines" if damaged else "")
 
 
 def figures_of(each: EvaluationResult) -> dict[str, Estimate]:

@@ -25,6 +25,7 @@ from codea1_env.rendering.display import short_names
 from codea1_env.report.runs import LoggedRun, read_run
 from codea1_env.support.logs import every_line
 from codea1_env.training.config import RunError
+from codea1_env.training.metrics import Row
 
 _NAMED = 3
 """Folders that an error names."""
@@ -56,9 +57,8 @@ class EvaluationResult:
     settings: dict[str, Any]
     report: dict[str, Any]
     """report.json; empty while it goes on."""
-    verdicts: int
-    damaged: int
-    """Lines of verdicts.jsonl that are damaged or cut off."""
+    verdicts: list[Row | None]
+    """Rows of verdicts.jsonl; None for a line that is damaged or cut off."""
 
 
 @dataclass(frozen=True)
@@ -161,16 +161,9 @@ def _evaluation(path: Path, name: str) -> EvaluationResult:
         raise ReportError(
             f"Expect {path} to hold settings and figures of an evaluation, actually: others. Name another folder."
         )
-    lines = [row is not None for row, _ in every_line(path / VERDICTS)]
-    return EvaluationResult(
-        name,
-        path,
-        command if isinstance(command, str) else "",
-        settings,
-        report,
-        sum(lines),
-        len(lines) - sum(lines),
-    )
+    verdicts = [row for row, _ in every_line(path / VERDICTS)]
+    typed = command if isinstance(command, str) else ""
+    return EvaluationResult(name, path, typed, settings, report, verdicts)
 
 
 def _of_version(path: Path, version: int) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,8 +94,22 @@ def _evaluation(each: EvaluationResult) -> PageSubject:
     names = main if len(main) == _FIGURES else list(figures)[:_FIGURES]
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
-    shown = [(str(figures[name]), words_of(kind, name)) for name in names]
+    part = part_of(each.report)
+    shown = [(str(figures[name]), words_of(kind, name) + part) for name in names]
     return PageSubject(title, each.command, shown)
+
+
+def part_of(report: Mapping[str, Any]) -> str:
+    """Return how many problems the figures are of, where these are a part of the set; "" for all.
+
+    Example:
+        >>> part_of({"scored": 5, "problems": 5, "problems_of_set": 128})
+        ', 5 of 128 problems'
+    """
+    scored, problems = report.get("scored"), report.get("problems_of_set", report.get("problems"))
+    if not isinstance(scored, int) or not isinstance(problems, int) or scored >= problems:
+        return ""
+    return f", {scored} of {problems} problems"
 
 
 def _cross_play(name: str, played: CrossPlay) -> PageSubject:

@@ -45,11 +45,7 @@ class Written(NamedTuple):
 def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Written:
     """Write episodes of a run as a log of inspect_ai, which must not be there yet.
 
-    Args:
-        run: The run.
-        folder: Where the log goes; made if it is not there.
-        max_episodes: Of more, so many are drawn from all steps alike, the same ones each time: inspect_ai's writer
-            keeps them all in memory.
+    Of more than `max_episodes` so many are drawn from all steps alike, the same ones each time.
     """
     inspect_log = _inspect("log")
     found = scan(run)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.report.episode_log import is_episode, outcome_of
-from codea1_env.report.runs import LoggedRun, RunReader
+from codea1_env.report.runs import LoggedRun, read_run
 from codea1_env.support.logs import every_line, tail_offset
 from codea1_env.training.metrics import Row
 from codea1_env.training.progress import Remaining
@@ -67,34 +68,17 @@ class LiveRun:
         return whole or self.age is None or self.age > _SETTLED
 
 
-class LiveReader:
-    """Looks at a run again and again. Files that are not there yet are waited for: they have no rows."""
-
-    def __init__(self, path: Path, name: str, episodes: int) -> None:
-        self._path, self._kept = path, episodes
-        self._reader = RunReader(path, name)
-        self._last: list[LastEpisode] = []
-        self._end = tail_offset(path / EPISODES, _TAIL)
-
-    def read(self) -> LiveRun:
-        """Return the run as it stands now."""
-        run = self._reader.read()
-        self._read_episodes()
-        return LiveRun(run, tuple(reversed(self._last)), pace(run), self._age())
-
-    def _read_episodes(self) -> None:
-        log = self._path / EPISODES
-        if self._end and (not log.exists() or log.stat().st_size < self._end):
-            self._last, self._end = [], tail_offset(log, _TAIL)  # the run was resumed
-        for row, end in every_line(log, self._end, growing=True):
-            self._end = end
-            if row is not None and is_episode(row):
-                self._last = [*self._last, _in_one_line(row)][-self._kept :]
-
-    def _age(self) -> float | None:
-        logs = [self._path / name for name in (METRICS, EPISODES, TIMINGS)]
-        written = [log.stat().st_mtime for log in logs if log.is_file()]
-        return max(0.0, time.time() - max(written)) if written else None
+def read_live(path: Path, name: str, episodes: int) -> LiveRun:
+    """Read a run as it stands now, with its last episodes. Files that are not there yet have no rows."""
+    run, log = read_run(path, name, growing=True), path / EPISODES
+    last: deque[LastEpisode] = deque(maxlen=episodes)
+    for row, _ in every_line(log, tail_offset(log, _TAIL), growing=True):
+        if row is not None and is_episode(row):
+            last.appendleft(_in_one_line(row))
+    logs = [path / name for name in (METRICS, EPISODES, TIMINGS)]
+    written = [each.stat().st_mtime for each in logs if each.is_file()]
+    age = max(0.0, time.time() - max(written)) if written else None
+    return LiveRun(run, tuple(last), pace(run), age)
 
 
 def pace(run: LoggedRun) -> Pace:

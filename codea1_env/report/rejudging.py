@@ -95,12 +95,7 @@ def rejudge(
 
     Answers are read anew. The tests that were replayed from the Mistake Book are those of the log.
 
-    Args:
-        run: The folder of the run.
-        rules: How to judge.
-        sandbox: Where programs run.
-        told: Is told after each batch how many episodes it had.
-        say: Is told what is left out.
+    `told` hears after each batch how many episodes it had, `say` what is left out.
 
     Raises:
         RunError: It is no run, or its players judged each other.

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.problems import Problem
+from codea1_env.rendering.display import fenced
 from codea1_env.report.rejudging import EpisodesOf
 from codea1_env.report.runs import LoggedRun, player_name
 from codea1_env.responses import Program
@@ -89,7 +90,7 @@ def _of_episode(row: Mapping[str, Any], number: int, problem: Problem) -> Iterat
     if reward is not None:
         prompt = _text_only(row.get("prompt") or DEFAULT(situation(problem, 0)))
         right = bool(row.get("executes")) and bool(outcomes) and set(outcomes) == {"pass"}
-        answer = _clean(row.get("answer", row["code"]))
+        answer = _answer(row.get("answer", row["code"]), "prompt" in row)
         yield LoggedAnswer("coder", json.dumps(prompt), *about, prompt, answer, reward, right)
     seen = situation(problem, 0, Program(row["code"]))
     prompt = _text_only(row.get("test_prompt") or DEFAULT(seen))
@@ -98,7 +99,7 @@ def _of_episode(row: Mapping[str, Any], number: int, problem: Problem) -> Iterat
             continue
         breaks = any(test.get("outcome") not in (None, "pass") for test in suite["tests"])
         good = bool(row.get("executes")) and breaks and not suite.get("invalid")
-        text = _clean(suite["answer"])
+        text = _answer(suite["answer"], "test_prompt" in row)
         yield LoggedAnswer(
             "tester", f"suites of {number}", *about, prompt, text, suite["reward"], good
         )
@@ -136,6 +137,12 @@ def _about(each: LoggedAnswer) -> dict[str, Any]:
 
 def _text_only(chat: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     return [{"role": str(each["role"]), "content": _clean(str(each["content"]))} for each in chat]
+
+
+def _answer(text: str, chatted: bool) -> str:
+    """Return an answer as its prompt asks for it: a player without a chat, such as a table, writes no fence."""
+    text = _clean(text)
+    return text if chatted or "```" in text else fenced(text.strip("\n"), "python")
 
 
 def _clean(text: str) -> str:

@@ -58,35 +58,26 @@ class RunGroup:
     name: str
     runs: tuple[LoggedRun, ...]
 
-    @property
-    def seeds(self) -> str:
-        """The seeds, as a text."""
-        return ", ".join(str(run.config.seed) for run in self.runs)
+
+def read_run(path: Path, name: str, *, growing: bool = False) -> LoggedRun:
+    """Read the folder of a run, also while it goes on; `growing` leaves out a line that is being written."""
+    config = read_config(path)
+    metrics, timings = (_numbers(path / log, growing) for log in (METRICS, TIMINGS))
+    lines = {METRICS: metrics[1], TIMINGS: timings[1]}
+    damaged = {log: number for log, number in lines.items() if number}
+    return LoggedRun(name, path, config, metrics[0], timings[0], damaged)
 
 
-class RunReader:
-    """Reads the folder of a run again and again while it goes on, each time only what is new."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
-        self._logs = {log: _NumberLog(path / log) for log in (METRICS, TIMINGS)}
-        self._config, self._written = read_config(path), _changed(path)
-
-    def read(self, *, growing: bool = True) -> LoggedRun:
-        """Return all that is logged by now."""
-        if (written := _changed(self._path)) != self._written:
-            # A run decides some of its settings itself, after it has begun.
-            self._config, self._written = read_config(self._path), written
-        for log in self._logs.values():
-            log.read(growing)
-        damaged = {name: log.damaged for name, log in self._logs.items() if log.damaged}
-        metrics, timings = (self._logs[name].by_step() for name in (METRICS, TIMINGS))
-        return LoggedRun(self._name, self._path, self._config, metrics, timings, damaged)
-
-
-def read_run(path: Path, name: str) -> LoggedRun:
-    """Read the folder of a run, also while it goes on."""
-    return RunReader(path, name).read(growing=False)
+def _numbers(path: Path, growing: bool) -> tuple[list[Row], int]:
+    """Return the numbers of each step's last row, and how many lines have none."""
+    rows: dict[int, Row] = {}
+    damaged = 0
+    for row, _ in every_line(path, growing=growing):
+        if row is None or type(row.get("step")) is not int:
+            damaged += 1
+        else:
+            rows[row["step"]] = {key: value for key, value in row.items() if is_number(value)}
+    return [rows[step] for step in sorted(rows)], damaged
 
 
 def player_name(run: LoggedRun, role: str) -> str:
@@ -148,35 +139,3 @@ def is_number(value: Any) -> bool:
 
 def _what_counts(config: TrainConfig) -> dict[str, Any]:
     return {name: value for name, value in flat(config).items() if name not in NO_INFLUENCE}
-
-
-def _changed(run: Path) -> int:
-    path = run / "config.toml"
-    return path.stat().st_mtime_ns if path.is_file() else 0
-
-
-class _NumberLog:
-    """The numbers of each step's row, and how many lines have none. The last row of a step counts."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._begin_again()
-
-    def _begin_again(self) -> None:
-        self._rows: dict[int, Row] = {}
-        self._end = 0
-        self.damaged = 0
-
-    def read(self, growing: bool) -> None:
-        if self._end and (not self._path.exists() or self._path.stat().st_size < self._end):
-            self._begin_again()  # the run was resumed from a step before
-        for row, end in every_line(self._path, self._end, growing=growing):
-            self._end = end
-            if row is None or type(row.get("step")) is not int:
-                self.damaged += 1
-            else:
-                numbers = {name: value for name, value in row.items() if is_number(value)}
-                self._rows[row["step"]] = numbers
-
-    def by_step(self) -> list[Row]:
-        return [self._rows[step] for step in sorted(self._rows)]

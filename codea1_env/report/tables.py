@@ -11,27 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from codea1_env.baselines.bench.ranking import command
-from codea1_env.baselines.bench.score_table import (
-    CONTROLS,
-    GOAL,
-    MEASURES,
-    OF_END,
-    SKILLS,
-    Table,
-    game_cells,
-    standing_cells,
-    standing_rows,
-)
+from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
-from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
+from codea1_env.report.episode_log import TEST, shortened
 from codea1_env.report.folders import Benchmark
 from codea1_env.report.runs import RunGroup, differing_settings
 from codea1_env.training.health import signs
 from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
-
-_LISTED = 30
-"""Tests that are listed as forgotten."""
 
 
 class Cell(NamedTuple):
@@ -149,44 +136,6 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
     return Sheet("Time and tokens of each phase", note, headings, rows)
 
 
-def came_back(logs: Sequence[EpisodeLog]) -> Sheet:
-    """Return tests that programs passed, and later ones failed again."""
-    headings = ["run", "problem", "test", "first broke in step", "came back"]
-    total = sum(len(log.replays.relapses) for log in logs)
-    note = (
-        f"{total} replayed tests broke a program after one had passed them, as far as episodes.jsonl shows, which has one "
-        "program of each problem and step. Programs are drawn anew each step: one relapse may be chance, many are not. "
-        "Those that came back most often:"
-    )
-    tests = [(log, each) for log in logs for each in log.came_back()]
-    tests.sort(key=lambda it: -it[1].relapses)
-    rows = [_row_of(log, each, each.first, each.relapses) for log, each in tests[:_LISTED]]
-    return Sheet("What was forgotten", note, headings, rows)
-
-
-def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
-    """How often the tests of the Mistake Book were replayed."""
-    headings = ["run", "problem", "test", "first broke in step", "last replay", "replays", "passed"]
-    counts = [entry.replays for log in logs for entry in log.replays.entries.values()]
-    note = (
-        f"{len(counts)} tests were replayed, half of them {np.median(counts):.0f} times or less, as far as "
-        "episodes.jsonl shows, which has one program of each problem and step. Those that were replayed most often:"
-        if counts
-        else ""
-    )
-    tests = [(log, each) for log in logs for each in log.most_replayed()]
-    tests.sort(key=lambda it: -it[1].replays)
-    rows = [
-        _row_of(log, each, each.first, each.last, each.replays, each.passed)
-        for log, each in tests[:_LISTED]
-    ]
-    return Sheet("Replays of each test", note, headings, rows)
-
-
-def _row_of(log: EpisodeLog, test: ReplayedTest, *numbers: int) -> list[Cell]:
-    return [*map(text_cell, (log.run.name, test.task_id, test.test)), *map(_count, numbers)]
-
-
 def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.0) -> Cell:
     """Return the means of starts and ends, with the interval of the ends, which the measure's range bounds."""
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
@@ -197,7 +146,7 @@ def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.
     if len(known) > 1:
         found = mean_over_runs([b for _, b in known])
         low, high = max(min(0.0, found.value), found.low), min(max(most, found.value), found.high)
-        text += f" [{_short(low)}, {_short(high)}]"
+        text += f" {Estimate(end, low, high).interval(_short)}"
     return Cell(text, end)
 
 
@@ -243,26 +192,3 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         headings += [measure, f"less {shown}"]
     headings += ["only book", "past", "forgotten", "runs", "command"]
     return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)
-
-
-def standing_sheet(benchmark: Benchmark) -> Sheet:
-    """Return ranks with ties, and how soon each entry got where it is."""
-    table = Table(benchmark.results)
-    names = short_names(table.entries)
-    rows = []
-    for name, found in standing_rows(table):
-        row = [text_cell(names[name])]
-        for one in found:
-            rank, area, steps = standing_cells(one)
-            row += [Cell(rank, -sum(one.rank) if one else None), text_cell(area), text_cell(steps)]
-        rows.append(row + [text_cell(each) for each in game_cells(table, name)])
-    note = (
-        "A rank as 1-3 is a tie: differences paired by seed have intervals with 0 in them. Area: mean of the measure over the "
-        f"steps. Steps: median over runs until it was {GOAL:g}; a dash: less than half of them were there. "
-        "Exploitability (NashConv, of the last players and of the average of checkpoints) and cyclic share: less is better."
-    )
-    headings = ["entry"]
-    for skill in SKILLS.values():
-        headings += [f"{skill}: rank", "area", "steps"]
-    headings += ["exploitability", "of the average", "cyclic share"]
-    return Sheet(f"Ranks: {benchmark.name}", note, headings, rows)

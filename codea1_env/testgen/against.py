@@ -7,7 +7,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from codea1_env.testgen.modules import (
     TargetError,
     files_in,
     is_test_file,
-    missing,
     module_of_file,
 )
 from codea1_env.testgen.observe import Clock, Looker, Observer, Seen, differ, is_stable
@@ -56,23 +55,13 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Search:
-    """How much is tried on each function or class."""
-
-    seed: int = 0
-    """Of the choice among inputs."""
-    timeout: float | None = None
-    """Seconds of processor time."""
-
-
-@dataclass(frozen=True)
 class Changes:
     """What has changed in a repository since a revision."""
 
     top: Path
     revision: str
     modules: dict[Module, str]
-    """Module -> its file at the revision, if it had one."""
+    """Module -> its file in the repository."""
     skipped: dict[str, str]
     """File -> why it was not looked at."""
 
@@ -88,18 +77,17 @@ class Changes:
             yield place
 
 
-def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
+def changes_since(revision: str, paths: Sequence[Path]) -> Changes:
     """Return the modules that have changed since a revision of git, untracked ones among them.
 
     Args:
         revision: Commit, branch or tag.
-        paths: Files and folders of one repository, with the name of a function or class, or "". A file with such a name
-            is among the modules in any case.
+        paths: Files and folders of one repository.
     """
     for path in paths:
         if not path.exists():
             raise TargetError(f"Expect {path} to be a file or folder, actually: there is none.")
-    places = {path.resolve(): name for path, name in paths.items()}
+    places = [path.resolve() for path in paths]
     folders = [each if each.is_dir() else each.parent for each in places]
     tops = {_git(each, "rev-parse", "--show-toplevel") for each in folders}
     if len(tops) > 1:
@@ -108,7 +96,7 @@ def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
         )
     top = Path(tops.pop().decode().strip())
     changes = Changes(top, revision, {}, {})
-    for name, old in sorted(_earlier_names(top, revision, places).items()):
+    for name in sorted(_changed_files(top, revision, places)):
         path = top / name
         is_code = name.endswith(".py") and not is_test_file(path.name) and path.name != "setup.py"
         if not is_code or not any(map(path.is_relative_to, places)):
@@ -117,24 +105,18 @@ def changes_since(revision: str, paths: Mapping[Path, str]) -> Changes:
             changes.skipped[name] = "it was removed"
             continue
         try:
-            changes.modules[module_of_file(path)] = old
+            changes.modules[module_of_file(path)] = name
         except TargetError as error:
             changes.skipped[name] = str(error)
     return changes
 
 
-def _earlier_names(top: Path, revision: str, places: Mapping[Path, str]) -> dict[str, str]:
-    """Return the files that have changed, are new or are named, with their names at the revision."""
+def _changed_files(top: Path, revision: str, places: Sequence[Path]) -> set[str]:
     untracked = {top / name for name in _listed(top, "ls-files", "--others", "--exclude-standard", "-z")}  # fmt: skip
     untracked &= {file for each in places for file in (files_in(each) if each.is_dir() else [each])}
-    named = [path for path, name in places.items() if name]
-    known = [str(path.relative_to(top)) for path in (*untracked, *named)]
-    earlier = dict(zip(known, known, strict=True))
-    left = iter(_listed(top, "diff", "--name-status", "-M", "-z", _commit_of(revision, top)))
-    for status in left:
-        old = next(left)
-        earlier[next(left) if status.startswith("R") else old] = old
-    return earlier
+    known = {str(path.relative_to(top)) for path in untracked}
+    commit = _commit_of(revision, top)
+    return known.union(_listed(top, "diff", "--name-only", "--no-renames", "-z", commit))
 
 
 def _commit_of(revision: str, top: Path) -> str:
@@ -163,24 +145,22 @@ def _git(folder: Path, *arguments: str) -> bytes:
     return done.stdout
 
 
-def check_module(opened: OpenModule, only: str, search: Search) -> Checked:
-    """Run the examples of docstrings and look for calls that never end, in one name or in all public ones."""
+def check_module(opened: OpenModule, timeout: float) -> Checked:
+    """Run the examples of docstrings and look for calls that never end, in all public names."""
     checked = Checked()
-    public = [each.name for each in opened.definitions.values() if each.public]
-    for name in [only] if only else public:
-        target = opened.target(name)
-        checked.looked.append(target.label)
-        looker = Looker(target, opened.sandbox, Clock(search.timeout))
-        for trials in candidates(looker, Inputs(target, search.seed)):
-            looker.look(trials)
-        checked.findings += findings_alone(target, looker.endless(), opened.sandbox)
+    for each in opened.definitions.values():
+        if each.public:
+            target = opened.target(each.name)
+            checked.looked.append(target.label)
+            looker = Looker(target, opened.sandbox, Clock(timeout))
+            for trials in candidates(looker, Inputs(target, 0)):
+                looker.look(trials)
+            checked.findings += findings_alone(target, looker.endless(), opened.sandbox)
     return checked
 
 
-def compare_modules(
-    now: OpenModule, was: OpenModule, revision: str, only: str, search: Search
-) -> Checked:
-    """Compare the functions and classes that have changed, or that use something which has changed.
+def compare_modules(now: OpenModule, was: OpenModule, revision: str, timeout: float) -> Checked:
+    """Compare the public functions and classes that have changed, or that use something which has changed.
 
     A definition that uses a changed one is compared only where no difference was found for that one.
 
@@ -188,39 +168,29 @@ def compare_modules(
         now: The module as it is.
         was: The module as it was.
         revision: As the user names it.
-        only: A function or class; "" for all public ones.
-        search: How much is tried.
+        timeout: Seconds of processor time for each.
     """
-    if only and only not in now.definitions.keys() | was.definitions.keys():
-        raise missing(now.module, only, now.definitions)
     checked, explained = Checked(), set[str]()
     changed = _changed(now, was)
-    causes = {name: _causes(name, now, changed) for name in now.definitions}
-    reached = {
-        cause for name, some in causes.items() if now.definitions[name].public for cause in some
-    }
+    public = [name for name, each in now.definitions.items() if each.public]
+    causes = {name: _causes(name, now, changed) for name in public}
     for name in sorted(causes, key=lambda name: (name not in changed, len(causes[name]))):
-        is_public, label = now.definitions[name].public, f"{now.module.name}::{name}"
-        if only and name != only:
-            continue
+        label = f"{now.module.name}::{name}"
         if not causes[name]:
             checked.skipped[label] = "it has not changed"
         elif name not in was.definitions:
             checked.skipped[label] = f"it is new since {revision}"
-        elif not is_public and not only:
-            if name in changed and name not in reached:
-                checked.skipped[label] = "it is private, and nothing public here uses it"
         elif causes[name] <= explained:
             used = ", ".join(sorted(causes[name]))
             checked.skipped[label] = f"it differs by what it uses: {used}"
         else:
             checked.looked.append(label)
-            found = _Comparison(now, was, name, revision, search).findings()
+            found = _Comparison(now, was, name, revision, timeout).findings()
             checked.findings += found
             if any(each.kind == "difference" for each in found):
                 explained |= causes[name]
-    for name in was.definitions.keys() - now.definitions.keys():
-        if name == only or (was.definitions[name].public and not only):
+    for name, each in was.definitions.items():
+        if each.public and name not in now.definitions:
             checked.skipped[f"{now.module.name}::{name}"] = "it was removed"
     return checked
 
@@ -249,11 +219,9 @@ class _Comparison:
     """Compares one function or class in two versions."""
 
     def __init__(
-        self, now: OpenModule, was: OpenModule, name: str, revision: str, search: Search
+        self, now: OpenModule, was: OpenModule, name: str, revision: str, timeout: float
     ) -> None:
-        self._now, self._was = now, was
-        moved = now.module.name != was.module.name
-        self._revision = f"{revision}, in {was.module.name}," if moved else revision
+        self._now, self._was, self._revision = now, was, revision
         target, self._before = now.target(name), was.target(name)
         self._target = replace(
             target,
@@ -262,9 +230,9 @@ class _Comparison:
             examples=(*target.examples, *self._before.examples),
             attributes=self._before.attributes,
         )
-        self._looker = Looker(self._target, now.sandbox, Clock(search.timeout))
+        self._looker = Looker(self._target, now.sandbox, Clock(timeout))
         self._old = Observer(name, self._before.attributes, was.sandbox)
-        self._inputs = Inputs(self._target, search.seed)
+        self._inputs = Inputs(self._target, 0)
 
     def findings(self) -> list[Finding]:
         """Return what differs; or what is wrong with it on its own, if nothing does."""
@@ -330,8 +298,7 @@ class _Comparison:
 
     def _show(self, code: str, opened: OpenModule) -> str:
         target = self._target if opened is self._now else self._before
-        here, there = (f"from {one.module.name} import " for one in (self._target, target))
-        code, program = code.replace(here, there), target.program + _SHOW
+        program = target.program + _SHOW
         [result] = opened.sandbox.call(program, "_codea1_show", [((code,), {})], limits=_ONCE)
         if result.outcome is Outcome.TIMEOUT:
             return "does not end"

@@ -5,16 +5,12 @@ from __future__ import annotations
 import ast
 import collections.abc
 import contextlib
-import copy
 import dis
-import doctest
 import enum
 import functools
 import importlib
 import inspect
-import io
 import re
-import sys
 import time
 import types
 import typing
@@ -22,8 +18,8 @@ from collections.abc import Iterator
 from typing import Any
 
 Kind = tuple[Any, ...]
-_PLAIN = (bool, int, float, str, bytes, complex)
-_NAMED = ("date", "datetime", "timedelta", "Decimal", "Fraction")
+_PLAIN = (bool, int, float, str, bytes)
+_NAMED = ("date", "datetime", "Decimal")
 _SEQUENCES = (
     list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection,
     collections.abc.MutableSequence, collections.abc.Iterator, collections.abc.Reversible,
@@ -75,13 +71,6 @@ def listing(module: str) -> dict[str, Any]:
     return {"error": error, "missing": missing, "seconds": seconds, "names": names, "constants": constants}  # fmt: skip
 
 
-def home_of(module: str, name: str) -> tuple[str, str]:
-    """Return module and name of what a module offers; two empty texts if unknown."""
-    value = _unwrapped(getattr(importlib.import_module(module), name, None))
-    home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-    return (home, called) if isinstance(home, str) and isinstance(called, str) else ("", "")
-
-
 def describe(module: str, name: str, readme: str) -> dict[str, Any]:
     """Describe a function or class: its parameters, what its examples call, words and numbers in its code."""
     space = vars(importlib.import_module(module))
@@ -110,7 +99,7 @@ def describe(module: str, name: str, readme: str) -> dict[str, Any]:
         "words": words,
         "numbers": numbers,
         "uses": frozenset(used),
-        "examples": [*_recorded(name, module, docs), *called_in("\n".join([*docs, readme]), name)],
+        "examples": called_in("\n".join([*docs, readme]), name),
     }
 
 
@@ -307,9 +296,6 @@ def _hints(value: Any, used: set[str], space: dict[str, Any]) -> tuple[list[str]
         found += [part for const in consts for part in _parts(const)]
     for each in reached:
         found += _parts(each)
-        if isinstance(each, dict):
-            keys = [key for key in each if isinstance(key, str)]
-            found += list(map(" ".join, zip(keys[1::3], keys[::-3], strict=False)))[:3]
     words, numbers = [], []
     for each in found:
         if isinstance(each, str) and each:
@@ -330,28 +316,6 @@ def _parts(value: Any, depth: int = 0) -> list[Any]:
 
 
 # Calls in docstrings and other texts
-
-
-def _recorded(name: str, module: str, docs: list[str]) -> list[Any]:
-    """Run the examples of docstrings and return the calls of a function in them."""
-    space, found = vars(sys.modules[module]), list[Any]()
-    value = space[name]
-    if isinstance(value, type) or not any(">>>" in each for each in docs):
-        return []
-
-    @functools.wraps(value)
-    def called(*args: Any, **words: Any) -> Any:
-        found.append((copy.deepcopy([*args]), copy.deepcopy(words), []))
-        return value(*args, **words)
-
-    space[name] = called
-    runner = doctest.DocTestRunner(verbose=False)
-    for text in docs:
-        with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
-            test = doctest.DocTestParser().get_doctest(text, dict(space), name, None, 0)
-            runner.run(test, out=lambda _: None)
-    space[name] = value
-    return [each for each in found if _is_plain(each)]
 
 
 def called_in(text: str, name: str) -> list[Any]:

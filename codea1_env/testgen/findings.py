@@ -13,14 +13,13 @@ from codea1_env.oracle import gather
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.testgen import examples
 from codea1_env.testgen.driver import MANY
-from codea1_env.testgen.modules import Module, NotImportedError
+from codea1_env.testgen.modules import Module
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
 from codea1_env.testgen.texts import Trial, awaited, call_text, literal, modules_of
 
 _LIMITS = Limits(call_cpu_time=3, call_wall_time=15, calls_per_test=1)
 _MOST = 160  # Characters of a value that are shown
-_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _STATEMENT = re.compile(
     r"(?:print|for|with|if|while|try|assert|import|from|del|raise)\b|[\w.\[\]'\"]+ *=[^=]"
 )
@@ -38,7 +37,7 @@ class Finding:
     """MODULE::NAME."""
     path: str
     line: int
-    kind: Literal["example", "endless", "difference", "import"]
+    kind: Literal["example", "endless", "difference"]
     message: str
     command: str
     """Shows it in a shell, outside the sandbox."""
@@ -51,25 +50,10 @@ def finding(target: Target, kind: Literal["example", "endless", "difference"], m
     return Finding(target.label, path, line, kind, message, shell)
 
 
-def failed_import(module: Module, error: NotImportedError, revision: str) -> Finding | None:
-    """Return the finding that a module cannot be imported, as it could at a revision if one is named.
-
-    None if only the sandbox may be the reason.
-    """
-    if not revision and not error.error.startswith(_SYNTAX_ERRORS):
-        return None
-    place = re.search(rf"\({re.escape(module.path.name)}, line (\d+)\)", error.error)
-    message = f"{module.name} cannot be imported: {short(error.error)}"
-    message += f"; at {revision} it can" if revision else ""
-    path, line = os.path.relpath(module.path), int(place[1]) if place else 1
-    command = _command(module, f"import {module.name}")
-    return Finding(module.name, path, line, "import", message, command)
-
-
 def _command(module: Module, code: str, limited: bool = False) -> str:
     """Return a shell command that runs code."""
     root = os.path.relpath(module.root)
-    path = "" if root == "." or module.installed else f"PYTHONPATH={shlex.quote(root)} "
+    path = "" if root == "." else f"PYTHONPATH={shlex.quote(root)} "
     return f"{path}{'timeout 10 ' if limited else ''}python -c {shlex.quote(code)}"
 
 
@@ -105,7 +89,7 @@ def _contradicted_example(target: Target, sandbox: Sandbox) -> Iterator[Finding]
 
 def _imports(target: Target, text: str) -> str:
     modules = [f"import {each}" for each in modules_of(text)]
-    return "; ".join([*modules, f"from {target.offered} import {target.name}"])
+    return "; ".join([*modules, f"from {target.module.name} import {target.name}"])
 
 
 def code_that_shows(target: Target, trial: Trial, was: Seen, now: Seen) -> list[str]:

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -263,7 +262,7 @@ def _texts(target: Target) -> list[str]:
     ]  # fmt: skip
 
 
-_DATE, _TIME, _DELTA = datetime.date, datetime.datetime, datetime.timedelta
+_DATE, _TIME = datetime.date, datetime.datetime
 _SIMPLE: Mapping[str, Callable[[Target], list[Any]]] = {
     "int": lambda target: [1, 2, 3, 0, -1, *_near(target.numbers), 5, 10, 7, -4],
     "float": lambda target: [
@@ -273,13 +272,10 @@ _SIMPLE: Mapping[str, Callable[[Target], list[Any]]] = {
     "bool": lambda _: [True, False],
     "str": _texts,
     "bytes": lambda target: [b"a", b"abc", b"", *(word.encode() for word in target.words)],
-    "complex": lambda _: [1 + 2j, 0j, -1.5j],
     "none": lambda _: [None],
     "date": lambda _: [_DATE(2024, 1, 1), _DATE(2024, 2, 29), _DATE(2023, 12, 31), _DATE(1999, 7, 4)],
     "datetime": lambda _: [_TIME(2024, 1, 1), _TIME(2024, 2, 29, 23, 59, 59), _TIME(2023, 12, 31, 12, 30)],
-    "timedelta": lambda _: [_DELTA(days=1), _DELTA(), _DELTA(hours=-1, minutes=30), _DELTA(seconds=90061)],
     "Decimal": lambda _: [Decimal("1"), Decimal("0"), Decimal("2.50"), Decimal("-0.1")],
-    "Fraction": lambda _: [Fraction(1, 2), Fraction(0), Fraction(-3, 4), Fraction(5)],
 }  # fmt: skip
 
 

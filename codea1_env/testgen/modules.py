@@ -6,14 +6,12 @@ Nothing of the user's is imported or parsed in this process.
 from __future__ import annotations
 
 import difflib
-import importlib
 import keyword
 import os
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 
@@ -33,14 +31,6 @@ class TargetError(ValueError):
     """Something cannot be tested; the message says why, and what to do."""
 
 
-class NotImportedError(TargetError):
-    """A module cannot be imported in the sandbox; `error` says what its import raised."""
-
-    def __init__(self, message: str, error: str) -> None:
-        super().__init__(message)
-        self.error = error
-
-
 @dataclass(frozen=True)
 class Module:
     """A module of Python text."""
@@ -50,8 +40,6 @@ class Module:
     """As it is imported: ``package.module``."""
     root: Path
     """The folder from which it is imported."""
-    installed: bool = False
-    """It is imported from everywhere here."""
 
     @property
     def top(self) -> str:
@@ -79,36 +67,11 @@ def module_of_file(path: Path) -> Module:
         raise TargetError(
             f"Expect a file that tests can import, actually: {parts[0]!r} is a module of Python itself. Rename it."
         )
-    return Module(path, ".".join(parts), folder, _is_on_path(folder))
-
-
-def find_module(name: str) -> Module:
-    """Find a module of Python text by its import name, without an import: here, below src, or among what is installed."""
-    importlib.invalidate_caches()
-    spec, root = None, None
-    places = [str(Path.cwd()), str(Path.cwd() / "src"), *sys.path]
-    for part in name.split("."):
-        spec = PathFinder.find_spec(part, places)
-        places = [] if spec is None else list(spec.submodule_search_locations or ())
-        root = root or (Path(places[0]).parent if places else None)
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise TargetError(
-            f"Expect {name!r} to be a file, a folder, or a package or module of Python text, here or installed, "
-            "actually: there is none. Install it, or set PYTHONPATH."
-        )
-    path = Path(spec.origin)
-    root = root or path.parent
-    return Module(path, name, root, _is_on_path(root))
+    return Module(path, ".".join(parts), folder)
 
 
 def _exists(folder: Path, name: str) -> bool:
     return (folder / f"{name}.py").is_file() or any((folder / name).rglob("*.py"))
-
-
-def _is_on_path(folder: Path) -> bool:
-    place = folder.resolve()
-    on_path = any(each and Path(each).resolve() == place for each in sys.path)
-    return on_path and not Path.cwd().resolve().is_relative_to(place)
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -123,15 +86,12 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def modules_in(place: str) -> list[Module]:
-    """Return the modules of a file, a folder or a package; test files are left out."""
+    """Return the modules of a file or folder; test files are left out."""
     path = Path(place)
     if path.suffix == ".py" and not path.is_dir():
         return [module_of_file(path)]
     if not path.exists():
-        module = find_module(place)
-        if module.path.name != "__init__.py":
-            return [module]
-        path = module.path.parent
+        raise TargetError(f"Expect {place} to be a file or folder, actually: there is none.")
     found = []
     for file in files_in(path):
         try:
@@ -165,8 +125,6 @@ def is_test_file(name: str) -> bool:
 def folders_for(module: Module, allowed: Iterable[str] = ()) -> dict[str, str]:
     """Return the packages that a module needs to be imported, and others by name, with the folder of each."""
     root = str(module.root.resolve())
-    if module.installed:
-        return {**locate([module.top, *allowed]), module.top: root}
     own, others = {module.top: root}, set(allowed)
     left = _sources(module.root, module.top)
     for path in islice(left, _MOST_FILES):  # it grows
@@ -186,16 +144,11 @@ def _sources(root: Path, name: str) -> list[Path]:
 
 
 def readme_of(module: Module) -> str:
-    """Return the text that describes a package: its README, or what its metadata say."""
-    if module.installed:
-        from importlib import metadata  # reads what all packages say of themselves
-
-        for name in metadata.packages_distributions().get(module.top, [])[:1]:
-            return str(metadata.metadata(name).json.get("description") or "")[:200_000]
-        return ""
+    """Return the text of the README beside a package, or above it."""
     folders = (module.root, module.root.parent)
     paths = [path for folder in folders for path in sorted(folder.glob("README*"))]
-    return paths[0].read_text(encoding="utf-8", errors="replace")[:200_000] if paths else ""
+    texts = (path for path in paths if path.is_file())
+    return next((each.read_text("utf-8", "replace")[:200_000] for each in texts), "")
 
 
 def missing(module: Module, name: str, names: Iterable[str]) -> TargetError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import cmath
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -304,8 +304,8 @@ def _results_differ(one: tuple[str, Any], other: tuple[str, Any], tolerance: flo
 def _values_differ(one: Any, other: Any, tolerance: float) -> bool:
     if isinstance(one, bool) or one is None:
         return one is not other
-    if type(one) in (float, complex) and type(other) in (int, float, complex):
-        return not cmath.isclose(one, other, rel_tol=tolerance, abs_tol=min(tolerance, ABSOLUTE))
+    if type(one) is float and type(other) in (int, float):
+        return not math.isclose(one, other, rel_tol=tolerance, abs_tol=min(tolerance, ABSOLUTE))
     return bool(one != other)
 
 
@@ -321,11 +321,10 @@ def _seen(result: CallResult) -> Seen:
 
 def _is_answer(value: Any) -> bool:
     """Whether the program has let the driver answer: its process is the program's, too."""
+    parts = {"made": bool, "results": list, "after": dict, "attributes": dict, "printed": bytes}
     return (
         isinstance(value, dict)
-        and value.keys() == {"made", "results", "after", "attributes", "printed"}
-        and isinstance(value["results"], list)
-        and isinstance(value["printed"], bytes)
+        and {key: type(part) for key, part in value.items()} == parts
         and all(isinstance(each, tuple) and len(each) == 2 for each in value["results"])
         and driver.is_plain(value, -_WRAPPED)
     )

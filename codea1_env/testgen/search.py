@@ -81,23 +81,14 @@ def write_suite(
     return _Search(target, sandbox, seed, Clock(timeout), ask).run()
 
 
-def reduce_suite(kills: Sequence[frozenset[int]], tests: Sequence[str]) -> list[int]:
-    """Choose few tests that kill every mutant which the whole suite kills.
+def _reduced(kills: Sequence[frozenset[int]], tests: Sequence[str]) -> list[int]:
+    """Choose few tests that kill every mutant which the whole suite kills: greedy set cover, simple tests first.
 
-    Greedy set cover: again and again the test that kills most of what is left; of equals the shorter, simpler
-    one. Afterwards tests go whose mutants the later ones kill as well. A suite that kills nothing keeps its
-    simplest test.
-
-    Args:
-        kills: For each test the mutants that it kills.
-        tests: The tests.
-
-    Returns:
-        The numbers of the chosen tests, in their order in the suite.
+    A suite that kills nothing keeps its simplest test.
 
     Example:
         >>> suite = ["assert f(10) == 1", "assert f(1) == 2", "assert f(2) == 2"]
-        >>> reduce_suite([frozenset({0}), frozenset({0, 1}), frozenset({1, 2})], suite)
+        >>> _reduced([frozenset({0}), frozenset({0, 1}), frozenset({1, 2})], suite)
         [1, 2]
     """
 
@@ -290,7 +281,7 @@ class _Search:
     def _fewest(self, names: Sequence[str], known: frozenset[int]) -> list[str]:
         """Return few of these tests that kill as many mutants, without the known ones, as all of them."""
         kills = [self.kills[name] - known for name in names]
-        chosen = reduce_suite(kills, [self._text(name) for name in names])
+        chosen = _reduced(kills, [self._text(name) for name in names])
         return [names[number] for number in chosen if kills[number] or not known]
 
     def _shrink(self, name: str) -> None:

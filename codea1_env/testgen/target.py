@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 from codea1_env.testgen import describe, driver
-from codea1_env.testgen.modules import Module, NotImportedError, folders_for, missing, readme_of
+from codea1_env.testgen.modules import Module, TargetError, folders_for, missing, readme_of
 from codea1_env.testgen.texts import Shape, Trial
 
 LIMITS = Limits(
@@ -95,8 +95,6 @@ class Target:
     """Its docstring, and those of its methods."""
     names: Sequence[str]
     """All functions and classes of the module."""
-    offered: str
-    """The module from which users import it."""
 
     @property
     def name(self) -> str:
@@ -189,28 +187,14 @@ class OpenModule(AbstractContextManager["OpenModule"]):
         result = self._call(what, *arguments)
         if result.outcome is not Outcome.PASS:
             error = result.message or result.outcome.value
-            raise NotImportedError(
+            raise TargetError(
                 f"Expect {self.module.name} to be imported in the sandbox, actually: {error}. Put what should run only "
-                'as a program below if __name__ == "__main__":',
-                error,
+                'as a program below if __name__ == "__main__":'
             )
         return result.value
 
-    def home_of(self, name: str) -> tuple[Module, str]:
-        """Return the module of the package that defines what this one offers under a name, and the name there."""
-        home, called = self.module.name, name
-        if name not in self.definitions:
-            home, called = self._ask("home_of", self.module.name, name)
-        if home == self.module.name and called in self.definitions:
-            return self.module, called
-        if not called.isidentifier() or home.partition(".")[0] != self.module.top:
-            raise missing(self.module, name, self.definitions)
-        place = self.module.root.joinpath(*home.split("."))
-        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        return replace(self.module, path=path, name=home), called
-
-    def target(self, name: str, offered: str = "") -> Target:
-        """Describe a function or class, which users import from another module if one is `offered`."""
+    def target(self, name: str) -> Target:
+        """Describe a function or class."""
         if name not in self.definitions:
             raise missing(self.module, name, self.definitions)
         found = self._ask("describe", self.module.name, name, readme_of(self.module))
@@ -220,8 +204,7 @@ class OpenModule(AbstractContextManager["OpenModule"]):
             each["parameters"] = _parameters(each["parameters"])
         found["methods"] = {key: Method(**each) for key, each in found["methods"].items()}
         names = tuple(self.definitions)
-        offered = offered or self.module.name
-        return Target(self.module, self.definitions[name], names=names, offered=offered, **found)
+        return Target(self.module, self.definitions[name], names=names, **found)
 
     def called_in(self, text: str, name: str) -> list[Trial]:
         """Return the calls with literal arguments in a text, such as an agent's answer."""
@@ -238,11 +221,11 @@ def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(Parameter(**each) for each in rows)
 
 
-def _not_imported(module: Module, error: str, absent: str) -> NotImportedError:
+def _not_imported(module: Module, error: str, absent: str) -> TargetError:
     hint = (
         f"Install {absent}, or allow it with --packages {absent}."
         if absent not in ("", module.top)
         else "The sandbox has no network, and none of your files but those of the package. Put what needs them into functions."
     )
     start = f"Expect {module.name} to be imported in the sandbox, actually: {error}."
-    return NotImportedError(f"{start} {hint}", error)
+    return TargetError(f"{start} {hint}")

@@ -6,6 +6,7 @@ import builtins
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from codea1_env.problem_sets.fuzz import in_order
@@ -16,10 +17,9 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
 _DIGITS = 12
 """A float of more digits is no number that somebody has written, and may differ a little elsewhere."""
-_MODULES = ("asyncio", "datetime", "decimal", "fractions", "itertools")
+_MODULES = ("asyncio", "datetime", "decimal", "itertools")
 _USED = (*_MODULES, "pytest", "expected")  # Names that tests use, or the file around them
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
-_MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
 STATEMENTS = ("__setitem__", "__delitem__")
 
@@ -117,8 +117,7 @@ def literal(value: Any) -> str:
 
 
 def _leaf(value: Any) -> str:
-    module = _MODULE_OF.get(type(value).__name__)
-    return f"{module}.{value!r}" if module else write(value) or repr(value)
+    return f"decimal.{value!r}" if isinstance(value, Decimal) else write(value) or repr(value)
 
 
 def modules_of(text: str) -> list[str]:
@@ -177,10 +176,8 @@ def trial_text(trial: Trial, shape: Shape) -> str:
 def is_rough(value: Any) -> bool:
     """Whether numbers have so many digits that an exact comparison would ask for too much."""
     if type(value) in (list, tuple):
-        numbers = all(type(item) in (int, float, complex) for item in value)
+        numbers = all(type(item) in (int, float) for item in value)
         return numbers and any(map(is_rough, value))
-    if type(value) is complex:
-        return is_rough(value.real) or is_rough(value.imag)
     if type(value) is not float:
         return False
     return len(re.sub(r"\D", "", repr(value).partition("e")[0]).strip("0")) > _DIGITS

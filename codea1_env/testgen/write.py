@@ -1,4 +1,4 @@
-"""Writes the tests of a function or class as a file for pytest: alike calls are one table, the others have names."""
+"""Writes the tests of a function or class as a file for pytest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import builtins
 import itertools
 import os
 import re
-import shutil
-import subprocess
-import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +82,8 @@ def _function_lines(test: ObservedTest, shape: Shape) -> Iterator[str]:
         yield _expected(names[place], ("value", value))
 
 
-def _expected(source: str, result: tuple[str, Any], text: str = "") -> str:
-    """Return the statement that a source gives a result of the driver, whose content has a literal or this text."""
+def _expected(source: str, result: tuple[str, Any]) -> str:
+    """Return the statement that a source gives a result of the driver."""
     form, content = result
     match form:
         case "raises":
@@ -101,114 +98,60 @@ def _expected(source: str, result: tuple[str, Any], text: str = "") -> str:
             source = f"list({source})"
         case "first":
             source = f"[item for item, _ in zip({source}, range({len(content)}))]"
-    how, text = _comparison(content), text or literal(content)
-    if how == "is":
+    text = literal(content)
+    if content is None or type(content) is bool:
         return f"assert {source} is {text}"
-    return f"assert {source} == " + (f"pytest.approx({text})" if how == "approx" else text)
-
-
-def _comparison(value: Any) -> str:
-    if value is None or type(value) is bool:
-        return "is"
-    return "approx" if is_rough(value) else "=="
+    return f"assert {source} == " + (f"pytest.approx({text})" if is_rough(content) else text)
 
 
 # All tests
 
 
 def laid_out(tests: Sequence[ObservedTest], shape: Shape) -> list[str]:
-    r"""Write test functions, those that return before those that raise.
+    r"""Write test functions: one for all calls that return, one for those that raise, and one for each longer test.
 
     Example:
         >>> from codea1_env.testgen.texts import Trial
         >>> seen = [{"made": True, "results": [("value", n)], "after": {}, "attributes": {}} for n in (1, -2)]
         >>> tests = [ObservedTest(Trial((n,)), found) for n, found in zip((2, -3), seen)]
         >>> print("\n".join(laid_out(tests, Shape("half", ("n",)))))
-        @pytest.mark.parametrize(
-            ("n", "expected"),
-            [
-                (2, 1),
-                (-3, -2),
-            ],
-        )
-        def test_half(n, expected):
-            assert half(n) == expected
+        def test_half():
+            assert half(2) == 1
+            assert half(-3) == -2
     """
-    tables: dict[tuple[str, ...], list[ObservedTest]] = {}
-    for number, test in enumerate(tests):
-        tables.setdefault(_likeness(test, shape) or (str(number),), []).append(test)
+    base = f"test_{snake_case(shape.name)}"
+    bodies: dict[str, list[str]] = {}
+    written = [(test, body_of(test, shape)) for test in tests]
+    for test, body in sorted(written, key=lambda pair: _is_long(pair[1])):
+        name = f"{base}_raises" if "pytest.raises(" in body else base
+        if _is_long(body):
+            name = _name(test, base, bodies)
+        bodies.setdefault(name, []).append(body)
+    for some in bodies.values():
+        some.sort(key=lambda body: (len(body), body))
     parts = [
-        _table(key, some, shape) if len(some) > 1 else _single(some[0], shape)
-        for key, some in tables.items()
+        f"def {name}():\n{textwrap.indent(chr(10).join(some), '    ')}"
+        for name, some in bodies.items()
     ]
-    parts.sort(
-        key=lambda part: ("pytest.raises(" in part[1], "parametrize" not in part[1], len(part[1]))
-    )
-    found: dict[str, str] = {}
-    for base, text in parts:
-        names = (f"{base}_{number}" for number in itertools.count(2))
-        name = next(each for each in itertools.chain([base], names) if each not in found)
-        found[name] = text.replace("def NAME(", f"def {name}(", 1)
-    return list(found.values())
+    return sorted(parts, key=lambda part: "pytest.raises(" in part)
 
 
-def _likeness(test: ObservedTest, shape: Shape) -> tuple[str, ...]:
-    """Return what tests of one table have in common: how they compare, and the names of their arguments."""
-    number = len(test.trial.arguments)
-    names = [*shape.parameters[:number], *test.trial.keywords]
-    is_simple = names and len(names) == number + len(test.trial.keywords)
-    if shape.is_class or test.found["after"] or not is_simple:
-        return ()
-    form, content = test.found["results"][0]
-    if form == "first":
-        return ()
-    what = content[0] if form in ("raises", "breaks") else _comparison(content)
-    return (form, what, str(number), *names)
+def _is_long(body: str) -> bool:
+    """Whether a test has more than one statement."""
+    return body.count("\n") > body.count("pytest.raises(")
 
 
-def _table(key: tuple[str, ...], tests: Sequence[ObservedTest], shape: Shape) -> tuple[str, str]:
-    form, what, number, *given = key
-    names = [shape.variable(name) for name in given]
-    words = list(map("=".join, zip(given, names, strict=True)))
-    call = shape.call(", ".join([*names[: int(number)], *words[int(number) :]]))
-    rows = [
-        [*map(literal, (*test.trial.arguments, *test.trial.keywords.values()))] for test in tests
-    ]
-    statement = _expected(call, tests[0].found["results"][0], "expected")
-    if form in ("raises", "breaks"):
-        name = f"_raises_{snake_case(what)}"
-    else:
-        name = "_is" if what == "is" else ""
-        for row, test in zip(rows, tests, strict=True):
-            row.append(literal(test.found["results"][0][1]))
-        names.append("expected")
-    rows.sort(key=lambda row: (sum(map(len, row)), row))
-    one = len(names) == 1
-    shown = ", ".join(f'"{each}"' for each in names)
-    cells = [row[0] if one else f"({', '.join(row)})" for row in rows]
-    lines = [
-        "@pytest.mark.parametrize(",
-        f"    {shown}," if one else f"    ({shown}),",
-        "    [",
-        *(f"        {cell}," for cell in dict.fromkeys(cells)),
-        "    ],",
-        ")",
-        f"def NAME({', '.join(names)}):",
-        textwrap.indent(statement, "    "),
-    ]
-    return f"test_{snake_case(shape.name)}{name}", "\n".join(lines)
-
-
-def _single(test: ObservedTest, shape: Shape) -> tuple[str, str]:
-    """Write one test function, named after the methods that it calls, or its arguments."""
+def _name(test: ObservedTest, base: str, taken: Collection[str]) -> str:
+    """Name a test function after the methods that it calls, or its arguments."""
     words = [snake_case(name).strip("_") for name, _, _ in test.trial.steps] or [
         *map(_words, test.trial.arguments),
         *(f"{key}_{_words(value)}" for key, value in test.trial.keywords.items()),
     ]
     words = [word for word, _ in itertools.groupby(words)]
     shown = words if len("_".join(words)) <= _MAX_NAME else []
-    name = "_".join(["test", snake_case(shape.name), *shown])
-    return name, f"def NAME():\n{textwrap.indent(body_of(test, shape), '    ')}"
+    name = "_".join([base, *shown])
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+    return next(each for each in names if each not in taken)
 
 
 def _words(value: Any) -> str:
@@ -229,21 +172,19 @@ def default_output(folder: Path, target: Target) -> Path:
     return folder / f"test_{'_'.join(map(snake_case, names))}.py"
 
 
-def pytest_file(suite: WrittenSuite, output: Path) -> str:
-    """Return the text of the file that will lie at `output`, formatted by ruff if it has settings there."""
+def pytest_file(suite: WrittenSuite) -> str:
+    """Return the text of the file with the tests of a suite."""
     target = suite.target
     errors = {error for test in suite.tests for error in test.errors}
     own = {each for each in errors if each in target.names} - {target.name}
     text = "".join(f"\n\n{each}\n" for each in laid_out(suite.tests, target.shape))
     for error in errors - {target.name, *own, *vars(builtins)}:  # what nothing imports
         text = text.replace(f"pytest.raises({error}):", f"pytest.raises(Exception):  # {error}")
-    imported = {target.offered: {target.name}}
-    imported.setdefault(target.module.name, set()).update(own)
     blocks = [
         [f"import {name}" for name in modules_of(text)],
         ["import pytest"] if "pytest." in text else [],
-        [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(imported.items()) if names],
-    ]  # fmt: skip
+        [f"from {target.module.name} import {', '.join(sorted({target.name, *own}))}"],
+    ]
     head = "".join("\n" + "\n".join(block) + "\n" for block in blocks if block)
     docstring = (
         f'"""Tests of {target.name}, {WRITTEN}.\n\n'
@@ -251,7 +192,7 @@ def pytest_file(suite: WrittenSuite, output: Path) -> str:
         f"right, the reader decides. They notice {len(suite.killed)} of {len(suite.mutants)} small faults.\n"
         '"""\n'
     )
-    return _formatted(docstring + head + text, output.resolve())
+    return docstring + head + text
 
 
 def path_hint(target: Target, output: Path) -> str:
@@ -260,25 +201,4 @@ def path_hint(target: Target, output: Path) -> str:
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     root = target.module.root.resolve()
-    found = target.module.installed or folder == root
-    return "" if found else f"PYTHONPATH={os.path.relpath(root)} "
-
-
-def _formatted(text: str, output: Path) -> str:
-    command = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
-    if command is None or not any(map(_has_settings, output.parents)):
-        return text
-    for part in (["check", "--fix-only", "--select", "I"], ["format"]):
-        words = [command, *part, "--quiet", "--stdin-filename", str(output), "-"]
-        done = subprocess.run(
-            words, input=text, capture_output=True, cwd=output.parent, encoding="utf-8"
-        )
-        text = done.stdout if done.returncode == 0 and done.stdout else text
-    return text
-
-
-def _has_settings(folder: Path) -> bool:
-    if any((folder / name).is_file() for name in ("ruff.toml", ".ruff.toml")):
-        return True
-    project = folder / "pyproject.toml"
-    return project.is_file() and b"[tool.ruff" in project.read_bytes()
+    return "" if folder == root else f"PYTHONPATH={os.path.relpath(root)} "

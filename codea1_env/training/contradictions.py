@@ -46,7 +46,7 @@ def _of_player(
         remedy = f"A language model is 'llm', with its name or folder as {role}.model."
         if (Path(block.player) / "config.toml").is_file():
             remedy = (
-                "That is the folder of a run: --resume goes on with it, and `codea1 bench cross-play` lets "
+                "That is the folder of a run: --resume goes on with it, and `codea1 eval cross-play` lets "
                 "its players play."
             )
         yield (

@@ -55,7 +55,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     unit = "problems"
     figure = "{measure}"
     defaults = {"num_samples": TrainConfig.eval_samples}  # noqa: RUF012  never changed
-    fixed = ("samples", "partial", "by")
+    fixed = ("samples", "partial")
     limits = Limits(call_cpu_time=TrainConfig.time_limit)
     help = {  # noqa: RUF012  never changed
         "agent": "Who is measured: a scripted player, a language model, the address of an OpenAI-compatible server, the "

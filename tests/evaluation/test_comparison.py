@@ -57,7 +57,7 @@ def test_unusable_folders(tmp_path):
         compare(a, b)
     with pytest.raises(FolderError, match=r"it has no report.json"):
         compare(a, tmp_path)
-    suites = '{"results": {}, "figures": {}, "kind": "suites"}'  # as `testgen --problems` writes
+    suites = '{"results": {}, "figures": {}, "kind": "suites"}'
     for content, says in (("[]", "a JSON object"), ("{}", "report of an"), (suites, "'suites'")):
         (tmp_path / "report.json").write_text(content)
         with pytest.raises(FolderError, match=says):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codea1_env.evaluation.statistics import bootstrap, mean_over_runs
+from codea1_env.evaluation.statistics import bootstrap, mean_over_runs, proportion
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -38,6 +38,15 @@ def test_equal_rows_are_told_apart_one_time_in_twenty():
 def test_one_run_has_no_interval(means: list[float]):
     with pytest.raises(ValueError, match=f"of at least two runs, actually: {len(means)}"):
         mean_over_runs(means)
+
+
+def test_equal_figures_look_not_certain():
+    for shown in (
+        mean_over_runs([0.1] * 5),
+        bootstrap([[0.3]] * 5, lambda it: it.mean(axis=(1, 2)), rng()),
+    ):
+        assert str(shown) == f"{shown.value:.3f} (all equal)"
+    assert str(proportion(0, 5)) == "0.000 [0.000, 0.434]", "a share of 0 is an interval's end"
 
 
 def test_bootstrap_intervals_over_problems():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from rich.console import Console
 
-from codea1_env.cli.eval_display import print_report
+from codea1_env.cli.tables import print_report
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 
 ONE = {"value": 0.5, "low": 0.25, "high": 0.75}
@@ -33,10 +34,9 @@ REPORT: dict[str, Any] = {
 
 
 def shown(**changes: Any) -> list[str]:
-    console = Console(width=80, force_terminal=False)
-    with console.capture() as capture:
-        print_report(SuiteEvaluation(), {**REPORT, **changes}, console)
-    return [" ".join(line.split()) for line in capture.get().splitlines()]
+    out = io.StringIO()
+    print_report(SuiteEvaluation(), {**REPORT, **changes}, Console(file=out, width=80))
+    return [" ".join(line.split()) for line in out.getvalue().splitlines()]
 
 
 def test_figures_faults_and_settings_are_shown():

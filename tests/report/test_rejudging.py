@@ -56,6 +56,8 @@ def test_data_sets_load_and_say_what_they_are(finished, tmp_path, kind, file):
     for player in ("coder", "tester"):
         number = sum(row["player"] == player for row in rows)
         assert f"| rows of the {player} | {number} |" in card
+    chats = [row["messages"][-1] if kind == "sft" else row["chosen"][0] for row in rows]
+    assert all(chat["content"].startswith("```python\n") for chat in chats), "as prompts ask"
     if kind == "sft":
         assert {row["messages"][-1]["role"] for row in rows} == {"assistant"}
     else:

@@ -1,4 +1,4 @@
-"""Diagnostics in a report: what was expected beside what came, curves and the radar."""
+"""Diagnostics in a report: what was expected beside what came, and curves."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     assert told[4][:40] == expected.refuted_by[:40]
     assert [cell.text for cell in sheets[1].rows[0]][3:5] == ["failed", "-"]
     assert sheets[1].rows[1][0].text == "random-tests (control)"
-    assert len(charts) == 3, "no radar without areas"
+    assert len(charts) == 3
     page = document(found)
     assert "<b>oh</b>" not in page
     assert 'id="diagnostics"' in page

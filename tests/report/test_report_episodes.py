@@ -1,4 +1,4 @@
-"""The episodes of a report: a bounded sample of all steps, what is damaged, and what was replayed."""
+"""The episodes of a report: a bounded sample of all steps, and what is damaged."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 from run_logs import episode, write_run
 
-from codea1_env.report.episode_log import ReplayedTest, scan
+from codea1_env.report.episode_log import scan
 from codea1_env.report.episodes import EpisodeSample, sample
 from codea1_env.report.runs import read_run
-from codea1_env.report.tables import replay_counts
 from codea1_env.training.run_folder import EPISODES
 
 
@@ -60,32 +59,3 @@ def test_long_and_invisible_text_is_cut_and_escaped(tmp_path: Path) -> None:
     (text,) = (text for text in page.texts.all() if "xxx" in text)
     assert text.startswith("\\u202e\\x1bxxx")
     assert text.endswith("x ... (980002 more characters)")
-
-
-def test_a_test_that_comes_back_is_a_relapse_and_replays_have_ages(tmp_path: Path) -> None:
-    text = "assert one(3) == 3"
-
-    def replay(step: int, outcome: str) -> dict[str, object]:
-        test = {"test": text, "status": "kept", "outcome": outcome}
-        return episode(step, history=[test], suites=[])
-
-    steps = [replay(2, "fail"), replay(4, "pass"), replay(7, "fail"), replay(8, "fail")]
-    log = scan(read_run(write_run(tmp_path / "run", steps), "run"))
-    assert log.replays.tests == {2: 1, 4: 1, 7: 1, 8: 1}
-    assert log.replays.ages == {2: 0, 4: 2, 7: 5, 8: 6}
-    expected = ReplayedTest("own/one", text, first=2, last=8, replays=4, passed=1, relapses=1)
-    assert log.most_replayed() == [expected]
-    assert log.came_back() == [expected]
-
-
-def test_replays_are_counted_test_by_test(tmp_path: Path) -> None:
-    same = [episode(step, f"own/{step % 2}") for step in range(1, 6)]
-    log = scan(read_run(write_run(tmp_path / "run", same), "run"))
-    found = {
-        (each.task_id, each.test[-1]): (each.last, each.replays, each.passed)
-        for each in log.most_replayed()
-    }
-    assert found == {("own/1", "2"): (5, 3, 3), ("own/1", "3"): (5, 3, 0), ("own/0", "2"): (4, 2, 2), ("own/0", "3"): (4, 2, 0)}  # fmt: skip
-    sheet = replay_counts([log])
-    assert [cell.text for cell in sheet.rows[0]] == ["run", "own/1", "assert one(2) == 2", "1", "5", "3", "3"]  # fmt: skip
-    assert sheet.note.startswith("4 tests were replayed, half of them 2 times or less")

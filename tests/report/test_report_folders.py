@@ -20,6 +20,7 @@ from codea1_env.report.document import document
 from codea1_env.report.episodes import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
+from codea1_env.report.headline import part_of
 from codea1_env.report.tables import leaderboard_sheet
 
 
@@ -91,9 +92,22 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     (bars,) = evaluation_charts(found.evaluations)
     ((row,),) = bars.spec["datasets"].values()
     assert (row["figure"], row["low"], row["high"]) == ("pass@1", 0.25, 0.75)
+    ticks = [each for each in bars.spec["layer"] if each["mark"]["type"] == "tick"]
+    assert [each["encoding"]["x"]["field"] for each in ticks] == ["value"], "0 draws a mark, too"
     page = document(found)
     assert "<h1>Evaluation, code: mutant on starter, and 1 more</h1>" in page
     assert '<strong>0.500</strong> <span class="dim">[0.250, 0.750]</span>' in page
+
+
+def test_a_card_says_of_how_many_problems_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "few"
+    few = ["--agent", "reference", "-n", "1", "--max-problems", "3", "--output-dir", str(folder)]
+    assert run(["eval", "code", *few]) == 0
+    assert "pass@1, 3 of 128 problems</p>" in document(read_folders([folder]))
+    report = json.loads((folder / "report.json").read_text())
+    assert part_of(report | {"scored": 2}) == ", 2 of 128 problems"
+    del report["problems_of_set"]
+    assert part_of(report) == part_of({}) == ""
 
 
 def test_suites_of_tests_are_shown_as_codea1_eval_tests_writes_them(tmp_path: Path) -> None:

@@ -35,6 +35,14 @@ def test_runs_that_differ_by_their_seed_are_one_group(tmp_path: Path) -> None:
     assert drawn.count("'line': 'run'") == 2 * len(groups[0].runs[0].metrics)
 
 
+def test_an_axis_of_steps_has_few_labels(tmp_path: Path) -> None:
+    groups = grouped([read_run(write_run(tmp_path / "a", []), "a")])
+    charts = list(measures(groups, (*HELD_OUT, *BOOK)))
+    axes = re.findall(r"'tickCount': (\d+)", str([chart.spec for chart in charts]))
+    assert len(axes) >= len(charts) > 3
+    assert max(map(int, axes)) <= 6
+
+
 def test_five_runs_have_a_band_inside_the_range(tmp_path: Path) -> None:
     for seed in range(5):
         write_run(tmp_path / f"{seed}", [], seed=seed)

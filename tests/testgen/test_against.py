@@ -184,56 +184,14 @@ def test_only_what_has_changed_is_looked_at(repository, capsys):
     assert "%0A" in line
 
 
-def test_a_module_that_no_longer_imports_is_a_finding(repository, capsys):
-    before = {
-        "a.py": "def f(): return 1\n",
-        "b.py": "import math\n",
-        "c.py": "import gone_forever\n",
-    }
-    after = {
-        "a.py": "def f(): return 1\n\ndef g(:\n",
-        "b.py": "import maths_of_nobody\n",
-        "c.py": "import gone_forever, os\n",
-        "untracked.py": "x = = 1\n",
-    }
-    folder = repository(before, after)
-    assert run([*AGAINST, "--format", "json"]) == 1
-    report = json.loads(capsys.readouterr().out)
-    found = {each["target"]: each for each in report["findings"]}
-    assert {name: (each["kind"], each["line"]) for name, each in found.items()} == {
-        "a": ("import", 3),
-        "b": ("import", 1),
-        "untracked": ("import", 1),
-    }
-    assert "at HEAD it can" in found["b"]["message"]
-    assert "Error" in shown(found["b"]["command"], folder)
-    assert "gone_forever" in report["skipped"]["c"]
-    assert run(["check", "a.py", "--format", "github"]) == 1
-    assert capsys.readouterr().out.startswith("::warning file=a.py,line=3")
-
-
-def test_a_renamed_file_is_compared_with_what_it_was(repository, capsys):
-    text = BEFORE["src/shop/prices.py"]
-    folder = repository(BEFORE, {})
-    moved = folder / "src" / "shop" / "costs.py"
-    (folder / "src" / "shop" / "prices.py").rename(moved)
-    moved.write_text(text.replace("return n\n", "return n + 1\n"))
-    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
-    assert run([*AGAINST, "src/shop/costs.py", "--format", "json"]) == 1
-    [finding] = json.loads(capsys.readouterr().out)["findings"]
-    assert "same(1) gives 2; at HEAD, in shop.prices, it gives 1" in finding["message"]
-    assert shown(finding["command"], folder) == "2\n"
-
-
-def test_a_name_is_looked_up_also_where_nothing_has_changed(repository, capsys):
-    repository(BEFORE, {})
-    assert run(["check", "src/shop/prices.py::mrge", "--against", "HEAD"]) == 2
-    assert "Did you mean merge" in capsys.readouterr().err
-    names = [f"src/shop/prices.py::{name}" for name in ("merge", "same")]
-    assert run(["check", names[0], "--against", "HEAD"]) == 0
-    assert "1 has not changed" in capsys.readouterr().out
-    assert run(["check", *names, "--against", "HEAD"]) == 0
-    assert "2 have not changed" in capsys.readouterr().out
+def test_a_module_that_cannot_be_imported_is_skipped_with_the_reason(repository, capsys):
+    repository(
+        {"a.py": "def f(): return 1\n"}, {"a.py": "def g(:\n", "b.py": "import gone_forever\n"}
+    )
+    assert run([*AGAINST, "--format", "json"]) == 0
+    skipped = json.loads(capsys.readouterr().out)["skipped"]
+    assert "SyntaxError" in skipped["a"]
+    assert "gone_forever" in skipped["b"]
 
 
 def test_the_repository_is_that_of_the_path(repository, tmp_path, monkeypatch, capsys):
@@ -265,7 +223,6 @@ def test_bad_input_is_said_in_a_line(repository, capsys):
         "--against nowhere": "commit, branch or tag",
         "nowhere.py": "no such file",
         "--timeout 0": "--timeout",
-        "src/shop/prices.py::nothing": "does not",
     }.items():
         assert run(["check", *arguments.split()]) == 2
         assert message in capsys.readouterr().err

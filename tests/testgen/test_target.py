@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codea1_env.sandbox import Limits
-from codea1_env.testgen import TargetError, find_module, modules_in, target
+from codea1_env.testgen import TargetError, modules_in, target
 from codea1_env.testgen.modules import folders_for, split_target
 from codea1_env.testgen.texts import Trial
 
@@ -111,10 +111,11 @@ def test_modules_are_found(tmp_path, monkeypatch):
         (tmp_path / name).write_text("import json\nimport yaml\n")
     monkeypatch.chdir(tmp_path)
     assert [each.name for each in modules_in(".")] == ["pack", "pack.a"]
-    assert find_module("pack.a").root == tmp_path
-    assert set(folders_for(find_module("pack.a"))) >= {"pack", "yaml"}
-    for wrong in ("nowhere_at_all", "pack.b.c", "math", "a b"):
+    [module] = modules_in("pack/a.py")
+    assert module.root == tmp_path
+    assert set(folders_for(module)) >= {"pack", "yaml"}
+    for wrong in ("nowhere", "nowhere.py", "two-words.py"):
         with pytest.raises(TargetError):
-            find_module(wrong)
+            modules_in(wrong)
     with pytest.raises(TargetError, match="Box"):
         split_target("a.py::Box.grow")

@@ -11,7 +11,7 @@ import pytest
 from problem_rows import LAYOUTS, write_lines
 from rich.console import Console
 
-from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.evaluation import hold_out, pass_rate
 from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problems import Problem, ProblemsError, load_problems

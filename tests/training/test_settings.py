@@ -190,7 +190,7 @@ def test_a_folder_is_no_player(tmp_path):
     with pytest.raises(ValueError, match=r"'llm', with its name or folder as coder\.model"):
         TrainConfig(coder=PlayerConfig(str(tmp_path)))
     (tmp_path / "config.toml").touch()
-    with pytest.raises(ValueError, match=r"folder of a run: --resume .* bench cross-play"):
+    with pytest.raises(ValueError, match=r"folder of a run: --resume .* eval cross-play"):
         TrainConfig(tester=TesterConfig(str(tmp_path)))
 
 

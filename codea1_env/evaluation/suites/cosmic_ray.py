@@ -1,10 +1,7 @@
-"""The mutants that cosmic-ray makes, for mutation scores that can be compared with published ones.
+"""The mutants that cosmic-ray makes, for mutation scores that can be compared with those of UnLeakedTestBench.
 
-UnLeakedTestBench measures mutation scores with the tool cosmic-ray. Here only its operators are used: they
-make the mutants, in the sandbox, and the mutants are then judged like those of `codea1_env.mutation`. They
-are those of `cosmic-ray init` with its default settings: every place in the program where an operator
-without arguments applies, operator by operator. Several may be the same program, and some cannot be compiled;
-such mutants are killed by any test, as in the tool itself.
+Only its operators are used, in the sandbox. The mutants are those of `cosmic-ray init` with its default settings.
+Several may be the same program, and some cannot be compiled: any test kills these, as in the tool itself.
 """
 
 from __future__ import annotations
@@ -85,8 +82,6 @@ def restore(node, parent, content, prefix=None):
 
 def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
     r"""Return the mutants that cosmic-ray makes of a program, always the same ones in the same order.
-
-    The untrusted text is parsed in a sandbox of this module's own, which allows the packages that it takes.
 
     Example:
         >>> for mutant in cosmic_ray_mutants("def more(a):\n    return a + 1\n")[10:13]:

@@ -175,11 +175,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         found = {name: estimate(values, name) for name in names(ks)}
         return {name: dataclasses.asdict(each) for name, each in found.items() if each is not None}
 
-    def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Right tests, killed mutants and both together, for the greatest k."""
-        k = check_ks(self.k, self.num_tests)[-1]
-        return {f"{name}@{k}": figures.get(f"{name}@{k}") for name in ("pass", "mut", "Mul")}
-
     def summary(self) -> dict[str, Any]:
         """Return what was wrong with tests, and what they were tried on."""
         suites = [self.verdicts[task] for task in self.scored]

@@ -115,7 +115,7 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
 
     Example:
         >>> print(estimate([{"pass@1": 1.0}, {"pass@1": 1.0}], "pass@1"))
-        1.000 [1.000, 1.000]
+        1.000 (all equal)
     """
     parts, combine = _made_of(name)
     return _estimate(_table(problems, parts), combine)
@@ -144,7 +144,7 @@ def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
 
     Example:
         >>> print(share([{"killed": 1, "mutants": 4}, {"killed": 2, "mutants": 8}], "killed", "mutants"))
-        0.250 [0.250, 0.250]
+        0.250 (all equal)
     """
     with np.errstate(invalid="ignore"):  # no problem that is drawn has any
         return _estimate(_table(problems, (part, whole)), lambda means: means[0] / means[1])

@@ -163,12 +163,6 @@ def _test(piece: Piece, entry_point: str) -> SuiteTest:
     return SuiteTest(text, same_as, stated, fault, reason)
 
 
-def texts_of(sample: SuiteSample) -> Sequence[str]:
-    """Return the texts of a suite: one answer, or one test each."""
-    content = _content(sample.row)
-    return [content] if isinstance(content, str) else content
-
-
 def _content(row: Mapping[str, Any]) -> str | Sequence[str]:
     return row[next(name for name in _FIELDS if name in row)]  # type: ignore[no-any-return]  # checked when it was read
 

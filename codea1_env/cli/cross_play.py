@@ -1,4 +1,4 @@
-"""`codea1 eval cross-play`, also called `codea1 bench cross-play`: every coder against every tester."""
+"""`codea1 eval cross-play`: every coder against every tester."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from codea1_env.cli.errors import (
     check_least,
     library_errors,
 )
-from codea1_env.cli.eval_agents import reseeding
-from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
-from codea1_env.cli.tables import print_markdown, say
+from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player, reseeding
+from codea1_env.cli.tables import EvaluationProgress, print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import (
@@ -48,7 +46,7 @@ class CrossPlayCommand:
     """Let every coder play against every tester.
 
     A player is a name (coders: reference, mutant; testers: golden, boundary), FILE.py:NAME, or the folder of a
-    run, whose last checkpoint plays. Writes CROSSPLAY.md, crossplay.json and a heat map.
+    run, whose last checkpoint plays. Writes CROSSPLAY.md and crossplay.json; `codea1 report` draws a heat map.
     """
 
     coders: tuple[str, ...] = CODERS
@@ -93,9 +91,9 @@ class CrossPlayCommand:
             )
 
 
-def run(arguments: Sequence[str], title: str = "bench cross-play") -> int:
-    """Run the command, called `codea1 TITLE`; returns the exit code."""
-    command = parse(CrossPlayCommand, arguments, name=title)
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 eval cross-play`; returns the exit code."""
+    command = parse(CrossPlayCommand, arguments, name="eval cross-play")
     try:
         written = _play(command)
     except (FolderError, RunError) as error:
