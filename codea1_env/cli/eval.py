@@ -18,7 +18,7 @@ from codea1_env.cli.eval_display import print_comparison
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.comparison import compare
-from codea1_env.evaluation.registry import evaluation_names
+from codea1_env.evaluation.registry import BUILT_IN
 from codea1_env.evaluation.result_folder import FolderError
 
 USAGE = """\
@@ -76,8 +76,8 @@ def run(arguments: Sequence[str]) -> int:
         if not rest or rest[0].startswith("-"):
             raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
         name, *rest = rest
-    elif name not in evaluation_names():
-        known = [f"eval {each}" for each in (*evaluation_names(), "compare", "run")]
+    elif name not in BUILT_IN:
+        known = [f"eval {each}" for each in (*BUILT_IN, "compare", "run")]
         raise unknown_name("command", f"eval {name}", known)
     return eval_run.run(name, rest)
 

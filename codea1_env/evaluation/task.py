@@ -106,7 +106,7 @@ class Evaluation(Generic[S, V]):
     figure: ClassVar[str] = ""
     """Which value the progress display shows, by its name; "" for the first one."""
     kind: ClassVar[str] = ""
-    """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
+    """How reports name it, such as the name of its class; "" for the one whose reports have no name."""
     kind_setting: ClassVar[str] = "evaluates"
     """The setting that says `kind`."""
     judged_together: ClassVar[bool] = False

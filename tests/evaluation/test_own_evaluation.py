@@ -1,4 +1,4 @@
-"""Evaluations of one's own: the example, the registry, and what is refused."""
+"""Evaluations of one's own: the example, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ from typing import Any
 import pytest
 
 from codea1_env.cli.app import run
-from codea1_env.evaluation import (
-    ProgramEvaluation,
-    TestEvaluation,
-    find_evaluation,
-    register_evaluation,
-    registry,
-)
+from codea1_env.evaluation import ProgramEvaluation, TestEvaluation
+from codea1_env.evaluation.registry import check_evaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
@@ -34,11 +29,6 @@ class Length(TestEvaluation[Any, Mapping[str, int]]):
 
     def judge(self, problem, sample):
         return {"length": len(sample.row["answer"])}
-
-
-@pytest.fixture(autouse=True)
-def forget(monkeypatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 @pytest.mark.slow
@@ -87,27 +77,6 @@ def test_its_fields_are_options(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["settings"]["with_comments"] is True
 
 
-@pytest.mark.slow
-def test_a_registered_one_has_its_own_command(tmp_path, capsys):
-    register_evaluation("length", Length)
-    assert find_evaluation("length") is Length
-    options = ["--agent", "golden", "--max-problems", "2", "--json", "--output-dir", str(tmp_path)]
-    assert run(["eval", "length", *options]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["kind"] == "length"
-    assert report["settings"]["num_tests"] == 8
-    assert report["figures"]["length"]["value"] > 10
-    assert run(["eval", "lenght"]) == 2
-    assert "Did you mean 'eval length'" in capsys.readouterr().err
-
-
-def test_a_name_is_given_once():
-    register_evaluation("length", Length)
-    for name in ("length", "code", "compare"):
-        with pytest.raises(ValueError, match=f"that is free, actually '{name}' is taken"):
-            register_evaluation(name, Length)
-
-
 class NoJudge(ProgramEvaluation[Any]):
     pass
 
@@ -121,7 +90,7 @@ class NoJudge(ProgramEvaluation[Any]):
 )
 def test_what_is_no_evaluation_is_named(wrong, message):
     with pytest.raises(TypeError, match=f"Expect the evaluation 'mine' .*{message}"):
-        register_evaluation("mine", wrong)
+        check_evaluation("mine", wrong)
 
 
 @pytest.mark.parametrize(
