@@ -21,7 +21,7 @@ from codea1_env.problems import load_problems
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_evaluation.py"
 NAME = f"{EXAMPLE}:RightLines"
-FEW = ["--max-problems", "4", "--num-samples", "2"]
+FEW = ["--max-problems", "3", "--num-samples", "2"]
 
 
 class Length(TestEvaluation[Any, Mapping[str, int]]):
@@ -38,24 +38,24 @@ def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
         arguments = ["eval", "run", NAME, "--agent", agent, *FEW, "--output-dir", str(folder)]
         assert run(arguments) == 0
         shown = capsys.readouterr().out
-        assert "8 programs for 4 of 4 problems" in shown
+        assert "6 programs for 3 of 3 problems" in shown
         assert f"Command: codea1 eval run {NAME} --agent {agent}" in shown
-        names = ("samples.jsonl", "verdicts.jsonl", "report.json")
-        files = {name: (folder / name).read_bytes() for name in names}
-        verdicts = files["verdicts.jsonl"].splitlines(keepends=True)
-        (folder / "verdicts.jsonl").write_bytes(b"".join(verdicts[:3]) + verdicts[3][:5])
-        (folder / "report.json").unlink()
-        assert run([*arguments, "--resume"]) == 0
-        assert files == {name: (folder / name).read_bytes() for name in names}
+    names = ("samples.jsonl", "verdicts.jsonl", "report.json")
+    files = {name: (folder / name).read_bytes() for name in names}
+    verdicts = files["verdicts.jsonl"].splitlines(keepends=True)
+    (folder / "verdicts.jsonl").write_bytes(b"".join(verdicts[:3]) + verdicts[3][:5])
+    (folder / "report.json").unlink()
+    assert run([*arguments, "--resume"]) == 0
+    assert files == {name: (folder / name).read_bytes() for name in names}
     report = json.loads((tmp_path / "reference" / "report.json").read_text())
     assert report["kind"] == report["settings"]["evaluates"] == "RightLines"
     assert report["settings"]["with_comments"] is False
     assert report["figures"]["right"] == {"value": 1.0, "low": 1.0, "high": 1.0}
-    problems = load_problems("starter")[:4]
+    problems = load_problems("starter")[:3]
     lines = [sum(bool(line.strip()) for line in p.reference.splitlines()) for p in problems]
     values = [each["values"]["lines"] for each in report["results"].values()]
     assert values == lines  # references have no comments
-    assert report["figures"]["lines"]["value"] == pytest.approx(sum(lines) / 4)
+    assert report["figures"]["lines"]["value"] == pytest.approx(sum(lines) / 3)
     capsys.readouterr()
     folders = [str(tmp_path / name) for name in ("reference", "mutant")]
     assert run(["eval", "compare", *folders, "--json"]) == 0
