@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile, digest
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, mean_over_problems
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Limits, Sandbox

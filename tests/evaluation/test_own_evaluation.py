@@ -161,19 +161,9 @@ def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
     return code, " ".join((captured.out + captured.err).split())
 
 
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (
-            "3",
-            "expect judge to return a mapping of names to values, actually, for sample 0 of starter/add_numbers: 3",
-        ),
-        ("{'a': np.inf}", "expect judge to return finite numbers"),
-    ],
-)
-def test_what_is_no_verdict_is_named_with_its_sample(tmp_path, capsys, returned, message):
-    code, shown = run_own(tmp_path, capsys, returned)
-    assert (code, message in shown) == (2, True), shown
+def test_what_json_cannot_hold_is_named(tmp_path, capsys):
+    code, shown = run_own(tmp_path, capsys, "{'a': np.inf}")
+    assert (code, "expect judge to return finite numbers" in shown) == (2, True), shown
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path, capsys):

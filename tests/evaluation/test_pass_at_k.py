@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
+from codea1_env.evaluation.statistics import Count, mean_over_problems, pass_at_k
 
 
 @pytest.mark.parametrize("samples", range(1, 8))

@@ -17,7 +17,7 @@ from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_c
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.charts import heat_map
 from codea1_env.report.document import document
-from codea1_env.report.episodes import EpisodeSample
+from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
 from codea1_env.report.headline import part_of
