@@ -45,7 +45,6 @@ LEFT_OUT = {
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",
     r"problems audit (mbpp\+|FILE)|--right-programs": "needs files of a reader: tests/evaluation/test_audit.py",
-    r"--samples homework\.jsonl": "needs programs of a reader's students: tests/test_cli_eval.py",
     r"--samples tests\.jsonl|--agent runs/train-1|--programs DIR": "needs answers of other players: tests/test_cli_eval_best_of_n.py",
     r"--baseline (golden-tests|self-play) --seed|make train ARGS": "how a figure of the results was made: hours",
 }
