@@ -40,8 +40,7 @@ from rich.progress import track
 from rich.table import Table
 
 from codea1_env.agents.scripted import BoundaryTester
-from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, mean_over_problems
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.validate import LIMITS

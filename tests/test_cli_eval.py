@@ -34,18 +34,18 @@ def report_of(arguments: list[str], capsys, code: int = 0) -> dict[str, Any]:
 
 
 def test_references_are_right_and_mutants_are_not(tmp_path, capsys):
-    every = ["--problems", "starter", "--max-problems", "12", "-n", "1"]
+    every = ["--problems", "starter", "--max-problems", "4", "-n", "1"]
     right, wrong = (
         report_of([*every, "--agent", name, "--output-dir", str(tmp_path / name)], capsys)
         for name in ("reference", "mutant")
     )
-    assert right["scored"] == right["problems"] == 12
+    assert right["scored"] == right["problems"] == 4
     assert right["figures"]["all"]["pass@1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
-    assert wrong["figures"]["all"]["pass@1"]["value"] < 0.2  # golden tests kill most mutants
-    assert wrong["samples"] == 12
+    assert wrong["figures"]["all"]["pass@1"]["value"] < 0.5  # golden tests kill most mutants
+    assert wrong["samples"] == 4
     assert run(["eval", "compare", str(tmp_path / "mutant"), str(tmp_path / "reference")]) == 0
     shown = capsys.readouterr().out
-    assert "12 problems in both" in shown
+    assert "4 problems in both" in shown
     assert "Worse in B: no problem" in shown
 
 
@@ -151,7 +151,7 @@ def test_a_used_folder_is_not_overwritten(tmp_path, capsys):
     assert (tmp_path / "report.json").read_bytes() == before
 
 
-LONG = ["--agent", "mutant", "-n", "4", "--max-problems", "10", "--batch-size", "8", "--workers", "2"]  # fmt: skip
+LONG = ["--agent", "mutant", "-n", "4", "--max-problems", "5", "--batch-size", "4", "--workers", "2"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_p
     command += ["--output-dir", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     verdicts = parts / "verdicts.jsonl"
-    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 10:
+    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 5:
         assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, number)

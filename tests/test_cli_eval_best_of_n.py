@@ -16,7 +16,7 @@ from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
-COUNT = 6
+COUNT = 4
 PROBLEMS = load_problems("starter")[:COUNT]
 
 

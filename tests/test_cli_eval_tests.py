@@ -43,7 +43,7 @@ def value(report: dict[str, Any], name: str) -> float:
 
 
 def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
-    few = ["--problems", "starter", "--max-problems", "4"]
+    few = ["--problems", "starter", "--max-problems", "3"]
     folders = {name: str(tmp_path / name) for name in ("golden", "boundary")}
     right, guessed = (
         report_of([*few, "--agent", name, "--output-dir", folders[name]], capsys)
@@ -54,7 +54,7 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
     assert value(right, "mut@1") <= value(right, "mut@2") <= value(right, "mut@5")
     assert value(right, "mut@5") > 0.85
     assert value(right, "lcov@5") == 1
-    assert right["tests"] == {"right": 20}
+    assert right["tests"] == {"right": 15}
     assert "p_00" not in right["figures"]
     assert right["wrong_programs"]["problems_unchecked"] == 0
     assert value(guessed, "pass@5") < 0.6
@@ -63,10 +63,10 @@ def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
         value(guessed, "pass@5") * value(guessed, "mut@5@pass")
     )
     assert value(guessed, "p_01") < 1
-    assert sum(guessed["tests"].values()) == 20
+    assert sum(guessed["tests"].values()) == 15
     assert run(["eval", "compare", folders["boundary"], folders["golden"]]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "4 problems in both" in shown
+    assert "3 problems in both" in shown
     assert "Worse in B: no problem" in shown
     assert "share of right tests in A and B" in shown
 
@@ -120,10 +120,6 @@ def test_wrong_programs_of_a_file(tmp_path, capsys):
     assert report["unknown"] == {"elsewhere": 1}
     assert value(report, "p_01") == value(report, "p_00") == 0.5
     assert value(report, "mu") == pytest.approx(0.5 * 0.5 - 0.5 * 0.5)
-    own = report_of([*options, "--output-dir", str(tmp_path / "s")], capsys)
-    assert own["wrong_programs"]["programs"] > 2
-    assert run(["eval", "compare", str(tmp_path / "r"), str(tmp_path / "s")]) == 0
-    assert "Not compared, other wrong_programs: p_01, p_00, mu" in capsys.readouterr().out
 
 
 def test_one_test_at_a_time(tmp_path, capsys):
@@ -146,16 +142,11 @@ def test_one_test_at_a_time(tmp_path, capsys):
 
 def test_mutants_of_cosmic_ray(tmp_path, capsys):
     pytest.importorskip("cosmic_ray")
-    few = ["--agent", "golden", "--max-problems", "1", "-n", "1", "--output-dir"]
-    own = report_of([*few, str(tmp_path / "own")], capsys)
-    theirs = report_of([*few, str(tmp_path / "theirs"), "--mutator", "cosmic-ray"], capsys)
-    assert theirs["settings"]["cosmic_ray"]
-    assert theirs["mutants"] > own["mutants"]
-    assert 0.5 < value(theirs, "mut@5") <= 1
-    assert value(theirs, "pass@5") == value(own, "pass@5")
-    assert value(theirs, "p_01") == value(own, "p_01")  # the wrong programs are the same
-    assert run(["eval", "compare", str(tmp_path / "own"), str(tmp_path / "theirs")]) == 0
-    assert "Not compared, other mutator: mut, Mul" in capsys.readouterr().out
+    few = ["--agent", "golden", "--max-problems", "1", "-n", "1", "--mutator", "cosmic-ray"]
+    report = report_of([*few, "--output-dir", str(tmp_path)], capsys)
+    assert report["settings"]["cosmic_ray"]
+    assert report["mutants"] > 10 > report["wrong_programs"]["programs"] > 0, "those are our own"
+    assert 0.5 < value(report, "mut@5") <= 1
 
 
 @pytest.mark.parametrize(
@@ -174,7 +165,7 @@ def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
     assert message in capsys.readouterr().err
 
 
-LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "4", "--batch-size", "4"]  # fmt: skip
+LONG = ["--agent", "boundary", "-n", "2", "--num-tests", "2", "--max-problems", "2", "--batch-size", "2"]  # fmt: skip
 
 
 def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
@@ -182,10 +173,10 @@ def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
     assert run(["eval", "tests", *LONG, "--workers", "3", "--output-dir", str(whole)]) == 0
     capsys.readouterr()
     command = [sys.executable, "-m", "codea1_env.cli", "eval", "tests", *LONG]
-    command += ["--output-dir", str(parts)]
+    command += ["--workers", "1", "--output-dir", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     verdicts = parts / "verdicts.jsonl"
-    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 3:
+    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 1:
         assert process.poll() is None
         time.sleep(0.01)
     process.kill()
@@ -200,12 +191,12 @@ def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
 
 def test_the_tests_that_come_with_unleakedtestbench(shared_data, tmp_path, capsys):
     file = str(shared_data / "ult_lite.jsonl.gz")
-    options = ["--problems", file, "--samples", file, "--max-problems", "5"]
+    options = ["--problems", file, "--samples", file, "--max-problems", "3"]
     report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys)
-    assert report["scored"] == 5
-    assert len(report["unknown"]) == 195  # the rest of the file
-    assert sum(report["tests"].values()) == 25
+    assert report["scored"] == 3
+    assert len(report["unknown"]) == 197  # the rest of the file
+    assert sum(report["tests"].values()) == 15
     assert 0 < value(report, "pass@5") < 0.5  # few of them hold
     assert 0 < value(report, "mut@5") < value(report, "mut@5@pass") < 1
     assert value(report, "lcov@5") > value(report, "bcov@5") > 0
-    assert report["wrong_programs"]["problems_unchecked"] == 5
+    assert report["wrong_programs"]["problems_unchecked"] == 3

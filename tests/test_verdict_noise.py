@@ -17,8 +17,8 @@ from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Sandbox
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-EVERY = 12
-"""Of the problems of the public sets, one in so many is checked here; `--check` does it for all."""
+EVERY = 24
+"""Of the problems of the public sets, one in so many is checked here, of ours one in three; `--check` does it for all."""
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="needs the repository")
 
@@ -53,7 +53,7 @@ def test_three_different_programs_for_each_of_many_problems() -> None:
 def test_starter_programs_pass_all_golden_tests(noise: ModuleType, sandbox: Sandbox) -> None:
     cases = noise.right_programs(["starter"])
     assert len(cases) >= 30
-    assert noise.check(cases, sandbox) == []
+    assert noise.check(cases[::3], sandbox) == []
 
 
 def test_programs_of_public_sets_pass_all_golden_tests(

@@ -52,7 +52,7 @@ from codea1_env.cli.tables import (
 )
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.comparison import compare
-from codea1_env.evaluation.registry import AnyEvaluation, evaluation_names, find_evaluation
+from codea1_env.evaluation.registry import BUILT_IN, AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report, usage_of
 from codea1_env.evaluation.result_folder import (
     REPORT,
@@ -129,8 +129,8 @@ def run(arguments: Sequence[str]) -> int:
         if not rest or rest[0].startswith("-"):
             raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
         name, *rest = rest
-    elif name not in evaluation_names():
-        known = [f"eval {each}" for each in (*evaluation_names(), "compare", "run")]
+    elif name not in BUILT_IN:
+        known = [f"eval {each}" for each in (*BUILT_IN, "compare", "run")]
         raise unknown_name("command", f"eval {name}", known)
     return evaluate(name, rest)
 

@@ -15,7 +15,7 @@ from codea1_env.evaluation.held_out import (
     train_tests,
     youden_j,
 )
-from codea1_env.evaluation.registry import find_evaluation, register_evaluation
+from codea1_env.evaluation.registry import find_evaluation
 
 __all__ = [
     "HeldOut",
@@ -30,7 +30,6 @@ __all__ = [
     "kills_beside",
     "pass_rate",
     "pass_rates",
-    "register_evaluation",
     "train_cases",
     "train_tests",
     "youden_j",

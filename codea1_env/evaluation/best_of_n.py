@@ -17,9 +17,8 @@ import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.choosing import CHOICES, CHOSEN, RANDOM, Matrix
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.programs import CodeResults, JudgedProgram
-from codea1_env.evaluation.statistics import written
+from codea1_env.evaluation.statistics import mean_over_problems, written
 from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import EvaluationError

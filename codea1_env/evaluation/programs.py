@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import tyro
 
 from codea1_env.evaluation.asking import ProgramEvaluation
-from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
 from codea1_env.evaluation.program_verdicts import (
     EXCLUDED,
     MIN_TIME_LIMIT,
@@ -36,7 +35,7 @@ from codea1_env.evaluation.result_folder import (
     read_json,
 )
 from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
-from codea1_env.evaluation.statistics import written
+from codea1_env.evaluation.statistics import Count, mean_over_problems, pass_at_k, written
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Outcome

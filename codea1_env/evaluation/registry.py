@@ -18,49 +18,18 @@ BUILT_IN = {
     "held-out": "codea1_env.training.held_out_evaluation:HeldOutEvaluation",
 }
 """Name -> where it is; loaded when it is asked for."""
-_TAKEN = ("run", "compare")
-_registered: dict[str, AnyEvaluation] = {}
-
-
-def register_evaluation(name: str, evaluation: AnyEvaluation) -> None:
-    """Give an evaluation of yours a name for `find_evaluation`, and so for `codea1 eval`; reports have it as `kind`.
-
-    Raises:
-        TypeError: It does not extend `ProgramEvaluation` or `TestEvaluation`, or does not say what it must.
-        ValueError: Something else has this name.
-    """
-    if name in evaluation_names() or name in _TAKEN:
-        raise ValueError(
-            f"Expect a name for the evaluation that is free, actually {name!r} is taken. Choose another."
-        )
-    check_evaluation(name, evaluation)
-    if "kind" not in vars(evaluation):
-        evaluation.kind = name
-    _registered[name] = evaluation
-
-
-def evaluation_names() -> list[str]:
-    """All names that `find_evaluation` knows.
-
-    Example:
-        >>> evaluation_names()[:3]
-        ['code', 'tests', 'best-of-n']
-    """
-    return [*BUILT_IN, *_registered]
 
 
 def find_evaluation(name: str) -> AnyEvaluation:
-    """Return the evaluation of a name: one of `evaluation_names`, or FILE.py:NAME or module:NAME of a class.
+    """Return the evaluation of a name in `BUILT_IN`, or of FILE.py:NAME or module:NAME.
 
     Raises:
         TypeError: What is there is no evaluation.
         ValueError: There is nothing of this name.
     """
-    if name in _registered:
-        return _registered[name]
     if name not in BUILT_IN and ":" not in name:
         raise ValueError(
-            f"Expect an evaluation to be {', '.join(evaluation_names())} or FILE.py:NAME, actually: {name!r}"
+            f"Expect an evaluation to be {', '.join(BUILT_IN)} or FILE.py:NAME, actually: {name!r}"
         )
     found: AnyEvaluation = find(BUILT_IN.get(name, name), "evaluation")
     check_evaluation(name, found)

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile, digest
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, mean_over_problems
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Limits, Sandbox
@@ -106,7 +105,7 @@ class Evaluation(Generic[S, V]):
     figure: ClassVar[str] = ""
     """Which value the progress display shows, by its name; "" for the first one."""
     kind: ClassVar[str] = ""
-    """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
+    """How reports name it, such as the name of its class; "" for the one whose reports have no name."""
     kind_setting: ClassVar[str] = "evaluates"
     """The setting that says `kind`."""
     judged_together: ClassVar[bool] = False

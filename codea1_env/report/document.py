@@ -15,8 +15,14 @@ from typing import Any, NamedTuple
 from codea1_env.report import charts, tables
 from codea1_env.report.charts import Chart
 from codea1_env.report.diagnostics import diagnosed_section
-from codea1_env.report.episode_log import EpisodeLog, scan
-from codea1_env.report.episodes import SAMPLE_BYTES, EpisodeSample, embedded, sample
+from codea1_env.report.episode_log import (
+    SAMPLE_BYTES,
+    EpisodeLog,
+    EpisodeSample,
+    embedded,
+    sample,
+    scan,
+)
 from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets, kind_of
 from codea1_env.report.folders import Findings
 from codea1_env.report.headline import PageSubject, headline

@@ -13,7 +13,7 @@ from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean
 from codea1_env.report.charts import Chart, bars
-from codea1_env.report.episodes import EpisodeSample, embedded
+from codea1_env.report.episode_log import EpisodeSample, embedded
 from codea1_env.report.folders import EvaluationResult
 from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell
 from codea1_env.support.logs import every_line

@@ -10,7 +10,7 @@ from typing import Any
 import codea1_env
 from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.agents.smollm2 import HUB_ID, LICENCE
-from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.statistics import mean_over_problems
 from codea1_env.problem_sets.sources import HUB_SOURCES
 from codea1_env.rendering.display import fenced, in_line
 from codea1_env.report.runs import NO_INFLUENCE, LoggedRun, is_number

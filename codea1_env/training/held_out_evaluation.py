@@ -12,8 +12,7 @@ from codea1_env.agents import FixedAgent
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rates
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.held_out import Flag
-from codea1_env.evaluation.pass_at_k import Count, pass_at_k
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Count, Estimate, pass_at_k
 from codea1_env.evaluation.suites.figures import share
 from codea1_env.evaluation.task import ProblemAnswers, ProblemFault, Question
 from codea1_env.problems import Problem

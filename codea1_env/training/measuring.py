@@ -20,7 +20,7 @@ from codea1_env.evaluation import (
     youden_j,
 )
 from codea1_env.evaluation.held_out import Flag
-from codea1_env.evaluation.pass_at_k import Count, pass_at_k
+from codea1_env.evaluation.statistics import Count, pass_at_k
 from codea1_env.judging.verdicts import Verdict
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems

@@ -18,6 +18,7 @@ from codea1_env.sandbox import Case, Sandbox
 CLIP = "def clip(n: int) -> int:\n    if n < 0:\n        return 0\n    return min(n, 9)\n"
 PROMPT = 'def clip(n: int) -> int:\n    """Clip n to 0..9.\n\n    >>> clip(5)\n    5\n    >>> clip(12)\n    9\n    """\n'
 STRONG = [f"assert clip({n}) == {min(max(n, 0), 9)}" for n in (-20, -1, 0, 1, 5, 8, 9, 10, 40)]
+QUICK = AuditConfig(mutants=5, calls=40)
 THIRD = [Case((1,), {}, 1 / 3), Case((2,), {}, 2 / 3)]
 
 
@@ -27,7 +28,9 @@ def problem(tests: list[str], **changes: Any) -> Problem:
 
 
 def test_strong_tests_let_nothing_pass(sandbox: Sandbox) -> None:
-    found = audit_problem(problem(STRONG), sandbox, answers=[CLIP, "def clip(n): return n", "\0"])
+    found = audit_problem(
+        problem(STRONG), sandbox, QUICK, answers=[CLIP, "def clip(n): return n", "\0"]
+    )
     assert (found.wrong, found.rejected, found.note) == (frozenset(), {}, "")
     assert {kind: found.tried[kind] for kind in ("stub", "constant", "examples", "answer")} == {
         "stub": 1, "constant": 3, "examples": 2, "answer": 2,
@@ -44,7 +47,7 @@ def test_strong_tests_let_nothing_pass(sandbox: Sandbox) -> None:
     ],
 )
 def test_weak_tests(tests: list[str], kinds: set[str], sandbox: Sandbox) -> None:
-    config = AuditConfig(mutants=100, all_calls=True)
+    config = AuditConfig(mutants=20, calls=40, all_calls=True)
     found = audit_problem(problem(tests), sandbox, config)
     assert found.wrong >= kinds - {"examples"}
     assert ("examples" in kinds) == ("examples" in found.wrong)
@@ -60,43 +63,44 @@ def test_a_call_beyond_what_tests_span_shows_nothing(sandbox: Sandbox) -> None:
     weak = problem(["assert clip(5) == 5", "assert clip(12) == 9"])
     negative = "def clip(n):\n    return min(n, 9)\n"
     asked: dict[str, Any] = {"answers": [negative]}
-    assert "answer" not in audit_problem(weak, sandbox, **asked).wrong
-    everything = AuditConfig(all_calls=True)
+    assert "answer" not in audit_problem(weak, sandbox, QUICK, **asked).wrong
+    everything = dataclasses.replace(QUICK, all_calls=True)
     assert "answer" in audit_problem(weak, sandbox, everything, **asked).wrong
     bounded = dataclasses.replace(weak, contract="assert -50 <= n <= 50")
-    found = audit_problem(bounded, sandbox, **asked)
+    found = audit_problem(bounded, sandbox, QUICK, **asked)
     assert "answer" in found.wrong
     bounded = dataclasses.replace(weak, contract="assert n >= 0")
     assert "answer" not in audit_problem(bounded, sandbox, everything, **asked).wrong
 
 
 def test_right_programs_that_fail(sandbox: Sandbox) -> None:
-    fails = audit_problem(problem(["assert clip(3) == 4"]), sandbox)
+    fails = audit_problem(problem(["assert clip(3) == 4"]), sandbox, QUICK)
     assert set(fails.rejected) == {"reference"}
     assert "returned 3, not 4" in fails.rejected["reference"]
     given = audit_problem(
         problem([*STRONG, "assert clip(2.5) == 2.5"]),
         sandbox,
+        QUICK,
         right=["def clip(n): return sorted([0, int(n), 9])[1]"],
     )
     assert set(given.rejected) == {"given"}
     third = {"entry_point": "third", "reference": "def third(n): return n / 3"}
     exact = problem([], cases=THIRD, compare="exact", **third)
-    assert set(audit_problem(exact, sandbox).rejected) == {"rounded otherwise"}
-    assert audit_problem(problem([], cases=THIRD, **third), sandbox).rejected == {}
+    assert set(audit_problem(exact, sandbox, QUICK).rejected) == {"rounded otherwise"}
+    assert audit_problem(problem([], cases=THIRD, **third), sandbox, QUICK).rejected == {}
 
 
 def test_a_recursive_reference_is_run_twice_and_no_oftener(sandbox: Sandbox) -> None:
     code = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
     fib = Problem("demo/fib", "def fib(n: int):", "fib", code, [f"assert fib({n}) == {v}" for n, v in [(1, 1), (2, 1), (20, 6765)]])  # fmt: skip
-    found = audit_problem(fib, sandbox)
+    found = audit_problem(fib, sandbox, QUICK)
     assert found.tried["run twice"] == 1
     assert found.rejected == {}
 
 
 def test_without_a_reference_only_what_pretends_is_known(sandbox: Sandbox) -> None:
     nothing = problem(["assert clip(5) == 5", "assert clip(5) == 5"], reference="")
-    found = audit_problem(nothing, sandbox, answers=["def clip(n): return 5"])
+    found = audit_problem(nothing, sandbox, QUICK, answers=["def clip(n): return 5"])
     assert found.wrong == {"constant", "examples"}
     assert "no reference, so no mutants" in found.note
     assert "reference" not in found.tried
@@ -108,21 +112,24 @@ def test_without_a_reference_only_what_pretends_is_known(sandbox: Sandbox) -> No
 
 def test_what_nothing_can_tell_is_in_no_share(sandbox: Sandbox) -> None:
     weak = Problem("demo/weak", "def weak(x: int):", "weak", "def weak(x): return abs(x)", ["assert weak(1) == 1", "assert weak(2) == 2"])  # fmt: skip
-    found = audit_problem(weak, sandbox, answers=["def weak(x): return x"])
+    found = audit_problem(weak, sandbox, QUICK, answers=["def weak(x): return x"])
     assert (found.compared, found.wrong) == (False, frozenset())
     assert "answer" in found.untold
-    report = summary([found, audit_problem(problem(STRONG), sandbox)])
+    report = summary([found, audit_problem(problem(STRONG), sandbox, QUICK)])
     assert (report["untold"], report["wrong"]["problems"]) == (1, 1)
     assert "answer" not in report["wrong_by_kind"]
 
 
 def test_a_checker_that_accepts_everything_is_weak(sandbox: Sandbox) -> None:
     checker = "def check(args, output, expected): return True"
-    assert "stub" in audit_problem(problem(STRONG, checker=checker), sandbox).wrong
+    assert "stub" in audit_problem(problem(STRONG, checker=checker), sandbox, QUICK).wrong
 
 
 def test_summary_counts_only_what_can_judge(sandbox: Sandbox) -> None:
-    audits = [audit_problem(problem(STRONG), sandbox), audit_problem(problem([]), sandbox)]
+    audits = [
+        audit_problem(problem(STRONG), sandbox, QUICK),
+        audit_problem(problem([]), sandbox, QUICK),
+    ]
     report = summary(audits)
     assert (report["problems"], report["used"], report["without_tests"]) == (2, 1, 1)
     assert report["wrong"] == {"problems": 1, "found": 0, **vars(proportion(0, 1))}
@@ -157,20 +164,20 @@ def audited(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[st
 
 
 def test_command_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source, folder = rows(tmp_path / "set.jsonl", 6), tmp_path / "out"
-    whole = audited([source, "--output-dir", str(folder)], capsys)
-    assert (whole["wrong"]["problems"], whole["wrong"]["found"]) == (6, 3)
+    source, folder = rows(tmp_path / "set.jsonl", 4), tmp_path / "out"
+    again = [source, "--mutants", "4", "--calls", "40", "--output-dir", str(folder)]
+    whole = audited(again, capsys)
+    assert (whole["wrong"]["problems"], whole["wrong"]["found"]) == (4, 2)
     log = folder / "audits.jsonl"
     lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(lines[:3]) + lines[3][:30])  # as a kill leaves it
-    again = [source, "--output-dir", str(folder)]
+    log.write_text("".join(lines[:2]) + lines[2][:30])  # as a kill leaves it
     assert run(["problems", "audit", *again]) == 2
     assert "--resume" in capsys.readouterr().err
     assert audited([*again, "--resume"], capsys) == whole
-    assert len(log.read_text().splitlines()) == 6
+    assert len(log.read_text().splitlines()) == 4
     assert run(["problems", "audit", *again, "--resume", "--mutants", "3"]) == 2
-    assert "mutants was 12, now 3" in capsys.readouterr().err
-    assert run(["problems", "audit", source, "--output-dir", str(tmp_path / "t")]) == 0
+    assert "mutants was 4, now 3" in capsys.readouterr().err
+    assert run(["problems", "audit", *again, "--resume"]) == 0
     assert "a wrong program passes" in capsys.readouterr().out
 
 
@@ -179,7 +186,7 @@ def test_answers_of_an_agent_and_right_programs(tmp_path, capsys):
     right = tmp_path / "right.jsonl"
     right.write_text(json.dumps({"task_id": "d/0", "solution": "def clip(n): return 0"}) + "\n")
     found = audited(
-        [source, "--agent", "mutant", "--right-programs", str(right), "--output-dir", str(tmp_path / "o")], capsys
+        [source, "--mutants", "2", "--calls", "40", "--agent", "mutant", "--right-programs", str(right), "--output-dir", str(tmp_path / "o")], capsys
     )  # fmt: skip
     assert found["wrong_by_kind"]["answer"]["problems"] == 2
     assert found["right_by_kind"]["given"]["found"] == 1

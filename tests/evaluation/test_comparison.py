@@ -82,3 +82,27 @@ def test_evaluations_without_a_figure_in_common_are_refused(tmp_path, other, say
     assert (same.difference.low, same.difference.high) == (0.0, 0.0)
     with pytest.raises(FolderError, match=says):
         compare(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing"),
+    [
+        ("mutator", "mut, Mul, mutation score"),
+        ("num_tests", "all pass, any pass, coverage, mutation score"),
+        ("wrong_programs_sha256", "p_01, p_00, mu"),
+    ],
+)
+def test_figures_of_other_settings_are_not_compared(tmp_path, setting, missing):
+    values = {"pass@1": 0.5, "mut@1": 0.5, "mut@1@pass": 0.5, "coverage": 0.5}
+    values |= {"mutation score": 0.5, "p_u": 0.5, "p_01": 0.5, "p_00": 0.5}
+    for name in ("a", "b"):
+        results = {"p": {"digest": "p", "values": values}}
+        report = {"kind": "tests", "figures": {}, "settings": {setting: name}, "results": results}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "report.json").write_text(json.dumps(report))
+    found = compare(tmp_path / "a", tmp_path / "b")
+    (left_out,) = found.left_out
+    assert left_out == f"other {setting.removesuffix('_sha256')}: {missing}"
+    figures = {each.figure for each in found.differences}
+    assert "pass@1" in figures
+    assert not any(name.partition("@")[0] in missing.split(", ") for name in figures)

@@ -54,14 +54,14 @@ def ours(case: Problem, tests: Sequence[str], sandbox: Sandbox) -> list[int]:
 
 def test_starter_problems_as_coverage_py_has_them(sandbox):
     cases = []
-    for number, each in enumerate(load_problems("starter")[::12]):
+    for number, each in enumerate(load_problems("starter")[::16]):
         tests = each.tests if number % 2 else each.tests[number % 7 :][:1]
         cases.append((each, tests))
     theirs = coverage_py(cases)
     found = [ours(case, tests, sandbox) for case, tests in cases]
     differ = {case.task_id for (case, _), a, b in zip(cases, found, theirs, strict=True) if a != b}
     assert not differ
-    assert len({tuple(row) for row in found}) > 7
+    assert len({tuple(row) for row in found}) > 5
     assert any(row[3] < row[2] for row in found)
 
 
@@ -73,7 +73,7 @@ def test_functions_of_unleakedtestbench_as_coverage_py_has_them(shared_data, san
         tests = [json.loads(line)["test_list"] for line in lines]
     cases = [
         (case, suite)
-        for case, suite in [*zip(load_problems(str(path)), tests, strict=True)][::16]
+        for case, suite in [*zip(load_problems(str(path)), tests, strict=True)][::25]
         if case.task_id not in missing and not changing.search(case.reference)
     ]
     theirs = coverage_py(cases)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from run_logs import episode, write_run
 
-from codea1_env.report.episode_log import scan
-from codea1_env.report.episodes import EpisodeSample, sample
+from codea1_env.report.episode_log import EpisodeSample, sample, scan
 from codea1_env.report.runs import read_run
 from codea1_env.training.run_folder import EPISODES
 

@@ -17,7 +17,7 @@ from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_c
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.charts import heat_map
 from codea1_env.report.document import document
-from codea1_env.report.episodes import EpisodeSample
+from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
 from codea1_env.report.headline import part_of
@@ -111,11 +111,14 @@ def test_a_card_says_of_how_many_problems_it_is(tmp_path: Path) -> None:
 
 
 def test_suites_of_tests_are_shown_as_codea1_eval_tests_writes_them(tmp_path: Path) -> None:
-    out = ["--output-dir", str(tmp_path / "e"), "--num-samples", "2", "--num-tests", "3"]
-    arguments = ["eval", "tests", "--agent", "boundary", "--max-problems", "3", *out, "--json"]
-    assert run(arguments) == 0
+    name = "add_numbers"
+    tests = [f"assert {name}(1, 2) == {value}" for value in (3, 4)]
+    suites = tmp_path / "suites.jsonl"
+    suites.write_text(json.dumps({"task_id": f"starter/{name}", "tests": tests}))
+    arguments = ["eval", "tests", "--samples", str(suites), "--max-problems", "1"]
+    assert run([*arguments, "--num-tests", "3", "--output-dir", str(tmp_path / "e")]) == 0
     (evaluation,) = read_folders([tmp_path / "e"]).evaluations
-    assert evaluation.command.startswith("codea1 eval tests --agent boundary --max-problems 3 ")
+    assert evaluation.command.startswith(f"codea1 eval tests --samples {suites} ")
     verdicts = [json.loads(line) for line in (tmp_path / "e" / "verdicts.jsonl").open()]
     right = [test["fault"] == "" for verdict in verdicts for test in verdict["tests"]]
     assert 0 < sum(right) < len(right)
