@@ -236,10 +236,9 @@ class Run:
             self.book, self._remembered = load_checkpoint(
                 self._saved, self.players.coder, self.players.tester, config
             )
-        self.past.truncate(self.step if self._saved else -1, self._saved)
-        changed = run_folder.note_own_files(path, config, self.step)
+        self.past.truncate(self.step if self._saved else -1)
         if self._saved is not None:
-            self.display.say(f"Resuming {path} after step {self.step}.{changed}")
+            self.display.say(f"Resuming {path} after step {self.step}.")
         elif self._resume:
             self.display.say(f"{path} has no checkpoint: it begins again with the first step.")
         self.folder.write_config(config)
@@ -321,7 +320,7 @@ class Run:
         timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
         self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
         if self._tracking.active:
-            self._tracking.log(report_of(self.step, played, episodes, row, timings))
+            self._tracking.log(report_of(self.step, episodes, row, timings))
         self.display.update(row)
 
     def _keep_time(self) -> None:
@@ -387,7 +386,6 @@ class Run:
         shown = demonstrations(config, played, self.step)
         to_learn = lessons(config, now.players, coder, tester, shown)
         to_learn.pop(now.past.role, None)  # who did not play has nothing to learn from
-        self.past.note(now.past, played)
         if config.max_staleness and self.step + 1 < config.max_steps and not self._stop.requested:
             self._next = self._thread.submit(
                 self._play, self.step + 1, self.players.for_step(), ahead=True
@@ -455,7 +453,6 @@ class Run:
             self.players.tester,
             Books(self.book, self._remembered),
             keep=self.config.save_total_limit,
-            past=self.past.state(),
         )
         self.past.prune(self.step)
 

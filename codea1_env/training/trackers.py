@@ -16,14 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from codea1_env.rollout import Rollouts
 from codea1_env.support.extras import require
 from codea1_env.support.logs import write_whole
 from codea1_env.training.config import RunError, TrackerName
@@ -32,8 +31,6 @@ from codea1_env.training.settings import inline_table
 
 TRACKING = "tracking.json"
 """File of a run's folder: the run's id for trackers, and the last step that each was given."""
-REWARD_EDGES = tuple(round(-1 + 0.05 * number, 2) for number in range(41))
-"""Edges of the bins of rewards, always the same; the outermost bins count what lies outside, too."""
 COLUMNS = (
     "task_id", "program", "reward", "executes", "code", "suite_reward", "validity", "adversarial", "tests",
 )  # fmt: skip
@@ -48,8 +45,6 @@ class StepReport:
     step: int
     values: Mapping[str, float]
     """The step's rows of metrics.jsonl and timings.jsonl, without what is unknown."""
-    rewards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Name -> rewards of the step, counted between `REWARD_EDGES`."""
     samples: tuple[tuple[Any, ...], ...] = ()
     """Some episodes, as a table with these `COLUMNS`."""
 
@@ -86,15 +81,9 @@ class Tracker(Protocol):
         ...
 
 
-def report_of(
-    step: int, played: Rollouts, episodes: Sequence[Row], *rows: Mapping[str, Any]
-) -> StepReport:
-    """Put together what trackers are given of a step: its rollouts, its rows of episodes.jsonl, and all its other rows."""
-    rewards = {
-        "reward/coder": _counts(each.verdict.code_reward for each in played.episodes),
-        "reward/tester": _counts(r for each in played.episodes for r in each.test_rewards),
-    }
-    return StepReport(step, _numbers(*rows), rewards, tuple(map(_sample, episodes[:_EPISODES])))
+def report_of(step: int, episodes: Sequence[Row], *rows: Mapping[str, Any]) -> StepReport:
+    """Put together what trackers are given of a step: some of its rows of episodes.jsonl, and the numbers of its other rows."""
+    return StepReport(step, _numbers(*rows), tuple(map(_sample, episodes[:_EPISODES])))
 
 
 def _numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
@@ -104,11 +93,6 @@ def _numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
         for name, value in row.items()
         if name != "step" and isinstance(value, (int, float)) and math.isfinite(value)
     }
-
-
-def _counts(rewards: Iterable[float | None]) -> tuple[int, ...]:
-    given = np.clip([each for each in rewards if each is not None], -1.0, 1.0)
-    return tuple(map(int, np.histogram(given, REWARD_EDGES)[0]))
 
 
 def _sample(row: Row) -> tuple[Any, ...]:
@@ -153,11 +137,7 @@ class WandbTracker:
 
     def log(self, report: StepReport) -> None:
         """Write a step."""
-        edges = np.array(REWARD_EDGES)
         values: dict[str, Any] = dict(report.values)
-        for name, counts in report.rewards.items():
-            bins = (np.array(counts), edges)
-            values[f"{name}/histogram"] = self._package.Histogram(np_histogram=bins)
         if report.samples:
             rows = list(map(list, report.samples))
             table = self._package.Table(columns=list(COLUMNS), data=rows, **self._of_table)
@@ -171,12 +151,11 @@ class WandbTracker:
 
 
 class TensorboardTracker:
-    """Event files in the run's folder. `tensorboard --logdir runs` shows those of all runs."""
+    """Event files in the run's folder: numbers and settings. `tensorboard --logdir runs` shows those of all runs."""
 
     def __init__(self, run: TrackedRun) -> None:
         self._events, summaries = _part("compat.proto.event_pb2"), _part("compat.proto.summary_pb2")
         self._summary = summaries.Summary
-        self._tensor = _part("util.tensor_util").make_tensor_proto
         folder = run.folder / "tensorboard"
         _check_folder(folder)
         begun = any(folder.glob("events.out.tfevents.*"))
@@ -186,33 +165,23 @@ class TensorboardTracker:
             log = self._events.SessionLog(status=self._events.SessionLog.START)
             self._add(self.last + 1, session_log=log)
         lines = [f"    {inline_table({name: value})}" for name, value in run.settings.items()]
-        self._add_values(max(self.last, 0), [self._text("settings", "\n".join(lines))])
+        about = _part("plugins.text.metadata").create_summary_metadata(None, None)
+        text = _part("util.tensor_util").make_tensor_proto(
+            "\n".join(lines).encode(), dtype=np.object_
+        )
+        value = self._summary.Value(tag="settings", metadata=about, tensor=text)
+        self._add(max(self.last, 0), summary=self._summary(value=[value]))
 
     def log(self, report: StepReport) -> None:
         """Write a step."""
         value = self._summary.Value
         values = [value(tag=name, simple_value=each) for name, each in report.values.items()]
-        about = _part("plugins.histogram.metadata").create_summary_metadata(None, None)
-        for name, counts in report.rewards.items():
-            bins = np.array(list(zip(REWARD_EDGES[:-1], REWARD_EDGES[1:], counts, strict=True)))
-            tensor = self._tensor(bins, dtype=np.float64)
-            values.append(value(tag=f"{name}/histogram", metadata=about, tensor=tensor))
-        if report.samples:
-            values.append(self._text("episodes", _markdown(report.samples)))
-        self._add_values(report.step, values)
+        self._add(report.step, summary=self._summary(value=values))
         self._writer.flush()
 
     def close(self) -> None:
         """Write what is left."""
         self._writer.close()
-
-    def _text(self, tag: str, text: str) -> Any:
-        about = _part("plugins.text.metadata").create_summary_metadata(None, None)
-        tensor = self._tensor(text.encode(), dtype=np.object_)
-        return self._summary.Value(tag=tag, metadata=about, tensor=tensor)
-
-    def _add_values(self, step: int, values: list[Any]) -> None:
-        self._add(step, summary=self._summary(value=values))
 
     def _add(self, step: int, **what: Any) -> None:
         self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **what))
@@ -227,15 +196,6 @@ def _check_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
-
-
-def _markdown(samples: Sequence[tuple[Any, ...]]) -> str:
-    """Table in Markdown; nothing in a cell ends it."""
-    lines = [" | ".join(COLUMNS), " | ".join("---" for _ in COLUMNS)]
-    for row in samples:
-        cells = [str(cell).replace("|", "&#124;").replace("<", "&lt;") for cell in row]
-        lines.append(" | ".join("<br>".join(cell.splitlines()) for cell in cells))
-    return "\n".join(lines)
 
 
 MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {

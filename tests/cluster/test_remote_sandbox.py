@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -22,12 +21,12 @@ from codea1_env.cluster import (  # noqa: E402
     ClusterError,
     RemoteJudges,
     RemoteSandbox,
-    remote_judges,
+    places,
+    remote_sandbox,
 )
-from codea1_env.cluster.actors import Failure, Request, packed, unpacked  # noqa: E402
-from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
+from codea1_env.cluster.actors import Failure, packed, unpacked  # noqa: E402
 from codea1_env.cluster.nodes import LostError, nodes  # noqa: E402
-from codea1_env.cluster.remote_judges import Seats  # noqa: E402
+from codea1_env.cluster.places import Seats  # noqa: E402
 from codea1_env.referee import Referee  # noqa: E402
 from codea1_env.responses import Program  # noqa: E402
 from codea1_env.sandbox import (  # noqa: E402
@@ -132,16 +131,16 @@ def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSan
     assert plain([list(future.result().tests) for future in futures]) == expected
     join(cluster)
     deadline = time.monotonic() + 180
-    while len(remote.nodes) < 2 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert len(remote.nodes) == 2
+    while len({node.id for node in remote.nodes}) < 2 and time.monotonic() < deadline:
+        assert plain(remote.run_many(work[:8])) == expected[:8]
+    assert len({node.id for node in remote.nodes}) == 2
     assert plain(remote.run_many(work)) == expected
 
 
 def test_an_actor_that_hangs_is_given_up(
     cluster: Any, remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_env.cluster.dispatcher._SILENCE", 4.0)
+    monkeypatch.setattr("codea1_env.cluster.places._SILENCE", 4.0)
     os.kill(ray_processes(cluster, "SandboxActor")[0], signal.SIGSTOP)
     work = jobs(60)
     with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
@@ -194,7 +193,7 @@ def test_a_judge_that_could_not_be_started_is_tried_again(
     problems = load_problems("starter")[:1]
     programs = [Program(problems[0].reference)]
     attacks = ["\n".join(problems[0].tests)]
-    started, start = [], remote_judges.start_actor
+    started, start = [], places.start_actor
 
     def failing_at_first(_: Any, node: Any, *rest: Any, **options: Any) -> Any:
         started.append(node.id)
@@ -202,7 +201,7 @@ def test_a_judge_that_could_not_be_started_is_tried_again(
             raise LostError("as where a node is not ready yet")
         return start(ray, node, *rest, **options)
 
-    monkeypatch.setattr("codea1_env.cluster.remote_judges.start_actor", failing_at_first)
+    monkeypatch.setattr("codea1_env.cluster.places.start_actor", failing_at_first)
     with Sandbox(1) as sandbox, RemoteJudges(sandbox) as judges:
         before = {node.id for node in nodes(ray)}
         judges.judge_answers(problems, programs, attacks, {})
@@ -217,16 +216,16 @@ def test_a_judge_that_could_not_be_started_is_tried_again(
 
 def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
     until_there_are(2)
-    seats = Seats(ray, 1)
-    one, other = seats.take(), seats.take()
+    seats = Seats(ray, lambda node: 1)
+    one, other = seats.take(set()), seats.take(set())
     assert {one.id, other.id} == {node.id for node in nodes(ray)}
     assert not seats.leave_crowded(one)
     seats.leave(other)
-    crowded = Seats(ray, 1)
+    crowded = Seats(ray, lambda node: 1)
     crowded._taken[one.id] = 2  # as where the other node has been away
     assert crowded.leave_crowded(one)
     assert not crowded.leave_crowded(one)
-    assert crowded.take() == other
+    assert crowded.take(set()) == other
     with joined(cluster):
         until_there_are(3)
         assert seats.look() == 3
@@ -237,9 +236,12 @@ def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
             seats.refuse(one, ClusterError("another version"))
 
 
-def test_three_failures_are_no_verdict(cluster: Any) -> None:
+def test_three_failures_are_no_verdict(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing:
         """A sandbox that fails at everything, as real ones do only where memory is short."""
+
+        def __init__(self, *settings: Any) -> None:
+            pass
 
         def alive(self) -> bool:
             return True
@@ -251,51 +253,11 @@ def test_three_failures_are_no_verdict(cluster: Any) -> None:
             failure = packed([Failure(InfraError("no memory"))])
             return packed([failure for _ in unpacked(requests)])
 
-    made = Dispatcher(
-        ray, lambda node: ray.remote(Failing).options(num_cpus=0).remote(), leave_out=False
-    )
-    future = made.submit(Request("submit", (Job("def f(): pass"),)))
-    with pytest.raises(InfraError, match=r"on 3 nodes.*no memory"):
-        future.result(60)
-    made.close()
-    with pytest.raises(SandboxError, match="close"):
-        made.submit(Request("submit", (Job(""),)))
-
-
-def test_what_starts_while_it_is_closed_is_ended(cluster: Any) -> None:
-    class Late:
-        """An actor of a node that takes long to start it."""
-
-        def alive(self) -> bool:
-            return True
-
-        def close(self) -> None:
-            return None
-
-    asked, answered = threading.Event(), threading.Event()
-
-    def start(node: Any) -> Any:
-        if there:
-            asked.set()
-            answered.wait(60)
-        actor = ray.remote(Late).options(num_cpus=0).remote()
-        assert ray.get(actor.alive.remote())
-        return actor
-
-    there: list[Any] = []
-    made = Dispatcher(ray, start, leave_out=False)
-    there += made.nodes
-    made._helpers.submit(made._add, there[0])  # as for a node that joins
-    assert asked.wait(60)
-    closing = threading.Thread(target=made.close)
-    closing.start()
-    time.sleep(0.5)
-    answered.set()
-    closing.join()
-    deadline = time.monotonic() + 180
-    while ray_processes(cluster, "Late") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not ray_processes(cluster, "Late")
+    monkeypatch.setattr(remote_sandbox, "SandboxActor", Failing)
+    with RemoteSandbox() as sandbox:
+        future = sandbox.submit(Job("def f(): pass"))
+        with pytest.raises(InfraError, match=r"in 3 attempts.*no memory"):
+            future.result(60)
 
 
 def test_nodes_that_do_not_fit_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

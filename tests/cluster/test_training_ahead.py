@@ -98,12 +98,12 @@ def test_a_learner_that_hangs_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(role_group, "_LEAST", 4.0)
     coder = PlayerConfig("reference")
     settings, folder = settings_of(cluster, models, tmp_path, coder=coder), tmp_path / "run"
 
     def stop() -> None:
         until(lambda: steps_of(folder) >= 1)
+        monkeypatch.setattr(role_group, "_LIMIT", 4.0)
         os.kill(ray_processes(cluster, "LearnerActor")[0], signal.SIGSTOP)
 
     stopping = threading.Thread(target=stop)
