@@ -13,7 +13,7 @@ import tyro
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.training import TrainConfig
-from codea1_env.training.contradictions import OF_RAY
+from codea1_env.training.config import OF_RAY
 from codea1_env.training.run_folder import read_config
 from codea1_env.training.settings import (
     MOVED,

@@ -66,7 +66,7 @@ class RemoteSandbox(Sandbox):
     ) -> None:
         super().__init__(1 if workers is None else workers, limits, level=level, packages=packages)
         self._ray = connect(address)
-        self._asked = (workers, self.limits, level, self.packages)
+        self._wanted = (workers, self.limits, level, self.packages)
         self._owner = os.getpid()
         self._waiting: deque[_Task] = deque()
         self._changed = threading.Condition()
@@ -83,7 +83,7 @@ class RemoteSandbox(Sandbox):
             raise
         self.workers = sum(workers or node.cores for node in self.nodes)
         self._serve(missing)
-        self._start(self._watch)
+        self._run_beside(self._watch)
 
     @property
     def nodes(self) -> list[Node]:
@@ -132,7 +132,7 @@ class RemoteSandbox(Sandbox):
 
     def _make_places(self) -> list[ActorPlace]:
         """Make places for the nodes that have joined."""
-        count, limits, level, packages = self._asked
+        count, limits, level, packages = self._wanted
         made = [
             ActorPlace(
                 self._ray,
@@ -149,9 +149,9 @@ class RemoteSandbox(Sandbox):
     def _serve(self, places: Sequence[ActorPlace]) -> None:
         for place in places:
             for _ in range(_IN_FLIGHT):
-                self._start(self._work, place)
+                self._run_beside(self._work, place)
 
-    def _start(self, target: Any, *arguments: Any) -> None:
+    def _run_beside(self, target: Any, *arguments: Any) -> None:
         thread = threading.Thread(target=target, args=arguments, name="cluster", daemon=True)
         self._threads.append(thread)
         thread.start()

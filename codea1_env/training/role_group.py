@@ -22,7 +22,7 @@ from codea1_env.training.learner_actor import Counters, LearnerActor, WriterActo
 
 _LIMIT = 2 * 3600.0
 """Seconds after which a process that does not answer hangs."""
-_PLACING = 60.0
+_PLACING = 20.0
 """Seconds in which a cluster that has what is asked for must give it."""
 _ENDING = 10.0
 """Seconds that a process has to end by itself."""
@@ -62,9 +62,11 @@ class RoleGroup:
         )
         if not self._placement.wait(_PLACING):
             self._remove_placement()
+            asked = f"{size} processors" + (f" and {size * gpus:g} GPUs" if gpus else "")
             raise ClusterError(
-                f"Expect room for {size} processes of the {role} within {_PLACING:g} s, actually: there "
-                "is none. Another program may have taken it: see `ray status`."
+                f"Expect {asked} for {size} processes of the {role}, actually: the cluster has {ray.cluster_resources()}, of "
+                f"which {ray.available_resources()} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two "
+                "share one) or max_staleness."
             )
         self._actors = [
             ray.remote(self._actor)

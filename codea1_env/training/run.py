@@ -48,9 +48,7 @@ from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_pl
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
-    failing_references,
     problems_of_step,
-    warning_of,
     warning_of_few,
 )
 from codea1_env.training.progress import TrainingProgress
@@ -187,7 +185,7 @@ class Run:
         return plan
 
     def _open_judges(self, sandbox: Sandbox | None) -> None:
-        """Open the sandbox and the referee, and look at the references."""
+        """Open the sandbox and the referee, and draw what is held back."""
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
         self.sandbox = sandbox or self._stack.enter_context(self.engine.sandbox(config, limits))
@@ -196,10 +194,6 @@ class Run:
         )
         # Of a large set no more than these are looked at before the first step.
         looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
-        if self._saved is None:
-            failing = failing_references(looked_at, self.sandbox, limits)
-            if failing:
-                self.display.say(warning_of(failing))
         self._held_out = hold_out(looked_at, self.sandbox, config.seed)
 
     def _make_players(self, coder: OwnPlayer | None, tester: OwnPlayer | None) -> None:

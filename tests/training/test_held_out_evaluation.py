@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from codea1_env.training.held_out_evaluation import HeldOutEvaluation
 
 from codea1_env.agents import CopierTester, FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.agents.llm.agent import LanguagePlayer
@@ -24,7 +25,6 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.training import PlayerConfig, TesterConfig
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.held_out_evaluation import HeldOutEvaluation
 from codea1_env.training.measuring import HeldBack, Unseen, _solved, new_past, unseen_problems
 from codea1_env.training.players import Players
 

@@ -17,8 +17,14 @@ from hypothesis import strategies as st
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.training import train
-from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
-from codea1_env.training.contradictions import CODERS, TESTERS
+from codea1_env.training.config import (
+    CODERS,
+    TESTERS,
+    PlayerConfig,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+)
 from codea1_env.training.settings import (
     MOVED,
     SettingsError,
