@@ -125,7 +125,6 @@ print(json.dumps([run.name, run.config, SQLiteStorage.get_logs("codea1", run.nam
     for metric in ("reward/coder/mean", "held_out/pass@2"):
         found = [(log["step"], log[metric]) for log in logs if metric in log]
         assert found == [(step, pytest.approx(value)) for step, value in expected(shown, metric)]
-    assert sum(logs[-1]["reward/tester/histogram"]["values"]) == 24
     assert "def " in logs[-1]["episodes"]["_value"][0]["code"]
 
 
@@ -138,11 +137,7 @@ def test_tensorboard(shown: Path) -> None:
     for metric in ("reward/coder/mean", "held_out/pass@2"):
         values = [(event.step, pytest.approx(event.value)) for event in found.Scalars(metric)]
         assert expected(shown, metric) == values
-    steps = {tag: [event.step for event in found.Tensors(tag)] for tag in found.Tags()["tensors"]}
-    assert steps["reward/coder/histogram"] == steps["episodes"] == [1, 2, 3, 4, 5]
-    for tag, begins in (("episodes", "task_id | program"), ("settings", "")):
-        text = found.Tensors(tag)[-1].tensor_proto.string_val[0].decode()
-        assert text.startswith(begins)
+    text = found.Tensors("settings")[-1].tensor_proto.string_val[0].decode()
     assert "num_suites = 3" in text
 
 

@@ -96,10 +96,6 @@ def test_all_of_a_step_is_shown(notebooks, alone, tmp_path, sandbox) -> None:
         known = {k: v for k, v in (row | timings[row["step"]]).items() if v is not None}
         assert dict(page.values) | {"step": row["step"]} == known
     for page in first.pages[1:]:
-        assert {name: sum(counts) for name, counts in page.rewards.items()} == {
-            "reward/coder": 8,
-            "reward/tester": 24,
-        }
         assert len(page.samples) == 2
         assert all(len(row) == len(COLUMNS) for row in page.samples)
         assert all("def " in row[COLUMNS.index("code")] for row in page.samples)
