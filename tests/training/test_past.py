@@ -51,7 +51,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     settings = {**PAST, "eval_steps": 20, "save_steps": 3}
     run(whole, sandbox, player=Interrupting(signal.SIGINT, after=-1), **settings)
-    run(parts, sandbox, player=Interrupting(signal.SIGINT, after=6), **settings)
+    run(parts, sandbox, player=Interrupting(signal.SIGINT, after=3), **settings)
     run(parts, sandbox, resume=True, player=Interrupting(signal.SIGINT, after=-1), **settings)
     for row in list(read_rows(whole / METRICS))[1:]:  # who is of the past does not learn
         before = {role for role in ("coder", "tester") if row[f"past/{role}_of"] is not None}
@@ -70,7 +70,7 @@ def test_self_play_has_no_past() -> None:
 
 @pytest.mark.parametrize("tester_rounds", ["every", "first"])
 def test_repair_rounds_are_measured(sandbox: Sandbox, tmp_path: Path, tester_rounds) -> None:
-    run(tmp_path / "run", sandbox, max_rounds=2, tester_rounds=tester_rounds, max_steps=2)
+    run(tmp_path / "run", sandbox, max_rounds=2, tester_rounds=tester_rounds, max_steps=1)
     for row in list(read_rows(tmp_path / "run" / METRICS))[1:]:
         both = [row["reward/coder/round_1"], row["reward/coder/round_2"]]
         assert row["reward/coder/mean"] == pytest.approx(np.mean(both))

@@ -16,7 +16,7 @@ from codea1_env.training.reward_model import NgramRidge, PaidProgram
 
 SMALL = {
     "max_problems": 2, "problems_per_step": 2, "num_generations": 4, "num_suites": 2, "num_tests": 2, "max_steps": 4,
-    "save_steps": 1, "eval_steps": 1, "eval_samples": 1, "workers": 1, "reward_model_after": 2,
+    "save_steps": 1, "eval_steps": 9, "eval_samples": 1, "workers": 1, "reward_model_after": 2,
 }  # fmt: skip
 HOME = sys.modules[__name__].__file__
 

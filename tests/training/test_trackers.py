@@ -68,11 +68,9 @@ def notebooks(monkeypatch: pytest.MonkeyPatch) -> list[Notebook]:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> dict[str, bytes]:
+def alone(finished: Any) -> dict[str, bytes]:
     """The files of a run without a tracker."""
-    folder = tmp_path_factory.mktemp("alone") / "run"
-    run(folder, sandbox)
-    return without_config(folder)
+    return without_config(finished[0])
 
 
 def without_config(folder: Path) -> dict[str, bytes]:
