@@ -49,13 +49,12 @@ from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
     problems_of_step,
-    warning_of_few,
 )
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
 from codea1_env.training.time_budget import Deadline
-from codea1_env.training.trackers import Tracking, report_of
+from codea1_env.training.trackers import Tracking
 
 
 @dataclass(frozen=True)
@@ -177,8 +176,6 @@ class Run:
         if config.max_problems is not None and config.max_problems < len(self.problems):
             self.problems = self.problems[: config.max_problems]
             others = measuring.unseen_problems(config, self.problems)
-        if config.has_language_model and len(others) < config.eval_problems:
-            self.display.say(warning_of_few(len(others), config))
         self.display.begin("prepare")
         self.config, self._others, self.models = config, others, plan.models
         self._stack.callback(self.models.close)
@@ -305,7 +302,7 @@ class Run:
         self.folder.append(run_folder.METRICS, [row])
         for line in self._health.news(row) if self.config.has_language_model else ():
             self.display.say(line)
-        episodes = list(episode_rows(played, self.step, self.players.chats))
+        episodes = episode_rows(played, self.step, self.players.chats)
         self.folder.append(run_folder.EPISODES, episodes)
         self.past.keep(self.step, self.players)
         if self.step % self.config.save_steps == 0 or last:
@@ -313,8 +310,7 @@ class Run:
                 self._save()
         timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
         self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
-        if self._tracking.active:
-            self._tracking.log(report_of(self.step, episodes, row, timings))
+        self._tracking.log(self.step, row, timings)
         self.display.update(row)
 
     def _keep_time(self) -> None:

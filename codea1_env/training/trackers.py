@@ -26,27 +26,10 @@ import numpy as np
 from codea1_env.support.extras import require
 from codea1_env.support.logs import write_whole
 from codea1_env.training.config import RunError, TrackerName
-from codea1_env.training.metrics import Row
 from codea1_env.training.settings import inline_table
 
 TRACKING = "tracking.json"
 """File of a run's folder: the run's id for trackers, and the last step that each was given."""
-COLUMNS = (
-    "task_id", "program", "reward", "executes", "code", "suite_reward", "validity", "adversarial", "tests",
-)  # fmt: skip
-"""Columns of the table of episodes."""
-_EPISODES, _LONGEST = 4, 2000
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """What trackers are given of a step."""
-
-    step: int
-    values: Mapping[str, float]
-    """The step's rows of metrics.jsonl and timings.jsonl, without what is unknown."""
-    samples: tuple[tuple[Any, ...], ...] = ()
-    """Some episodes, as a table with these `COLUMNS`."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +55,8 @@ class Tracker(Protocol):
     last: int
     """The last step that it has; -1 if none."""
 
-    def log(self, report: StepReport) -> None:
-        """Write a step. Steps come in order."""
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the numbers of a step. Steps come in order."""
         ...
 
     def close(self) -> None:
@@ -81,30 +64,14 @@ class Tracker(Protocol):
         ...
 
 
-def report_of(step: int, episodes: Sequence[Row], *rows: Mapping[str, Any]) -> StepReport:
-    """Put together what trackers are given of a step: some of its rows of episodes.jsonl, and the numbers of its other rows."""
-    return StepReport(step, _numbers(*rows), tuple(map(_sample, episodes[:_EPISODES])))
-
-
-def _numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
+def numbers_of(*rows: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers in rows of a step, without what is unknown."""
     return {
         name: value
         for row in rows
         for name, value in row.items()
         if name != "step" and isinstance(value, (int, float)) and math.isfinite(value)
     }
-
-
-def _sample(row: Row) -> tuple[Any, ...]:
-    """Row of an episode, with the suite that was paid most."""
-    suite = max(row["suites"], key=lambda s: -math.inf if s["reward"] is None else s["reward"])
-    tests = "\n".join(f"{t['test']}  # {t.get('outcome') or t['status']}" for t in suite["tests"])
-    own = (row["task_id"], row["program"], row["reward"], row["executes"], _short(row["code"]))
-    return (*own, suite["reward"], suite["validity"], suite["adversarial"], _short(tests))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
 
 
 class WandbTracker:
@@ -115,7 +82,6 @@ class WandbTracker:
 
     def __init__(self, run: TrackedRun, name: str = "wandb") -> None:
         self._package = package = require(name, name)
-        self._of_table: dict[str, Any] = {}
         config = dict(run.settings)
         if name == "trackio":
             _check_folder(Path(package.utils.TRACKIO_DIR))
@@ -127,7 +93,6 @@ class WandbTracker:
             # A step that it was given just before a kill may not be in the database.
             self.last = int(self._run._next_step) - 1
             return
-        self._of_table = {"allow_mixed_types": True}
         quiet = package.Settings(console="off", disable_code=True, disable_git=True, quiet=True)
         project = os.environ.get("WANDB_PROJECT", "codea1")
         options = {"id": run.id, "dir": run.folder, "settings": quiet, "resume": "allow"}
@@ -135,14 +100,9 @@ class WandbTracker:
         # An offline run does not know what was written before.
         self.last = run.handed if self._run.offline else int(self._run.step) - 1
 
-    def log(self, report: StepReport) -> None:
+    def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write a step."""
-        values: dict[str, Any] = dict(report.values)
-        if report.samples:
-            rows = list(map(list, report.samples))
-            table = self._package.Table(columns=list(COLUMNS), data=rows, **self._of_table)
-            values["episodes"] = table
-        self._run.log(values, step=report.step)
+        self._run.log(dict(values), step=step)
 
     def close(self) -> None:
         """Write what is left."""
@@ -172,11 +132,11 @@ class TensorboardTracker:
         value = self._summary.Value(tag="settings", metadata=about, tensor=text)
         self._add(max(self.last, 0), summary=self._summary(value=[value]))
 
-    def log(self, report: StepReport) -> None:
+    def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write a step."""
         value = self._summary.Value
-        values = [value(tag=name, simple_value=each) for name, each in report.values.items()]
-        self._add(report.step, summary=self._summary(value=values))
+        found = [value(tag=name, simple_value=each) for name, each in values.items()]
+        self._add(step, summary=self._summary(value=found))
         self._writer.flush()
 
     def close(self) -> None:
@@ -256,11 +216,6 @@ class Tracking:
             with self._safely(name):
                 tracker.close()
 
-    @property
-    def active(self) -> bool:
-        """Whether anything is shown."""
-        return bool(self._trackers)
-
     def catch_up(
         self, metrics: Iterable[Mapping[str, Any]], timings: Iterable[Mapping[str, Any]]
     ) -> None:
@@ -268,15 +223,15 @@ class Tracking:
         if self._trackers:
             seconds = {row["step"]: row for row in timings}
             for row in metrics:
-                self.log(StepReport(row["step"], _numbers(row, seconds.get(row["step"], {}))))
+                self.log(row["step"], row, seconds.get(row["step"], {}))
 
-    def log(self, report: StepReport) -> None:
-        """Give a step to each tracker that does not have it."""
+    def log(self, step: int, *rows: Mapping[str, Any]) -> None:
+        """Give the numbers of a step's rows to each tracker that does not have them."""
         for name, tracker in list(self._trackers.items()):
-            if report.step > tracker.last:
+            if step > tracker.last:
                 with self._safely(name):
-                    tracker.log(report)
-                    tracker.last = self._state["handed"][name] = report.step
+                    tracker.log(step, numbers_of(*rows))
+                    tracker.last = self._state["handed"][name] = step
         if self._trackers:
             self._write()
 

@@ -244,17 +244,16 @@ def test_a_loss_that_is_no_number_ends_the_run_and_names_trainer_and_step(
 
 def test_self_play_of_one_model(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
     whole = tmp_path / "whole"
-    assert "learn_model" in run(whole, sandbox, model, **SELF_PLAY)
+    assert "learn_model" in run(whole, sandbox, model, **SELF_PLAY, max_steps=1, eval_steps=9)
     rows = list(read_rows(whole / METRICS))
-    assert [row["step"] for row in rows] == [0, 1, 2, 3]
+    assert [row["step"] for row in rows] == [0, 1]
     # 2 problems with 2 programs each, and 2 suites for each program: all are answers of the one model.
     assert all(8 < row["model/tokens/completion"] <= 4 * 8 + 8 * 12 for row in rows[1:])
     assert all("model/grad_norm" in row and "tester/loss" not in row for row in rows[1:])
-    for step in (2, 3):
-        saved = whole / "checkpoints" / f"step_{step}"
-        weights = "adapter/adapter_model.safetensors"
-        both = [(saved / role / weights).read_bytes() for role in ("coder", "tester")]
-        assert both[0] == both[1]
+    saved = whole / "checkpoints" / "step_1"
+    weights = "adapter/adapter_model.safetensors"
+    both = [(saved / role / weights).read_bytes() for role in ("coder", "tester")]
+    assert both[0] == both[1]
 
 
 def test_imitation_of_golden_tests(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
@@ -287,15 +286,15 @@ def test_imitation_of_golden_tests(tmp_path: Path, sandbox: Sandbox, model: str)
 def test_replaced_groups_beside_a_tester_that_imitates(tmp_path, sandbox, model) -> None:
     """Each of the two learns from as many groups as ever, though the coder's are of other problems."""
     dapo = {"algorithm": "dapo", "tester.objective": "golden-tests", "tester.trainer": {}}
-    run(tmp_path / "run", sandbox, model, max_steps=2, **dapo)
+    run(tmp_path / "run", sandbox, model, max_steps=1, **dapo)
     rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
-    assert [row["resampled"] for row in rows] == [1, 1], "one problem is left, and all earn nothing"
+    assert [row["resampled"] for row in rows] == [1], "one problem is left, and all earn nothing"
     assert all({"coder/loss", "tester/loss"} <= row.keys() for row in rows)
 
 
 def test_an_algorithm_of_ones_own_for_a_model_and_a_table(tmp_path, sandbox, model) -> None:
     own = {"algorithm": EXAMPLE, "tester.player": "tabular", "tester.learning_rate": 4.0}
-    run(tmp_path / "run", sandbox, model, max_steps=2, **own)
+    run(tmp_path / "run", sandbox, model, max_steps=1, **own)
     last = list(read_rows(tmp_path / "run" / METRICS))[-1]
     assert {"coder/loss", "tester/entropy"} <= last.keys()
     assert not any("clip_ratio" in name for name in last), "there is none in its loss"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from test_train import contents, run
@@ -17,40 +18,43 @@ from codea1_env.training import RunError, TrainConfig, loop
 from codea1_env.training import run as steps
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import (
-    COLUMNS,
     MAKERS,
     TRACKING,
-    StepReport,
     TrackedRun,
     check_installed,
 )
 
 
+class Page(NamedTuple):
+    step: int
+    values: Mapping[str, float]
+
+
 class Notebook:
     """A tracker that keeps everything, in a list that outlives it."""
 
-    def __init__(self, pages: list[StepReport], run: TrackedRun, last: int) -> None:
+    def __init__(self, pages: list[Page], run: TrackedRun, last: int) -> None:
         self.run, self.last, self.pages, self.closed = run, last, pages, False
 
-    def log(self, report: StepReport) -> None:
-        self.pages.append(report)
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self.pages.append(Page(step, values))
 
     def close(self) -> None:
         self.closed = True
 
 
 class Breaking(Notebook):
-    def log(self, report: StepReport) -> None:
-        if report.step == 2:
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        if step == 2:
             raise ConnectionError("no route\nto the host")
-        super().log(report)
+        super().log(step, values)
 
 
 @pytest.fixture
 def notebooks(monkeypatch: pytest.MonkeyPatch) -> list[Notebook]:
     """Whoever is opened as trackio or wandb: the first knows what it has, the second what it was told."""
     opened: list[Notebook] = []
-    pages: dict[str, list[StepReport]] = {"trackio": [], "wandb": []}
+    pages: dict[str, list[Page]] = {"trackio": [], "wandb": []}
 
     def make(name: str) -> Any:
         def opens(run: TrackedRun) -> Notebook:
@@ -93,10 +97,6 @@ def test_all_of_a_step_is_shown(notebooks, alone, tmp_path, sandbox) -> None:
     for page, row in zip(first.pages, rows, strict=True):
         known = {k: v for k, v in (row | timings[row["step"]]).items() if v is not None}
         assert dict(page.values) | {"step": row["step"]} == known
-    for page in first.pages[1:]:
-        assert len(page.samples) == 2
-        assert all(len(row) == len(COLUMNS) for row in page.samples)
-        assert all("def " in row[COLUMNS.index("code")] for row in page.samples)
 
 
 def test_a_tracker_that_raises_is_named_once(
@@ -106,7 +106,7 @@ def test_a_tracker_that_raises_is_named_once(
     sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pages: list[StepReport] = []
+    pages: list[Page] = []
     monkeypatch.setitem(MAKERS, "wandb", lambda run: Breaking(pages, run, -1))
     _, said = run(tmp_path / "run", sandbox, tracker=["wandb", "trackio"])
     assert said.count("The tracker wandb failed, and is not used any more") == 1
