@@ -250,7 +250,6 @@ class Run:
         )
         done = list(read_rows(path / run_folder.METRICS))
         self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
-        self._throughput = summary.Throughput(done[-1])
         self._health = Health()
         for before in done:
             self._health.news(before)  # told before the run was resumed
@@ -308,7 +307,9 @@ class Run:
         if self.step % self.config.save_steps == 0 or last:
             with timed(seconds, "checkpoint"):
                 self._save()
-        timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
+        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+        if now.ahead:
+            timings |= prefixed("ahead", played.seconds)
         self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
         self._tracking.log(self.step, row, timings)
         self.display.update(row)
@@ -401,21 +402,6 @@ class Run:
             row |= now.past.metrics()
         row["tester/copied"] = copied_share(played.episodes, self.sandbox)
         return row
-
-    def _timings(
-        self,
-        now: PlayedStep,
-        played: Rollouts,
-        row: Row,
-        of_roles: Mapping[str, float],
-        seconds: Mapping[str, float],
-    ) -> Row:
-        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-        timings |= self._throughput.of_step(now.usages, row, of_roles)
-        timings |= summary.peak_memory()
-        if now.ahead:
-            timings |= prefixed("ahead", played.seconds)
-        return timings
 
     # Measuring and saving
 
