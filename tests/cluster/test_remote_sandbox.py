@@ -14,10 +14,10 @@ import pytest
 
 pytest.importorskip("ray")
 
-from clusters import join, joined, ray_processes  # noqa: E402
+from clusters import join, joined, ray_processes
 
-from codea1_env import load_problems  # noqa: E402
-from codea1_env.cluster import (  # noqa: E402
+from codea1_env import load_problems
+from codea1_env.cluster import (
     ClusterError,
     RemoteJudges,
     RemoteSandbox,
@@ -25,12 +25,12 @@ from codea1_env.cluster import (  # noqa: E402
     remote_judges,
     remote_sandbox,
 )
-from codea1_env.cluster.actors import Failure, packed, unpacked  # noqa: E402
-from codea1_env.cluster.nodes import LostError, Node  # noqa: E402
-from codea1_env.cluster.places import Seats  # noqa: E402
-from codea1_env.referee import Referee  # noqa: E402
-from codea1_env.responses import Program  # noqa: E402
-from codea1_env.sandbox import (  # noqa: E402
+from codea1_env.cluster.actors import Failure, packed, unpacked
+from codea1_env.cluster.nodes import LostError, Node
+from codea1_env.cluster.places import Seats
+from codea1_env.referee import Referee
+from codea1_env.responses import Program
+from codea1_env.sandbox import (
     InfraError,
     Job,
     Limits,
