@@ -33,7 +33,6 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import RunError, TrainConfig, rules_of
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
-from codea1_env.training.health import Health
 from codea1_env.training.lessons import (
     PredictedRewards,
     Taught,
@@ -250,7 +249,7 @@ class Run:
         )
         done = list(read_rows(path / run_folder.METRICS))
         self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
-        self._health = Health()
+        self._health = summary.Health()
         for before in done:
             self._health.news(before)  # told before the run was resumed
         self._thread = ThreadPoolExecutor(1, "ahead")

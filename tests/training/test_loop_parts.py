@@ -11,11 +11,10 @@ from rich.console import Console
 
 from codea1_env.agents.llm.completions import report
 from codea1_env.problems import Problem
-from codea1_env.training.health import Health
 from codea1_env.training.metrics import mean
 from codea1_env.training.problems_of_run import problems_of_step
 from codea1_env.training.progress import Remaining, TrainingProgress
-from codea1_env.training.summary import start_and_end
+from codea1_env.training.summary import Health, start_and_end
 
 PROBLEMS = [Problem(f"p{i}", f"def f{i}():", f"f{i}", f"def f{i}(): return {i}") for i in range(10)]
 
