@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
@@ -62,11 +62,10 @@ class RoleGroup:
         )
         if not self._placement.wait(_PLACING):
             self._remove_placement()
-            asked = f"{size} processors" + (f" and {size * gpus:g} GPUs" if gpus else "")
             raise ClusterError(
-                f"Expect {asked} for {size} processes of the {role}, actually: the cluster has {ray.cluster_resources()}, of "
-                f"which {ray.available_resources()} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two "
-                "share one) or max_staleness."
+                f"Expect {_told(size, size * gpus)} for {size} processes of the {role}, actually: the cluster has "
+                f"{_told_of(ray.cluster_resources())}, and free are {_told_of(ray.available_resources())}. Add nodes, or lower "
+                "learner_processes, learner_gpus (0.5: two share one) or max_staleness."
             )
         self._actors = [
             ray.remote(self._actor)
@@ -199,3 +198,11 @@ class WriterGroup(RoleGroup):
         """Answer each observation, token by token, and say what it took."""
         completions, usage, self.counters = self.first("write", list(observations))
         return completions, usage
+
+
+def _told_of(resources: Mapping[str, float]) -> str:
+    return _told(resources.get("CPU", 0), resources.get("GPU", 0))
+
+
+def _told(processors: float, gpus: float) -> str:
+    return f"{processors:g} processors and {gpus:g} GPUs"
