@@ -79,7 +79,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def until(true: Callable[[], bool], seconds: float = 200) -> None:
+def until(true: Callable[[], bool], seconds: float = 400) -> None:
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -121,9 +121,11 @@ def test_a_killed_run_goes_on_in_one_process(
     )
     command = [sys.executable, "-m", "codea1_env.cli", "train", "--config", str(settings)]
     driver = subprocess.Popen([*command, "--output-dir", str(folder)], stdout=subprocess.DEVNULL)
-    until(lambda: steps_of(folder) >= 1 or driver.poll() is not None)
-    assert len(ray_processes(cluster, "LearnerActor")) == 2
-    driver.kill()
+    try:
+        until(lambda: steps_of(folder) >= 1 or driver.poll() is not None)
+        assert len(ray_processes(cluster, "LearnerActor")) == 2
+    finally:
+        driver.kill()
     assert driver.wait() == -signal.SIGKILL
     until(lambda: not ray_processes(cluster, "Actor"))
     assert 1 <= steps_of(folder) < 3
