@@ -62,7 +62,8 @@ def test_the_first_steps_are_judged_and_the_others_scored(tmp_path: Path, sandbo
 
 
 def test_a_resumed_run_fits_the_same_model(tmp_path: Path, sandbox: Sandbox) -> None:
-    settings = {**SMALL, "reward_model": "ngrams"}
+    # A run that ends earlier measures then, which draws: both measure after each step.
+    settings = {**SMALL, "reward_model": "ngrams", "eval_steps": 1}
     for name, steps in (("whole", 4), ("parts", 3)):
         run = TrainConfig(**{**settings, "max_steps": steps}, output_dir=tmp_path / name)
         train(run, sandbox=sandbox)
