@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from statistics import median
-from types import ModuleType
 from typing import Any
 
 from codea1_env import load_problems
@@ -44,22 +43,6 @@ def nodes_here() -> Iterator[Any]:
     finally:
         ray.shutdown()
         cluster.shutdown()
-
-
-@contextmanager
-def ray_here(*modules: ModuleType) -> Iterator[Any]:
-    """Ray with one processor. What the modules define travels by value: an actor need not have this folder."""
-    os.environ |= _ENVIRONMENT
-    import ray
-
-    for module in modules:
-        ray.cloudpickle.register_pickle_by_value(module)
-    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
-    ray.init("local", num_cpus=1, **quiet)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
 
 
 def jobs_of(count: int) -> list[Job]:

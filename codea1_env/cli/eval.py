@@ -81,7 +81,6 @@ usage: codea1 eval code [OPTIONS]
        codea1 eval tests [OPTIONS]
        codea1 eval best-of-n --programs DIR [OPTIONS]
        codea1 eval cross-play --coders NAME ... --testers NAME ... [OPTIONS]
-       codea1 eval held-out --role ROLE [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
 
@@ -89,7 +88,6 @@ code        judge programs: pass@k and avg@n, of an agent or a file
 tests       judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
 best-of-n   what choosing among programs by generated tests gains
 cross-play  let every coder play against every tester
-held-out    what training measures: golden tests and mutants that are held back
 run         an evaluation of yours: docs/evaluation.md says how to write one
 compare     what has changed between two evaluations, with intervals
 

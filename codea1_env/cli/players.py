@@ -36,7 +36,7 @@ from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
 from codea1_env.support.stopping import StopRequest
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import find_weights, last_checkpoint, load_run
+from codea1_env.training.checkpoints import checkpoint_of, find_weights, load_run
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 
@@ -286,8 +286,7 @@ def check_agent(role: Role, name: str) -> None:
     elif name in _SCRIPTED[_OTHER[role]] and name not in _SCRIPTED[role]:
         other = _OTHER[role]
         raise InputError(
-            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}; "
-            f"`codea1 eval held-out` takes it with --role {other}"
+            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}"
         )
     elif not (_is_run(name) or is_server(name) or is_model(name)):
         check_name(name, _SCRIPTED[role])
@@ -315,7 +314,7 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
         return
     try:
         path = Path(name)
-        last_checkpoint(path)
+        checkpoint_of(path)
         config = read_config(path)
         trained = problems_of_run(config)
     except (RunError, ProblemsError, OSError) as error:

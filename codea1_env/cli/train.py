@@ -42,7 +42,7 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
 from codea1_env.training.batches import answers_of_step, check_batches, tokens_of_step
-from codea1_env.training.contradictions import OF_RAY
+from codea1_env.training.config import OF_RAY
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 from codea1_env.training.setting_groups import (

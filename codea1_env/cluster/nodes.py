@@ -124,6 +124,7 @@ def end_actor(ray: Any, actor: Any, *, gently: bool) -> None:
     with suppress(Exception):
         if gently:
             asked(ray, actor.close.remote(), 10.0)
+    with suppress(Exception):
         ray.kill(actor)
 
 

@@ -15,7 +15,6 @@ BUILT_IN = {
     "tests": "codea1_env.evaluation.suites.evaluation:SuiteEvaluation",
     "best-of-n": "codea1_env.evaluation.best_of_n:BestOfN",
     "cross-play": "codea1_env.evaluation.cross_play:CrossPlayEvaluation",
-    "held-out": "codea1_env.training.held_out_evaluation:HeldOutEvaluation",
 }
 """Name -> where it is; loaded when it is asked for."""
 

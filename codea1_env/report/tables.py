@@ -17,8 +17,7 @@ from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, shortened
 from codea1_env.report.folders import Benchmark
 from codea1_env.report.runs import RunGroup, differing_settings
-from codea1_env.training.health import signs
-from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
+from codea1_env.training.summary import SUMMARY, phase_totals, signs, start_and_end
 
 
 class Cell(NamedTuple):

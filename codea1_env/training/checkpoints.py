@@ -5,7 +5,6 @@
         coder/, tester/  what the players saved
         book.sqlite      the Mistake Book
         past.sqlite      tests that once broke programs, for measuring
-        past.json        what is known of opponents from the past, in runs that have them
         manifest.json    SHA-256 of every file above
 
 A checkpoint is written to a hidden folder, flushed to the disk, and renamed. Equal state gives equal bytes:
@@ -55,9 +54,8 @@ def save_checkpoint(
     books: Books,
     *,
     keep: int,
-    past: object = None,
 ) -> Path:
-    """Write the checkpoint of a step, and delete all but the last `keep`; `past` is what past.json says, if anything."""
+    """Write the checkpoint of a step, and delete all but the last `keep`."""
     folder = run / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(".step_*.part"):  # what a killed run left behind
@@ -68,8 +66,6 @@ def save_checkpoint(
         learner.save(part / name)
     books.book.save(part / "book.sqlite")
     books.past.save(part / "past.sqlite")
-    if past is not None:
-        _write_json(part / "past.json", past)
     _write_json(part / "state.json", {"step": step})
     _write_json(part / "manifest.json", _digests(part))
     for path in [*part.rglob("*"), part]:
@@ -186,20 +182,6 @@ class SavedRun:
     players: Players
 
 
-def last_checkpoint(path: Path) -> Path:
-    """Return the last checkpoint of a run.
-
-    Raises:
-        RunError: It has none.
-    """
-    saved = checkpoints(path)
-    if not saved:
-        raise RunError(
-            f"Expect {path} to have a checkpoint, actually: none. Train it, or name another run."
-        )
-    return saved[-1]
-
-
 def checkpoint_of(run: Path, step: int | None = None) -> Path:
     """Return the checkpoint of a step, or the last one.
 
@@ -208,7 +190,9 @@ def checkpoint_of(run: Path, step: int | None = None) -> Path:
     """
     found = {step_of(checkpoint): checkpoint for checkpoint in checkpoints(run)}
     if not found:
-        raise RunError(f"expect {run} to be the folder of a run, actually: it has no checkpoint")
+        raise RunError(
+            f"Expect {run} to have a checkpoint, actually: none. Train it, or name another run."
+        )
     wanted = max(found) if step is None else step
     if wanted not in found:
         steps = ", ".join(map(str, sorted(found)))
@@ -240,7 +224,7 @@ def load_run(path: Path, sandbox: Sandbox, stack: ExitStack, step: int | None = 
         RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
     """
     config = read_config(path)
-    saved = last_checkpoint(path) if step is None else checkpoint_of(path, step)
+    saved = checkpoint_of(path, step)
     problems = problems_of_run(config)
     splits = cache(lambda: hold_out(problems, sandbox, config.seed))
     models = LanguageModels(config, len(problems))

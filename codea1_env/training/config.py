@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
-from typing import Self
+from typing import Any, Self
 
 import pydantic.dataclasses
 from pydantic import model_validator
 
+from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
-from codea1_env.training.algorithms import check_algorithms
-from codea1_env.training.contradictions import contradictions
+from codea1_env.training.algorithms import check_algorithms, imitates
 from codea1_env.training.reward_model import find_reward_model
 from codea1_env.training.setting_groups import (
     EngineSettings,
@@ -27,6 +28,13 @@ from codea1_env.training.setting_groups import (
 from codea1_env.training.settings import STRICT, in_one_line, moved_names
 
 __all__ = ["PlayerConfig", "PlayerError", "RunError", "TesterConfig", "TrackerName", "TrainConfig"]
+
+CODERS = ("tabular", "llm", "reference", "mutant")
+TESTERS = ("tabular", "llm", "golden", "boundary", "copier")
+OF_RAY: dict[str, Any] = {
+    "address": "local", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
+}  # fmt: skip
+"""Settings that only Ray has a use for, as they are without it."""
 
 
 class RunError(ValueError):
@@ -110,3 +118,113 @@ def rules_of(config: TrainConfig) -> RefereeConfig:
     rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
     limits = Limits(call_cpu_time=config.time_limit)
     return RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
+
+
+def contradictions(config: TrainConfig) -> Iterator[str]:
+    """Say which settings do not suit each other, and what to do."""
+    for role, known in (("coder", CODERS), ("tester", TESTERS)):
+        yield from _of_player(config, role, config.player(role), known)
+    yield from _of_algorithm("algorithm", config.algorithm)
+    yield from _of_language_models(config)
+    yield from _of_ray(config) if config.engine == "ray" else _without_ray(config)
+    if config.opponents == "past" and (config.self_play or config.engine == "ray"):
+        yield (
+            "Expect opponents='past' with two players in this process, actually: "
+            f"self_play={config.self_play}, engine={config.engine!r}. Leave one of the settings out."
+        )
+    if config.self_play:
+        yield from _of_self_play(config)
+
+
+def _of_player(
+    config: TrainConfig, role: str, block: PlayerConfig, known: tuple[str, ...]
+) -> Iterator[str]:
+    if block.player not in known and ":" not in block.player:
+        yield (
+            f"Expect {role}.player to be one of {', '.join(map(repr, known))}, or FILE.py:NAME, actually: "
+            f"{block.player!r}. A language model is 'llm', with its name or folder as {role}.model."
+        )
+    name, rate = f"{role}.learning_rate", block.learning_rate
+    if rate == 0 and not block.freeze:
+        yield (
+            f"Expect {name} to be a finite number greater than 0, actually: {rate!r}. A player that is not to learn: "
+            f"{role}.freeze = true"
+        )
+    elif block.player == "llm" and rate > 0.1:
+        yield (
+            f"Expect {name} to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 for adapters), "
+            f"actually: {rate!r}. A preset such as smollm2-cpu sets what it needs."
+        )
+    yield from _of_algorithm(f"{role}.algorithm", block.algorithm)
+    if block.player == "llm" and not (block.freeze or imitates(config, role)):
+        try:
+            block.sampling.check_for_learning()
+        except ValueError as error:
+            yield f"{role}.sampling: {error}"
+
+
+def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
+    if name is not None and name not in ALGORITHMS and ":" not in name:
+        yield no_algorithm(place, name)
+
+
+def _of_language_models(config: TrainConfig) -> Iterator[str]:
+    if config.time_budget is not None and not (
+        config.has_language_model and config.backend == "transformers"
+    ):
+        yield (
+            "Expect time_budget with language models and backend='transformers', whose speed can be measured "
+            f"before the run, actually: coder.player={config.coder.player!r}, tester.player={config.tester.player!r}, "
+            f"backend={config.backend!r}. Set max_steps instead."
+        )
+    if config.backend == "server" and config.lora_rank == 0:
+        yield (
+            "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
+            "which takes new adapters after an update, no new weights. Set lora_rank to the rank of adapters, such as 16, or "
+            "leave backend out."
+        )
+
+
+def _without_ray(config: TrainConfig) -> Iterator[str]:
+    for name, default in OF_RAY.items():
+        told_before = (name, getattr(config, name)) == ("address", "auto")  # in older config.toml
+        if getattr(config, name) != default and not told_before:
+            yield (
+                f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
+                f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
+            )
+
+
+def _of_ray(config: TrainConfig) -> Iterator[str]:
+    for role, block in (("coder", config.coder), ("tester", config.tester)):
+        # A player that writes in a process of its own has an engine there.
+        writes = block.player == "llm" and (block.freeze or not config.max_staleness)
+        if config.backend == "vllm" and config.learner_processes > 1 and writes:
+            yield (
+                f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
+                f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
+                "max_staleness=1 the players that learn have one process each with vLLM."
+            )
+
+
+def _of_self_play(config: TrainConfig) -> Iterator[str]:
+    coder, tester = config.coder, config.tester
+    if coder.player != tester.player or coder.freeze or tester.freeze:
+        yield (
+            f"Expect self_play with the same kind of learning player in both roles, actually: coder.player="
+            f"{coder.player!r}, tester.player={tester.player!r}, coder.freeze={coder.freeze}, "
+            f"tester.freeze={tester.freeze}. Change these, or leave self_play out."
+        )
+    if tester.objective != "rewards":
+        yield (
+            f"Expect tester.objective='rewards' with self_play, actually: {tester.objective!r}. One "
+            "model learns from what both roles earn; leave one of the two settings out."
+        )
+    # A trainer has one size of groups for all that it learns from.
+    one_size = config.num_generations == config.num_suites
+    if coder.player == "llm" and not (one_size and tester.model is None):
+        yield (
+            f"Expect one model and groups of one size for self_play of a language model, actually: "
+            f"num_generations={config.num_generations}, num_suites={config.num_suites}, tester.model="
+            f"{tester.model!r}. Set num_suites to num_generations, and no tester.model."
+        )

@@ -87,7 +87,7 @@ class LocalEngine:
         _check_folders(config)
         models = LanguageModels(config, len(problems))
         models.check_trainers()
-        if not known and config.time_budget is not None:  # else the trainers have checked them
+        if config.has_language_model and not known:
             check_batches(config, len(problems), world_size(), gpu=best_device() != "cpu")
         if world_size() > 1 and not known and config.time_budget is not None:
             raise RunError(

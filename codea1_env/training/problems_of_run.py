@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from codea1_env.problem_sets.expected import NoValueError
-from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problems import Problem, check_playable, load_problems
-from codea1_env.responses import whole_program
 from codea1_env.rollout import Experience, Rollouts
-from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.batches import update_shape
 from codea1_env.training.config import RunError, TrainConfig
 
-_NAMED = 10
 _STREAM = 3
 """Of random numbers, beside those of players and demonstrations."""
 
@@ -57,59 +52,6 @@ def problems_of_step(
     epoch, place = divmod(step, len(problems) // number)
     order = np.random.default_rng([seed, epoch]).permutation(len(problems))
     return [problems[index] for index in order[place * number : (place + 1) * number]]
-
-
-def failing_references(
-    problems: Sequence[Problem], sandbox: Sandbox, limits: Limits
-) -> list[Problem]:
-    """Return the problems whose reference does not pass all golden tests that can be played, under the limits of the run."""
-    runs = [
-        submit_to_tests(
-            replace(each, preamble="", test_module=""),
-            whole_program(each, each.reference),
-            limits.with_room_for(len(each.cases)),
-            sandbox,
-            stop=True,
-        )
-        for each in problems
-        if each.cases
-    ]
-    results = {}
-    for problem, run in zip([each for each in problems if each.cases], runs, strict=True):
-        try:
-            results[problem.task_id] = passes(run.result())
-        except (NoValueError, TypeError):  # a case without a value, or that is no plain data
-            results[problem.task_id] = False
-    return [each for each in problems if not results.get(each.task_id, True)]
-
-
-def warning_of(failing: Sequence[Problem]) -> str:
-    r"""Tell a person which problems these are.
-
-    Example:
-        >>> warning_of([Problem("one", "def one():", "one", "def one():\n    return 2", ("assert one() == 1",))])
-        'The reference fails tests of its own in 1 problem: one. `codea1 problems validate` shows which.'
-    """
-    names = ", ".join(each.task_id for each in failing[:_NAMED])
-    more = f" and {len(failing) - _NAMED} more" if failing[_NAMED:] else ""
-    return (
-        f"The reference fails tests of its own in {len(failing)} problem{'s' if failing[1:] else ''}: {names}{more}. "
-        "`codea1 problems validate` shows which."
-    )
-
-
-def warning_of_few(number: int, config: TrainConfig) -> str:
-    """Tell a person that there are fewer problems to measure on than asked for.
-
-    Example:
-        >>> warning_of_few(12, TrainConfig(eval_problems=5000))
-        "12 problems to measure on that are not trained on, not 5000 (eval_problems): 'starter' has no more as hard outside the split 'train'."
-    """
-    where = f" outside the split {config.split!r}" if config.split else ""
-    return (
-        f"{number} problems to measure on that are not trained on, not {config.eval_problems} (eval_problems): "
-        f"{config.problems!r} has no more as hard{where}."
-    )
 
 
 class DynamicSampling:

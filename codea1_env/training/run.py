@@ -33,7 +33,6 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import RunError, TrainConfig, rules_of
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
-from codea1_env.training.health import Health
 from codea1_env.training.lessons import (
     PredictedRewards,
     Taught,
@@ -48,16 +47,13 @@ from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_pl
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
-    failing_references,
     problems_of_step,
-    warning_of,
-    warning_of_few,
 )
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
 from codea1_env.training.time_budget import Deadline
-from codea1_env.training.trackers import Tracking, report_of
+from codea1_env.training.trackers import Tracking
 
 
 @dataclass(frozen=True)
@@ -179,15 +175,13 @@ class Run:
         if config.max_problems is not None and config.max_problems < len(self.problems):
             self.problems = self.problems[: config.max_problems]
             others = measuring.unseen_problems(config, self.problems)
-        if config.has_language_model and len(others) < config.eval_problems:
-            self.display.say(warning_of_few(len(others), config))
         self.display.begin("prepare")
         self.config, self._others, self.models = config, others, plan.models
         self._stack.callback(self.models.close)
         return plan
 
     def _open_judges(self, sandbox: Sandbox | None) -> None:
-        """Open the sandbox and the referee, and look at the references."""
+        """Open the sandbox and the referee, and draw what is held back."""
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
         self.sandbox = sandbox or self._stack.enter_context(self.engine.sandbox(config, limits))
@@ -196,10 +190,6 @@ class Run:
         )
         # Of a large set no more than these are looked at before the first step.
         looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
-        if self._saved is None:
-            failing = failing_references(looked_at, self.sandbox, limits)
-            if failing:
-                self.display.say(warning_of(failing))
         self._held_out = hold_out(looked_at, self.sandbox, config.seed)
 
     def _make_players(self, coder: OwnPlayer | None, tester: OwnPlayer | None) -> None:
@@ -236,10 +226,9 @@ class Run:
             self.book, self._remembered = load_checkpoint(
                 self._saved, self.players.coder, self.players.tester, config
             )
-        self.past.truncate(self.step if self._saved else -1, self._saved)
-        changed = run_folder.note_own_files(path, config, self.step)
+        self.past.truncate(self.step if self._saved else -1)
         if self._saved is not None:
-            self.display.say(f"Resuming {path} after step {self.step}.{changed}")
+            self.display.say(f"Resuming {path} after step {self.step}.")
         elif self._resume:
             self.display.say(f"{path} has no checkpoint: it begins again with the first step.")
         self.folder.write_config(config)
@@ -260,8 +249,7 @@ class Run:
         )
         done = list(read_rows(path / run_folder.METRICS))
         self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
-        self._throughput = summary.Throughput(done[-1])
-        self._health = Health()
+        self._health = summary.Health()
         for before in done:
             self._health.news(before)  # told before the run was resumed
         self._thread = ThreadPoolExecutor(1, "ahead")
@@ -312,16 +300,17 @@ class Run:
         self.folder.append(run_folder.METRICS, [row])
         for line in self._health.news(row) if self.config.has_language_model else ():
             self.display.say(line)
-        episodes = list(episode_rows(played, self.step, self.players.chats))
+        episodes = episode_rows(played, self.step, self.players.chats)
         self.folder.append(run_folder.EPISODES, episodes)
         self.past.keep(self.step, self.players)
         if self.step % self.config.save_steps == 0 or last:
             with timed(seconds, "checkpoint"):
                 self._save()
-        timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
+        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+        if now.ahead:
+            timings |= prefixed("ahead", played.seconds)
         self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
-        if self._tracking.active:
-            self._tracking.log(report_of(self.step, played, episodes, row, timings))
+        self._tracking.log(self.step, row, timings)
         self.display.update(row)
 
     def _keep_time(self) -> None:
@@ -387,7 +376,6 @@ class Run:
         shown = demonstrations(config, played, self.step)
         to_learn = lessons(config, now.players, coder, tester, shown)
         to_learn.pop(now.past.role, None)  # who did not play has nothing to learn from
-        self.past.note(now.past, played)
         if config.max_staleness and self.step + 1 < config.max_steps and not self._stop.requested:
             self._next = self._thread.submit(
                 self._play, self.step + 1, self.players.for_step(), ahead=True
@@ -413,21 +401,6 @@ class Run:
             row |= now.past.metrics()
         row["tester/copied"] = copied_share(played.episodes, self.sandbox)
         return row
-
-    def _timings(
-        self,
-        now: PlayedStep,
-        played: Rollouts,
-        row: Row,
-        of_roles: Mapping[str, float],
-        seconds: Mapping[str, float],
-    ) -> Row:
-        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-        timings |= self._throughput.of_step(now.usages, row, of_roles)
-        timings |= summary.peak_memory()
-        if now.ahead:
-            timings |= prefixed("ahead", played.seconds)
-        return timings
 
     # Measuring and saving
 
@@ -455,7 +428,6 @@ class Run:
             self.players.tester,
             Books(self.book, self._remembered),
             keep=self.config.save_total_limit,
-            past=self.past.state(),
         )
         self.past.prune(self.step)
 

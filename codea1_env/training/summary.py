@@ -1,22 +1,16 @@
-"""What came of a run, and where its time and memory went: from its logs alone."""
+"""What came of a run, where its time went, and signs that it does not learn what it could: from its logs alone."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.table import Table
 
-from codea1_env.agents.llm.agent import Usage
 from codea1_env.training.metrics import Row, mean
-
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -168,47 +162,75 @@ def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
     return table
 
 
-class Throughput:
-    """Tokens per second of each role, step by step."""
-
-    def __init__(self, row: Row) -> None:
-        self._learned: dict[str, float] = {}
-        self._remember(row)
-
-    def of_step(
-        self, usages: Mapping[str, Usage], row: Row, seconds: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return `speed/ROLE/generation` and, if it learns, `speed/ROLE/update`: tokens per second."""
-        found: dict[str, float] = {}
-        before = dict(self._learned)
-        self._remember(row)
-        for role, usage in usages.items():
-            if usage.seconds > 0:
-                found[f"speed/{role}/generation"] = usage.completion_tokens / usage.seconds
-            spent = seconds.get(f"learn_{role}", 0.0)
-            if role in self._learned and spent > 0:
-                learned = self._learned[role] - before.get(role, 0.0)
-                found[f"speed/{role}/update"] = learned / spent
-        return found
-
-    def _remember(self, row: Row) -> None:
-        """Trainers count the tokens of all their updates so far."""
-        for role in ("coder", "tester", "model"):
-            if (tokens := row.get(f"{role}/num_tokens")) is not None:
-                self._learned[role] = tokens
+_STEPS = 3
 
 
-def peak_memory() -> dict[str, float]:
-    """Return the most memory that this process has had, in MiB, and that of a GPU if it computes on one.
+@dataclass(frozen=True)
+class _Sign:
+    metric: str
+    """After the name of the role."""
+    above: float
+    text: str
+    """With the role, and the value."""
 
-    Sandbox processes are others, and not counted.
+
+_SIGNS = (
+    _Sign(
+        "truncated",
+        0.5,
+        "{value:.0%} of the {role}'s answers are cut off: raise {role}.sampling.max_completion_length",
+    ),
+    _Sign(
+        "frac_reward_zero_std",
+        0.5,
+        "{value:.0%} of the {role}'s groups have equal rewards, which teach nothing: take other problems, or more answers a "
+        "group",
+    ),
+    _Sign(
+        "sampling/sampling_logp_difference/mean",
+        0.1,
+        "the engine's log probabilities of the {role}'s tokens differ by {value:.2f} from the trained model's: its weights "
+        "may not follow",
+    ),
+    _Sign(
+        "copied",
+        0.9,
+        '{value:.0%} of the {role}\'s tests are copies of the examples: set tester_examples = "hidden"',
+    ),
+)
+
+
+def signs(rows: Iterable[Row]) -> list[str]:
+    """Return what a run has said about its health, from its rows of metrics.jsonl in order."""
+    health = Health()
+    return [line for row in rows for line in health.news(row)]
+
+
+class Health:
+    """Says each sign of each role once: when the mean of three steps shows it, as one step is too few to tell.
+
+    Example:
+        >>> health = Health()
+        >>> [line for step in (1, 2, 3, 4) for line in health.news({"step": step, "coder/truncated": 0.75})]
+        ["Step 3: 75% of the coder's answers are cut off: raise coder.sampling.max_completion_length."]
     """
-    found = {}
-    with suppress(OSError):
-        status = Path("/proc/self/status").read_text(encoding="utf-8")
-        if peak := re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE):
-            found["memory/process_peak"] = int(peak[1]) * 1024 / _MIB
-    torch = sys.modules.get("torch")  # who computes on a GPU has loaded it
-    if torch is not None and torch.cuda.is_initialized():
-        found["memory/gpu_peak"] = torch.cuda.max_memory_allocated() / _MIB
-    return found
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[float]] = defaultdict(list)
+        self._said: set[str] = set()
+
+    def news(self, row: Row) -> list[str]:
+        """Return a sentence for each sign that shows with this row of metrics.jsonl for the first time."""
+        found = []
+        for role in ("coder", "tester"):
+            for sign in _SIGNS:
+                name = f"{role}/{sign.metric}"
+                if row.get(name) is None or name in self._said:
+                    continue
+                self._values[name] = [*self._values[name], row[name]][-_STEPS:]
+                mean = sum(self._values[name]) / _STEPS
+                if len(self._values[name]) == _STEPS and mean > sign.above:
+                    self._said.add(name)
+                    text = sign.text.format(role=role, value=mean)
+                    found.append(f"Step {row['step']}: {text}.")
+        return found

@@ -16,42 +16,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from codea1_env.rollout import Rollouts
 from codea1_env.support.extras import require
 from codea1_env.support.logs import write_whole
 from codea1_env.training.config import RunError, TrackerName
-from codea1_env.training.metrics import Row
 from codea1_env.training.settings import inline_table
 
 TRACKING = "tracking.json"
 """File of a run's folder: the run's id for trackers, and the last step that each was given."""
-REWARD_EDGES = tuple(round(-1 + 0.05 * number, 2) for number in range(41))
-"""Edges of the bins of rewards, always the same; the outermost bins count what lies outside, too."""
-COLUMNS = (
-    "task_id", "program", "reward", "executes", "code", "suite_reward", "validity", "adversarial", "tests",
-)  # fmt: skip
-"""Columns of the table of episodes."""
-_EPISODES, _LONGEST = 4, 2000
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """What trackers are given of a step."""
-
-    step: int
-    values: Mapping[str, float]
-    """The step's rows of metrics.jsonl and timings.jsonl, without what is unknown."""
-    rewards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Name -> rewards of the step, counted between `REWARD_EDGES`."""
-    samples: tuple[tuple[Any, ...], ...] = ()
-    """Some episodes, as a table with these `COLUMNS`."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +55,8 @@ class Tracker(Protocol):
     last: int
     """The last step that it has; -1 if none."""
 
-    def log(self, report: StepReport) -> None:
-        """Write a step. Steps come in order."""
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the numbers of a step. Steps come in order."""
         ...
 
     def close(self) -> None:
@@ -86,41 +64,14 @@ class Tracker(Protocol):
         ...
 
 
-def report_of(
-    step: int, played: Rollouts, episodes: Sequence[Row], *rows: Mapping[str, Any]
-) -> StepReport:
-    """Put together what trackers are given of a step: its rollouts, its rows of episodes.jsonl, and all its other rows."""
-    rewards = {
-        "reward/coder": _counts(each.verdict.code_reward for each in played.episodes),
-        "reward/tester": _counts(r for each in played.episodes for r in each.test_rewards),
-    }
-    return StepReport(step, _numbers(*rows), rewards, tuple(map(_sample, episodes[:_EPISODES])))
-
-
-def _numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
+def numbers_of(*rows: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers in rows of a step, without what is unknown."""
     return {
         name: value
         for row in rows
         for name, value in row.items()
         if name != "step" and isinstance(value, (int, float)) and math.isfinite(value)
     }
-
-
-def _counts(rewards: Iterable[float | None]) -> tuple[int, ...]:
-    given = np.clip([each for each in rewards if each is not None], -1.0, 1.0)
-    return tuple(map(int, np.histogram(given, REWARD_EDGES)[0]))
-
-
-def _sample(row: Row) -> tuple[Any, ...]:
-    """Row of an episode, with the suite that was paid most."""
-    suite = max(row["suites"], key=lambda s: -math.inf if s["reward"] is None else s["reward"])
-    tests = "\n".join(f"{t['test']}  # {t.get('outcome') or t['status']}" for t in suite["tests"])
-    own = (row["task_id"], row["program"], row["reward"], row["executes"], _short(row["code"]))
-    return (*own, suite["reward"], suite["validity"], suite["adversarial"], _short(tests))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
 
 
 class WandbTracker:
@@ -131,7 +82,6 @@ class WandbTracker:
 
     def __init__(self, run: TrackedRun, name: str = "wandb") -> None:
         self._package = package = require(name, name)
-        self._of_table: dict[str, Any] = {}
         config = dict(run.settings)
         if name == "trackio":
             _check_folder(Path(package.utils.TRACKIO_DIR))
@@ -143,7 +93,6 @@ class WandbTracker:
             # A step that it was given just before a kill may not be in the database.
             self.last = int(self._run._next_step) - 1
             return
-        self._of_table = {"allow_mixed_types": True}
         quiet = package.Settings(console="off", disable_code=True, disable_git=True, quiet=True)
         project = os.environ.get("WANDB_PROJECT", "codea1")
         options = {"id": run.id, "dir": run.folder, "settings": quiet, "resume": "allow"}
@@ -151,18 +100,9 @@ class WandbTracker:
         # An offline run does not know what was written before.
         self.last = run.handed if self._run.offline else int(self._run.step) - 1
 
-    def log(self, report: StepReport) -> None:
+    def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write a step."""
-        edges = np.array(REWARD_EDGES)
-        values: dict[str, Any] = dict(report.values)
-        for name, counts in report.rewards.items():
-            bins = (np.array(counts), edges)
-            values[f"{name}/histogram"] = self._package.Histogram(np_histogram=bins)
-        if report.samples:
-            rows = list(map(list, report.samples))
-            table = self._package.Table(columns=list(COLUMNS), data=rows, **self._of_table)
-            values["episodes"] = table
-        self._run.log(values, step=report.step)
+        self._run.log(dict(values), step=step)
 
     def close(self) -> None:
         """Write what is left."""
@@ -171,12 +111,11 @@ class WandbTracker:
 
 
 class TensorboardTracker:
-    """Event files in the run's folder. `tensorboard --logdir runs` shows those of all runs."""
+    """Event files in the run's folder: numbers and settings. `tensorboard --logdir runs` shows those of all runs."""
 
     def __init__(self, run: TrackedRun) -> None:
         self._events, summaries = _part("compat.proto.event_pb2"), _part("compat.proto.summary_pb2")
         self._summary = summaries.Summary
-        self._tensor = _part("util.tensor_util").make_tensor_proto
         folder = run.folder / "tensorboard"
         _check_folder(folder)
         begun = any(folder.glob("events.out.tfevents.*"))
@@ -186,33 +125,23 @@ class TensorboardTracker:
             log = self._events.SessionLog(status=self._events.SessionLog.START)
             self._add(self.last + 1, session_log=log)
         lines = [f"    {inline_table({name: value})}" for name, value in run.settings.items()]
-        self._add_values(max(self.last, 0), [self._text("settings", "\n".join(lines))])
+        about = _part("plugins.text.metadata").create_summary_metadata(None, None)
+        text = _part("util.tensor_util").make_tensor_proto(
+            "\n".join(lines).encode(), dtype=np.object_
+        )
+        value = self._summary.Value(tag="settings", metadata=about, tensor=text)
+        self._add(max(self.last, 0), summary=self._summary(value=[value]))
 
-    def log(self, report: StepReport) -> None:
+    def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write a step."""
         value = self._summary.Value
-        values = [value(tag=name, simple_value=each) for name, each in report.values.items()]
-        about = _part("plugins.histogram.metadata").create_summary_metadata(None, None)
-        for name, counts in report.rewards.items():
-            bins = np.array(list(zip(REWARD_EDGES[:-1], REWARD_EDGES[1:], counts, strict=True)))
-            tensor = self._tensor(bins, dtype=np.float64)
-            values.append(value(tag=f"{name}/histogram", metadata=about, tensor=tensor))
-        if report.samples:
-            values.append(self._text("episodes", _markdown(report.samples)))
-        self._add_values(report.step, values)
+        found = [value(tag=name, simple_value=each) for name, each in values.items()]
+        self._add(step, summary=self._summary(value=found))
         self._writer.flush()
 
     def close(self) -> None:
         """Write what is left."""
         self._writer.close()
-
-    def _text(self, tag: str, text: str) -> Any:
-        about = _part("plugins.text.metadata").create_summary_metadata(None, None)
-        tensor = self._tensor(text.encode(), dtype=np.object_)
-        return self._summary.Value(tag=tag, metadata=about, tensor=tensor)
-
-    def _add_values(self, step: int, values: list[Any]) -> None:
-        self._add(step, summary=self._summary(value=values))
 
     def _add(self, step: int, **what: Any) -> None:
         self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **what))
@@ -227,15 +156,6 @@ def _check_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
-
-
-def _markdown(samples: Sequence[tuple[Any, ...]]) -> str:
-    """Table in Markdown; nothing in a cell ends it."""
-    lines = [" | ".join(COLUMNS), " | ".join("---" for _ in COLUMNS)]
-    for row in samples:
-        cells = [str(cell).replace("|", "&#124;").replace("<", "&lt;") for cell in row]
-        lines.append(" | ".join("<br>".join(cell.splitlines()) for cell in cells))
-    return "\n".join(lines)
 
 
 MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
@@ -296,11 +216,6 @@ class Tracking:
             with self._safely(name):
                 tracker.close()
 
-    @property
-    def active(self) -> bool:
-        """Whether anything is shown."""
-        return bool(self._trackers)
-
     def catch_up(
         self, metrics: Iterable[Mapping[str, Any]], timings: Iterable[Mapping[str, Any]]
     ) -> None:
@@ -308,15 +223,15 @@ class Tracking:
         if self._trackers:
             seconds = {row["step"]: row for row in timings}
             for row in metrics:
-                self.log(StepReport(row["step"], _numbers(row, seconds.get(row["step"], {}))))
+                self.log(row["step"], row, seconds.get(row["step"], {}))
 
-    def log(self, report: StepReport) -> None:
-        """Give a step to each tracker that does not have it."""
+    def log(self, step: int, *rows: Mapping[str, Any]) -> None:
+        """Give the numbers of a step's rows to each tracker that does not have them."""
         for name, tracker in list(self._trackers.items()):
-            if report.step > tracker.last:
+            if step > tracker.last:
                 with self._safely(name):
-                    tracker.log(report)
-                    tracker.last = self._state["handed"][name] = report.step
+                    tracker.log(step, numbers_of(*rows))
+                    tracker.last = self._state["handed"][name] = step
         if self._trackers:
             self._write()
 

@@ -34,6 +34,7 @@ from codea1_env.training import (
     RunError,
     TesterConfig,
     TrainConfig,
+    role_group,
     train,
 )
 from codea1_env.training.run_folder import METRICS, TIMINGS
@@ -78,7 +79,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def until(true: Callable[[], bool], seconds: float = 200) -> None:
+def until(true: Callable[[], bool], seconds: float = 400) -> None:
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -120,9 +121,11 @@ def test_a_killed_run_goes_on_in_one_process(
     )
     command = [sys.executable, "-m", "codea1_env.cli", "train", "--config", str(settings)]
     driver = subprocess.Popen([*command, "--output-dir", str(folder)], stdout=subprocess.DEVNULL)
-    until(lambda: steps_of(folder) >= 1 or driver.poll() is not None)
-    assert len(ray_processes(cluster, "LearnerActor")) == 2
-    driver.kill()
+    try:
+        until(lambda: steps_of(folder) >= 1 or driver.poll() is not None)
+        assert len(ray_processes(cluster, "LearnerActor")) == 2
+    finally:
+        driver.kill()
     assert driver.wait() == -signal.SIGKILL
     until(lambda: not ray_processes(cluster, "Actor"))
     assert 1 <= steps_of(folder) < 3
@@ -153,11 +156,18 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
     until(lambda: not ray_processes(cluster, "Actor"))
 
 
-def test_what_the_cluster_has_not(cluster: Any, models: TrainConfig, tmp_path: Path) -> None:
+def test_what_the_cluster_has_not(
+    cluster: Any, models: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = replaced(models, {"engine": "ray", "address": cluster.address})
-    with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*learner_processes"):
+    monkeypatch.setattr(role_group, "_PLACING", 1.0)
+    with pytest.raises(
+        ClusterError, match=r"1 GPUs for 1 processes of the coder.* 2 processors and 0 GPUs"
+    ):
         run(tmp_path / "a", config, learner_gpus=1.0)
-    with pytest.raises(ClusterError, match=r"8 processors for 8 processes.* has 2"):
+    with pytest.raises(
+        ClusterError, match=r"4 processors and 0 GPUs for 4 processes .*learner_processes"
+    ):
         run(tmp_path / "b", config, learner_processes=4)
     with pytest.raises(RunError, match="time_budget"):
         run(tmp_path / "c", config, time_budget=5.0)

@@ -123,7 +123,7 @@ from codea1_env.training import TrainConfig, train
 folder = Path(sys.argv[1])
 config = TrainConfig(
     output_dir=folder, max_problems=4, problems_per_step=2, num_generations=4, num_suites=2,
-    max_steps=24, eval_steps=9, eval_samples=1, save_steps=3, seed=5, workers=1,
+    max_steps=15, eval_steps=6, eval_samples=1, save_steps=3, seed=5, workers=1,
 )
 resume = (folder / "config.toml").exists()
 train(config, resume=resume, console=Console(file=io.StringIO()))
@@ -172,4 +172,4 @@ def test_kills_leave_no_trace(tmp_path):
         assert process.wait(timeout=60) == -signal.SIGKILL, "it was too quick: raise max_steps"
     finish(killed)
     assert contents(killed) == contents(whole)
-    assert {METRICS, EPISODES, "checkpoints/step_24/book.sqlite"} <= contents(whole).keys()
+    assert {METRICS, EPISODES, "checkpoints/step_15/book.sqlite"} <= contents(whole).keys()

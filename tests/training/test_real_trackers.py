@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_train import run
 
-from codea1_env import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training.run_folder import METRICS
 
@@ -36,7 +34,7 @@ def only_near(self, address):
 socket.socket.connect = only_near
 
 config = TrainConfig(
-    max_problems=4, problems_per_step=2, num_generations=4, num_suites=3, max_steps=5, eval_steps=2, eval_samples=2,
+    max_problems=4, problems_per_step=2, num_generations=4, num_suites=3, max_steps=5, eval_steps=2, eval_samples=1,
     save_steps=2, output_dir=Path(sys.argv[1]), tracker=tuple(sys.argv[3].split()),
 )
 logged = steps.episode_rows
@@ -62,12 +60,10 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def python(
-    home: Path, program: str, *arguments: object, **variables: str
-) -> subprocess.CompletedProcess[str]:
+def python(home: Path, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
-        env=environment(home) | variables,
+        env=environment(home),
         capture_output=True,
         text=True,
         timeout=200,
@@ -76,7 +72,7 @@ def python(
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a run was shown that was killed in step 4, and resumed from the checkpoint of step 2."""
     home = tmp_path_factory.mktemp("shown")
     folder = home / "run"
@@ -87,7 +83,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
     assert done.returncode == 0, done.stderr
     assert "failed" not in done.stdout
     assert "Uploading" not in done.stdout, "standard output is the run's"
-    run(home / "alone", sandbox, eval_samples=2)
     assert not (home / "far").exists(), (home / "far").read_text()
     return home
 
@@ -103,9 +98,9 @@ def expected(home: Path, name: str) -> list[tuple[int, float]]:
 
 
 @pytest.mark.skipif(not INSTALLED, reason=f"none of {', '.join(NAMES)} is installed")
-def test_results_are_the_same_bytes(shown: Path) -> None:
+def test_results_are_the_same_bytes(shown: Path, finished: Any) -> None:
     for name in ("metrics.jsonl", "episodes.jsonl", "held_out.jsonl"):
-        assert (shown / "run" / name).read_bytes() == (shown / "alone" / name).read_bytes()
+        assert (shown / "run" / name).read_bytes() == (finished[0] / name).read_bytes()
 
 
 @needs("trackio")
@@ -122,11 +117,9 @@ print(json.dumps([run.name, run.config, SQLiteStorage.get_logs("codea1", run.nam
     assert name == f"run-{state['id']}"
     assert config["num_suites"] == 3
     assert [log["step"] for log in logs] == [0, 1, 2, 3, 4, 5]
-    for metric in ("reward/coder/mean", "held_out/pass@2"):
+    for metric in ("reward/coder/mean", "held_out/pass@1"):
         found = [(log["step"], log[metric]) for log in logs if metric in log]
         assert found == [(step, pytest.approx(value)) for step, value in expected(shown, metric)]
-    assert sum(logs[-1]["reward/tester/histogram"]["values"]) == 24
-    assert "def " in logs[-1]["episodes"]["_value"][0]["code"]
 
 
 @needs("tensorboard")
@@ -135,14 +128,10 @@ def test_tensorboard(shown: Path) -> None:
 
     found = EventAccumulator(str(shown / "run" / "tensorboard"), {"tensors": 0, "scalars": 0})
     found.Reload()
-    for metric in ("reward/coder/mean", "held_out/pass@2"):
+    for metric in ("reward/coder/mean", "held_out/pass@1"):
         values = [(event.step, pytest.approx(event.value)) for event in found.Scalars(metric)]
         assert expected(shown, metric) == values
-    steps = {tag: [event.step for event in found.Tensors(tag)] for tag in found.Tags()["tensors"]}
-    assert steps["reward/coder/histogram"] == steps["episodes"] == [1, 2, 3, 4, 5]
-    for tag, begins in (("episodes", "task_id | program"), ("settings", "")):
-        text = found.Tensors(tag)[-1].tensor_proto.string_val[0].decode()
-        assert text.startswith(begins)
+    text = found.Tensors("settings")[-1].tensor_proto.string_val[0].decode()
     assert "num_suites = 3" in text
 
 
@@ -156,13 +145,3 @@ def test_wandb(shown: Path) -> None:
         written = path.read_bytes()
         assert b"reward/coder/mean" in written
         assert b"num_suites" in written
-
-
-@needs("trackio")
-def test_where_trackio_cannot_write_it_is_named_once(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    variables = {"TRACKIO_DIR": str(tmp_path / "file")}
-    done = python(tmp_path, PROGRAM, tmp_path / "run", "whole", "trackio", **variables)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("The tracker trackio failed") == 1
-    assert "FileExistsError" in done.stdout or "File exists" in done.stdout

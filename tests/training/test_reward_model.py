@@ -16,7 +16,7 @@ from codea1_env.training.reward_model import NgramRidge, PaidProgram
 
 SMALL = {
     "max_problems": 2, "problems_per_step": 2, "num_generations": 4, "num_suites": 2, "num_tests": 2, "max_steps": 4,
-    "save_steps": 1, "eval_steps": 1, "eval_samples": 1, "workers": 1, "reward_model_after": 2,
+    "save_steps": 1, "eval_steps": 9, "eval_samples": 1, "workers": 1, "reward_model_after": 2,
 }  # fmt: skip
 HOME = sys.modules[__name__].__file__
 
@@ -62,7 +62,8 @@ def test_the_first_steps_are_judged_and_the_others_scored(tmp_path: Path, sandbo
 
 
 def test_a_resumed_run_fits_the_same_model(tmp_path: Path, sandbox: Sandbox) -> None:
-    settings = {**SMALL, "reward_model": "ngrams"}
+    # A run that ends earlier measures then, which draws: both measure after each step.
+    settings = {**SMALL, "reward_model": "ngrams", "eval_steps": 1}
     for name, steps in (("whole", 4), ("parts", 3)):
         run = TrainConfig(**{**settings, "max_steps": steps}, output_dir=tmp_path / name)
         train(run, sandbox=sandbox)

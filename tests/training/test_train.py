@@ -4,12 +4,10 @@ import io
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-import codea1_env
 from codea1_env import Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester
 from codea1_env.problems import load_problems
@@ -50,12 +48,6 @@ def contents(folder, *, without=(TIMINGS, ".lock")):
     }
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, sandbox: Sandbox):
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    return folder, *run(folder, sandbox)
-
-
 def test_the_run_folder(finished):
     folder, result, output = finished
     assert (result.output_dir, result.step, result.finished) == (folder, 5, True)
@@ -92,16 +84,6 @@ def test_one_worker_or_two_give_the_same_bytes(finished, tmp_path):
     with Sandbox(workers=1) as one:
         run(tmp_path / "run", one)
     assert contents(tmp_path / "run") == contents(finished[0])
-
-
-def test_both_players_learn(sandbox, tmp_path):
-    medium = Path(codea1_env.__file__).parent / "problem_sets" / "starter" / "medium.jsonl"
-    changes = {"problems_per_step": 8, "num_generations": 8, "num_suites": 8, "eval_samples": 6}
-    changes |= {"problems": str(medium), "max_problems": 8, "max_steps": 12, "eval_steps": 12}
-    result, _ = run(tmp_path / "run", sandbox, **changes)
-    for name in ("held_out/pass_rate", "held_out/kill_rate"):
-        assert result.end[name] > result.start[name] + 0.2, name
-    assert result.end["reward/tester/mean"] > result.start["reward/tester/mean"]
 
 
 class Interrupting(FixedAgent):
@@ -184,5 +166,5 @@ def test_frozen_players_do_not_learn(sandbox, tmp_path):
     ],
 )
 def test_settings_of_the_loop(changes, sandbox, tmp_path):
-    result, _ = run(tmp_path / "run", sandbox, max_steps=2, **changes)
+    result, _ = run(tmp_path / "run", sandbox, max_steps=1, **changes)
     assert result.finished

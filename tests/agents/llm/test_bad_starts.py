@@ -31,8 +31,6 @@ NARROW = SamplingConfig(top_p=0.9)
             {"coder.learning_rate": 0.0},
             r"coder\.learning_rate to be a finite number greater than 0, .* coder\.freeze = true",
         ),
-        ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
-        ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be from 1"),
     ],
 )
 def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> None:
