@@ -218,6 +218,25 @@ def drawn(
     return _spec(chart)
 
 
+def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[str]) -> Spec:
+    """Return polygons around a centre, whose corners are already placed."""
+    scale = alt.Scale(domain=[-1.25, 1.25])
+    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
+    ground = _chart(rings, height=320).encode(**place)
+    net = ground.mark_line(strokeWidth=0.8, color="#888").encode(
+        order="order:Q",
+        strokeDash=alt.StrokeDash("ring:N", scale=alt.Scale(domain=["control", "outer"], range=[[5, 4], [1, 0]]), legend=None),
+    )  # fmt: skip
+    names = ground.transform_filter("datum.name != ''").mark_text(color="#888", dy=-8)
+    lines = _chart(points, height=320).mark_line(point=True).encode(
+        **place,
+        order="order:Q",
+        color=alt.Color("row:N", scale=_scale(rows), title=None),
+        tooltip=["row:N", "tag:N", *_numbers("area")],
+    )  # fmt: skip
+    return _spec(net + names.encode(text="name:N") + lines)
+
+
 def bars(rows: Sequence[Point]) -> Spec:
     """Return figures of folders side by side, with their intervals."""
     folders = list(dict.fromkeys(str(row["folder"]) for row in rows))

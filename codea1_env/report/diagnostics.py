@@ -1,14 +1,18 @@
-"""Diagnostics on the page: of each experiment what was expected, what came, and its curve."""
+"""Diagnostics on the page: of each experiment what was expected, what came, its curve, and a radar of all by their tags."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.report.charts import Chart, drawn
+from codea1_env.report.charts import Chart, drawn, radar_spec
 from codea1_env.report.folders import Diagnosed, ReportError
 from codea1_env.report.tables import Cell, Sheet, figure_cell, text_cell
+
+_SPOKES = 3
+"""Tags from which on a radar has a shape."""
 
 
 def _sheets(found: Diagnosed) -> list[Sheet]:
@@ -61,6 +65,7 @@ def _setting(row: dict[str, Any], setting: str) -> Cell:
 
 
 def _charts(found: Diagnosed) -> Iterator[Chart]:
+    yield from _radar(found)
     for each in found.experiments:
         points = [
             {"setting": setting, "value": float(value), "row": row["row"]}
@@ -73,6 +78,46 @@ def _charts(found: Diagnosed) -> Iterator[Chart]:
             rows = [row["row"] for row in each["rows"]]
             spec = drawn(points, rows, each["control"], each["settings"])
             yield Chart(f"{found.name}: {each['name']}", note, spec)
+
+
+def _radar(found: Diagnosed) -> Iterator[Chart]:
+    areas: dict[str, dict[str, float]] = {}
+    for each in found.scores:
+        if each["area"] is not None:
+            areas.setdefault(each["row"], {})[each["tag"]] = float(each["area"])
+    tags = list(dict.fromkeys(each["tag"] for each in found.scores))
+    shown = {row: own for row, own in areas.items() if len(own) >= _SPOKES}
+    if not shown:
+        return
+    limit = max(abs(area) for own in shown.values() for area in own.values()) or 1.0
+    points = []
+    for row, own in shown.items():
+        there = [tag for tag in tags if tag in own]
+        for order, tag in enumerate([*there, there[0]]):
+            x, y = _place(tags, tag, 0.5 + own[tag] / limit / 2)
+            points.append(
+                {"row": row, "order": order, "tag": tag, "area": own[tag], "x": x, "y": y}
+            )
+    note = (
+        f"Signed areas by tag: the dashed ring is the control, the outer one +{limit:.3f}, the centre -{limit:.3f}. Rows with "
+        "three tags or more; a row has no corner where it was not run, or is the control."
+    )
+    yield Chart(f"{found.name}: radar", note, radar_spec(points, _rings(tags), list(shown)))
+
+
+def _rings(tags: Sequence[str]) -> list[dict[str, Any]]:
+    rings = []
+    for radius, ring in ((0.5, "control"), (1.0, "outer")):
+        for order, tag in enumerate([*tags, tags[0]]):
+            x, y = _place(tags, tag, radius)
+            name = tag if radius == 1 and order < len(tags) else ""
+            rings.append({"ring": ring, "order": order, "name": name, "x": x, "y": y})
+    return rings
+
+
+def _place(tags: Sequence[str], tag: str, radius: float) -> tuple[float, float]:
+    angle = 2 * math.pi * tags.index(tag) / len(tags)
+    return radius * math.sin(angle), radius * math.cos(angle)
 
 
 def diagnosed_section(found: Sequence[Diagnosed]) -> tuple[list[Sheet], list[Chart]]:

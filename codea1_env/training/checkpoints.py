@@ -5,6 +5,7 @@
         coder/, tester/  what the players saved
         book.sqlite      the Mistake Book
         past.sqlite      tests that once broke programs, for measuring
+        past.json        what is known of opponents from the past, in runs that have them
         manifest.json    SHA-256 of every file above
 
 A checkpoint is written to a hidden folder, flushed to the disk, and renamed. Equal state gives equal bytes:
@@ -54,8 +55,9 @@ def save_checkpoint(
     books: Books,
     *,
     keep: int,
+    past: object = None,
 ) -> Path:
-    """Write the checkpoint of a step, and delete all but the last `keep`."""
+    """Write the checkpoint of a step, and delete all but the last `keep`; `past` is what past.json says, if anything."""
     folder = run / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(".step_*.part"):  # what a killed run left behind
@@ -66,6 +68,8 @@ def save_checkpoint(
         learner.save(part / name)
     books.book.save(part / "book.sqlite")
     books.past.save(part / "past.sqlite")
+    if past is not None:
+        _write_json(part / "past.json", past)
     _write_json(part / "state.json", {"step": step})
     _write_json(part / "manifest.json", _digests(part))
     for path in [*part.rglob("*"), part]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -20,20 +20,17 @@ import numpy as np
 
 from codea1_env.agents import FixedAgent
 from codea1_env.agents.llm.agent import LanguagePlayer
-from codea1_env.rollout import Agent
+from codea1_env.agents.state import read_json
+from codea1_env.rollout import Agent, Rollouts
 from codea1_env.training.batches import Role
-from codea1_env.training.config import TrainConfig
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Models
-from codea1_env.training.metrics import Row
+from codea1_env.training.metrics import Row, mean
 from codea1_env.training.players import Players
 
 _STREAM = 4
 """Of random numbers, beside those of players, demonstrations and replaced problems."""
 _FOLDER = "past"
-_SHARE = 0.5
-"""Share of the steps in which an earlier version plays."""
-_LIMIT = 16
-"""Earlier versions that are kept at most."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,8 @@ class PastOpponents:
     def __init__(self, config: TrainConfig, run: Path, models: Models) -> None:
         self._config, self._folder, self._models = config, run / _FOLDER, models
         self._writers: dict[str, Any] = {}
+        self._results: dict[str, list[float]] = {}
+        """`ROLE/STEP` -> number of steps it played, and the sum of its mean rewards in them."""
 
     @property
     def active(self) -> bool:
@@ -70,12 +69,12 @@ class PastOpponents:
     def kept(self, step: int) -> list[int]:
         """Return the steps whose players may play after a step, the oldest first: it follows from the settings.
 
-        Where there are more than 16, every second one goes, and the oldest and the newest stay.
+        Where there are more than `past_limit`, every second one goes, and the oldest and the newest stay.
         """
         found: list[int] = []
         for each in range(0, step + 1, self._config.past_steps) if self.active else ():
             found.append(each)
-            if len(found) > _LIMIT:
+            if len(found) > self._config.past_limit:
                 del found[1:-1:2]
         return found
 
@@ -94,13 +93,26 @@ class PastOpponents:
         part.rename(final)
 
     def of_step(self, step: int) -> PastSide:
-        """Decide who plays a step (counted from 0). It follows from the seed and the step."""
+        """Decide who plays a step (counted from 0). It follows from the seed, the step, and what is known of wins."""
         kept = self.kept(step)
         rng = np.random.default_rng([self._config.seed, step, _STREAM])
-        if not kept or rng.random() >= _SHARE:
+        if not kept or rng.random() >= self._config.past_share:
             return NOBODY
         role: Literal["coder", "tester"] = "coder" if rng.random() < 0.5 else "tester"
-        return PastSide(role, kept[int(rng.choice(len(kept), p=np.full(len(kept), 1 / len(kept))))])
+        return PastSide(role, self._drawn(role, kept, rng))
+
+    def _drawn(self, role: str, kept: Sequence[int], rng: np.random.Generator) -> int:
+        if self._config.past_sampling == "latest":
+            return kept[-1]
+        weights = np.ones(len(kept))
+        if self._config.past_sampling == "win-rate":
+            # One that has not played yet counts as one that wins, so that it does.
+            weights = np.array([self._win_rate(role, step) for step in kept]) + 1e-3
+        return kept[int(rng.choice(len(kept), p=weights / weights.sum()))]
+
+    def _win_rate(self, role: str, step: int) -> float:
+        number, total = self._results.get(f"{role}/{step}", (0, 0.0))
+        return float(np.clip(total / number, 0.0, 1.0)) if number else 1.0
 
     def seat(self, past: PastSide, players: Players, step: int) -> Mapping[str, Agent]:
         """Return who takes the seat of the side from the past; nothing where everybody is of now."""
@@ -125,6 +137,23 @@ class PastOpponents:
         give(weights)
         return cast("Agent", player)
 
+    def note(self, past: PastSide, played: Rollouts) -> None:
+        """Remember how well the side from the past did."""
+        if past.role == "coder":
+            earned = mean(episode.verdict.code_reward for episode in played.episodes)
+        elif past.role == "tester":
+            earned = mean(reward for each in played.episodes for reward in each.test_rewards)
+        else:
+            return
+        if earned is not None:
+            entry = self._results.setdefault(f"{past.role}/{past.step}", [0, 0.0])
+            entry[0] += 1
+            entry[1] += earned
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what a checkpoint remembers; None for a run without opponents from the past."""
+        return {"results": self._results} if self.active else None
+
     def prune(self, step: int) -> None:
         """Delete what no step after this one plays. Called once the checkpoint is written: a run may go back to it."""
         kept = self.kept(step)
@@ -132,8 +161,19 @@ class PastOpponents:
             if int(path.name[5:]) not in kept:
                 shutil.rmtree(path)
 
-    def truncate(self, step: int) -> None:
-        """Forget what came after a step."""
-        for path in self._folder.glob("step_*") if self.active else ():
+    def truncate(self, step: int, checkpoint: Path | None) -> None:
+        """Forget what came after a step, and restore what its checkpoint remembers.
+
+        Raises:
+            RunError: The checkpoint is of a run without opponents from the past.
+        """
+        if not self.active:
+            return
+        for path in self._folder.glob("step_*"):
             if int(path.name[5:]) > step:
                 shutil.rmtree(path)
+        if checkpoint is not None:
+            try:
+                self._results = dict(read_json(checkpoint / "past.json")["results"])
+            except (KeyError, ValueError) as error:
+                raise RunError(f"Cannot resume from {checkpoint}: {error}") from error

@@ -226,7 +226,7 @@ class Run:
             self.book, self._remembered = load_checkpoint(
                 self._saved, self.players.coder, self.players.tester, config
             )
-        self.past.truncate(self.step if self._saved else -1)
+        self.past.truncate(self.step if self._saved else -1, self._saved)
         if self._saved is not None:
             self.display.say(f"Resuming {path} after step {self.step}.")
         elif self._resume:
@@ -376,6 +376,7 @@ class Run:
         shown = demonstrations(config, played, self.step)
         to_learn = lessons(config, now.players, coder, tester, shown)
         to_learn.pop(now.past.role, None)  # who did not play has nothing to learn from
+        self.past.note(now.past, played)
         if config.max_staleness and self.step + 1 < config.max_steps and not self._stop.requested:
             self._next = self._thread.submit(
                 self._play, self.step + 1, self.players.for_step(), ahead=True
@@ -428,6 +429,7 @@ class Run:
             self.players.tester,
             Books(self.book, self._remembered),
             keep=self.config.save_total_limit,
+            past=self.past.state(),
         )
         self.past.prune(self.step)
 

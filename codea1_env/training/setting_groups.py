@@ -106,10 +106,16 @@ class GameSettings:
     """Rounds in which the tester answers. "first": its suites of the first round attack the repaired programs, too, and
     are paid once."""
     opponents: Literal["current", "past"] = "current"
-    """Who is met. "past": in half of the steps one side, drawn at random, is played by an earlier version of itself,
-    and does not learn then."""
+    """Who is met. "past": in some steps one side, drawn at random, is played by an earlier version of itself, and does
+    not learn then."""
+    past_share: Share = 0.5
+    """With opponents = "past": share of the steps in which an earlier version plays."""
+    past_sampling: Literal["uniform", "latest", "win-rate"] = "uniform"
+    """Which earlier version: any, the newest, or the likelier the more it earned."""
     past_steps: PositiveInt = 5
     """Keep both players every so many steps, the untrained ones first."""
+    past_limit: Annotated[int, Field(ge=2)] = 16
+    """Versions that are kept; of more, every second one goes."""
     rewards: Annotated[str, BeforeValidator(_name_of)] = "code-a1"
     """What both players are paid: "code-a1" (the paper's), "execution-first", "mutation-score", "rltf", "utrl", "incremental",
     "solve-rate", "learnability", "prediction-accuracy", "difficulty-weighted", module:NAME, or FILE.py:NAME. In Python also the function itself,

@@ -46,9 +46,6 @@ MOVED = {
 }
 """Old name -> new name. "coder" and "tester" were the names of players; now they are the names of the blocks."""
 
-FIXED = {"past_share": 0.5, "past_sampling": "uniform", "past_limit": 16}
-"""Settings of the version before -> the value that every run has now. Its runs are read if they have it."""
-
 
 class SettingsError(ValueError):
     """A value is not what its setting needs. The message is one line, and names the key."""
@@ -109,7 +106,6 @@ def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Se
     Raises:
         SettingsError: A key does not exist, or a value is not what its field takes.
     """
-    table = {name: value for name, value in table.items() if FIXED.get(name, table) != value}
     written = json.dumps(_over(settings, table), default=_for_json)
     try:
         return TypeAdapter(type(settings)).validate_json(written)

@@ -314,11 +314,8 @@ def test_the_benchmark_of_a_language_model(tmp_path, model, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("lora_rank", [4, 0])
-def test_earlier_weights_play_against_those_of_now(
-    tmp_path, sandbox, model, lora_rank, monkeypatch
-) -> None:
-    monkeypatch.setattr("codea1_env.training.past._SHARE", 1.0)
-    past = {"opponents": "past", "past_steps": 1}
+def test_earlier_weights_play_against_those_of_now(tmp_path, sandbox, model, lora_rank) -> None:
+    past = {"opponents": "past", "past_steps": 1, "past_share": 1.0}
     run(tmp_path / "run", sandbox, model, lora_rank=lora_rank, **past)
     rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
     met = {(role, row[f"past/{role}_of"]) for row in rows for role in ("coder", "tester")}

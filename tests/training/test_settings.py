@@ -197,12 +197,6 @@ def test_a_folder_is_no_player(tmp_path):
         TrainConfig(coder=PlayerConfig(str(tmp_path)))
 
 
-def test_fixed_settings_of_the_version_before_are_read():
-    assert apply_table(TrainConfig(), {"past_sampling": "uniform"}, "file") == TrainConfig()
-    with pytest.raises(SettingsError, match="file: unknown key 'past_sampling'"):
-        apply_table(TrainConfig(), {"past_sampling": "win-rate"}, "file")
-
-
 def test_suites_larger_than_every_pool_are_refused_before_a_step(tmp_path):
     config = TrainConfig(problems="cells:C=8,problems=1", num_tests=9, output_dir=tmp_path / "run")
     with pytest.raises(RunError, match="num_tests to be at most 8"):
