@@ -110,7 +110,7 @@ def test_a_step_goes_on_and_counts_them(sandbox: FailingSandbox) -> None:
 
 
 def test_over_http_it_is_a_failure_of_ours() -> None:
-    said = run_response(ScriptResult(Outcome.UNJUDGED, message="killed"), "", {})
+    said = run_response(ScriptResult(Outcome.UNJUDGED, message="killed"))
     assert said["status"] == "SandboxError"
 
 

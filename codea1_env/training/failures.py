@@ -55,6 +55,7 @@ def explained_failures(path: Path) -> Iterator[None]:
         if isinstance(error, _OF_A_STEP) and not re.search(r"\bstep \d", said):
             done = max((row["step"] for row in read_rows(path / METRICS)), default=None)
             said += f" It was {'before the first step' if done is None else f'in step {done + 1}'}."
+        said = said.rstrip(".") + "."
         if not _has_steps(path):
             raise PlayerError(said) from error
         raise PlayerError(

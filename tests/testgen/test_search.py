@@ -86,7 +86,7 @@ def suite_of(module):
 
 def test_files_are_written_that_pass_and_notice_most_faults(suite_of):
     for name in ("clamp", "Stack", "later", "third", "sort_in_place", "seconds"):
-        suite = suite_of(name, timeout=4)
+        suite = suite_of(name, timeout=6)
         assert len(suite.killed) >= 0.7 * len(suite.mutants), name
         path = suite.target.module.path.with_name(f"test_{name.lower()}.py")
         text = pytest_file(suite)
@@ -113,7 +113,7 @@ def test_files_are_written_that_pass_and_notice_most_faults(suite_of):
     ],
 )
 def test_where_there_are_no_tests_the_reason_is_said(suite_of, name, reason):
-    suite = suite_of(name, timeout=1)
+    suite = suite_of(name, timeout=3)
     assert not suite.tests
     assert reason in suite.why_not
 

@@ -107,7 +107,7 @@ def test_a_state_that_cannot_be_saved_any_more_is_a_line_and_the_run_can_be_resu
     sizes = dict.fromkeys(("max_problems", "num_generations", "num_suites"), 2)
     own = {"algorithm": f"{tmp_path}/own.py:Counts", "output_dir": tmp_path / "run"}
     config = TrainConfig(**sizes, **own, max_steps=3, save_steps=1)
-    said = r"Counts\.state_dict to return .* type set The run is saved after step 1.*--resume"
+    said = r"Counts\.state_dict to return .* type set .*\. The run is saved after step 1.*--resume"
     with pytest.raises(PlayerError, match=said):
         train(config, sandbox=sandbox)
     assert [step_of(each) for each in checkpoints(tmp_path / "run")] == [0, 1]
