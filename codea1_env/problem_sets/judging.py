@@ -28,6 +28,7 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
 from codea1_env.sandbox.results import cause_of
+from codea1_env.sandbox.test_modules import NEEDS_PYTEST, missing_extra
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
@@ -149,7 +150,9 @@ def _in_background(
 def run_module(
     problem: Problem, code: str, limits: Limits, sandbox: Sandbox
 ) -> Sequence[TestResult]:
-    """Run the test module of a problem with a program; every result is judged inside."""
+    """Run the test module of a problem with a program; every result is judged inside. Without pytest one says so."""
+    if missing_extra():
+        return [NEEDS_PYTEST]
     limits = dataclasses.replace(limits, memory=_MEMORY)
     return list(sandbox.run_test_module(code, problem.test_module, limits=limits))
 
