@@ -63,7 +63,7 @@ FINDINGS = [
     ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
     ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
     ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
-    ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object"),
+    ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object with the fields args, kwargs and expected"),
     ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
     ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
 ]  # fmt: skip
