@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import shlex
 import shutil
@@ -32,6 +33,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,11 +46,19 @@ from rich.progress import track
 from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.mutation import Mutant, generate_mutants
-from codea1_env.mutation.kills import find_kills
+from codea1_env.mutation.kills import Part, until_settled
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.calls import literal_calls
-from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
+from codea1_env.sandbox import (
+    AnalysisError,
+    InfraError,
+    Job,
+    Limits,
+    Outcome,
+    Sandbox,
+    TestResult,
+)
 from codea1_env.sandbox.inside.analysis.literals import write
 from codea1_env.support.machine import this_machine
 
@@ -57,6 +67,8 @@ VARIED = 60
 """Calls that are tried for each function, besides those of the data set."""
 TRIES = 3
 """Of the baseline, which has a limit of wall-clock time, too."""
+_PATIENCE = 0.1  # CPU time of a test on a mutant, if the program needs far less: some never end
+_MUTANT_FACTOR = 20.0  # a mutant may take so many times as long as the program on one test
 CONFIG = """[cosmic-ray]
 module-path = "mod.py"
 timeout = {timeout}
@@ -227,7 +239,70 @@ def score(case: Case, options: argparse.Namespace, sandbox: Sandbox) -> dict[str
 def kills(
     problem: Problem, suite: Sequence[str], mutants: Sequence[Mutant], sandbox: Sandbox
 ) -> frozenset[int]:
-    return find_kills(problem.reference, problem.entry_point, suite, mutants, sandbox).killed
+    return find_kills(problem.reference, problem.entry_point, suite, mutants, sandbox)
+
+
+def find_kills(
+    program: str,
+    entry_point: str | None,
+    tests: Sequence[str],
+    mutants: Sequence[Mutant],
+    sandbox: Sandbox,
+) -> frozenset[int]:
+    """Return the numbers of the mutants of a program that tests kill.
+
+    Of a mutant that does not end only the first tests are tried; it counts as killed by those that failed.
+
+    Args:
+        program: What the mutants were made from. It passes all tests.
+        entry_point: The function or class that the tests use; None if they use other names of the program, too.
+        tests: Each stands on its own.
+        mutants: The programs with one fault each.
+        sandbox: Where everything runs.
+
+    Raises:
+        InfraError: The sandbox failed, so that nothing is known.
+    """
+    limits = _limits(program, entry_point, tests, sandbox)
+
+    def run(parts: Sequence[Part]) -> list[list[TestResult]]:
+        jobs = [
+            Job(mutants[mutant].code, tuple(tests[n] for n in numbers), entry_point, limits)
+            for mutant, numbers in parts
+        ]
+        return [[_checked(result) for result in results] for results in sandbox.run_many(jobs)]
+
+    rows = until_settled(len(mutants), len(tests), run, late=_hangs, settles=_hangs)
+    return frozenset(number for number, row in enumerate(rows) if any(map(_failed, row)))
+
+
+def _failed(result: TestResult | None) -> bool:
+    return result is not None and not result.passed and result.outcome is not Outcome.UNJUDGED
+
+
+def _checked(result: TestResult) -> TestResult:
+    if result.outcome is Outcome.INFRA_ERROR:
+        raise InfraError(result.message)
+    return result
+
+
+def _limits(program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox) -> Limits:  # fmt: skip
+    """Return what mutants may use: little, unless the program itself needs more."""
+    limits = sandbox.limits.with_room_for(tests=len(tests))
+    [results] = sandbox.run_many([Job(program, tuple(tests), entry_point, limits)])
+    times = [result.cpu_time for result in results if _checked(result).passed]
+    slowest = math.ceil(_MUTANT_FACTOR * max(times, default=0.0) / _PATIENCE) * _PATIENCE
+    patience = min(max(slowest, _PATIENCE), limits.test_cpu_time)
+    return replace(
+        limits,
+        call_cpu_time=patience,
+        run_cpu_time=max(2 * patience, _MUTANT_FACTOR * sum(times)),
+        calls_per_test=1,
+    )
+
+
+def _hangs(result: TestResult) -> bool:
+    return result.outcome is Outcome.TIMEOUT
 
 
 def run_tool(

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import json
 import pickle
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -171,6 +172,25 @@ def test_a_reference_without_a_value_is_a_fault(sandbox):
     assert "no value for case 2" in run_reference(problem, sandbox).fault
     with pytest.raises(ValueError, match="reference where cases have no expected value"):
         dataclasses.replace(problem, reference="")
+
+
+def test_nobody_waits_for_a_reference_that_is_asked(sandbox: Sandbox) -> None:
+    slow = "import time\n\ndef f(x):\n    time.sleep(0.3)\n    return x"
+    problem = problem_with(Case((1,)), reference=slow)
+    runs = [submit_to_tests(problem, "def f(x): return 1", Limits(), sandbox) for _ in range(2)]
+    assert not any(run.done() for run in runs)
+    assert [run.result().tests[0].passed for run in runs] == [True, True]
+
+
+def test_what_a_closed_sandbox_has_not_begun_is_cancelled() -> None:
+    module = "def test_f(): assert f(1) == 1"
+    problem = problem_with(Case((1,), {}, 1), test_module=module)
+    with Sandbox() as sandbox:
+        runs = [submit_to_tests(problem, problem.reference, Limits(), sandbox) for _ in range(12)]
+        runs[0].result()
+    cancelled = [isinstance(run.exception(timeout=0), CancelledError) for run in runs]
+    assert cancelled[-1]
+    assert not cancelled[0]
 
 
 def test_values_too_large_to_be_sent_are_compared_by_a_digest(sandbox: Sandbox) -> None:

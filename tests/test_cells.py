@@ -59,7 +59,9 @@ def test_a_world_follows_from_its_name():
     ("said", "message"),
     [
         ("C=1", "C from 2 to 4096, actually: 1"),
-        ("fault=1/8", "actually 'fault=1/8'. Known: C, faults, "),
+        ("fault=1/8", "actually 'fault=1/8'. Did you mean faults?"),
+        ("x", "actually 'x'. Known: C, faults, "),
+        ("C=8,C=16", "Expect C once, actually twice"),
         ("C=many", "C to be of type int, actually: 'many'"),
         ("families=0", "families from 1 to 1024, actually: 0"),
         ("faults=1/2,families=3", "3 disjoint fault sets of 128 cells to fit into C=256"),

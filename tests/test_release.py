@@ -152,6 +152,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"test": "double(2)"}, "Expect 'test' to be a text that defines check(candidate) or test functions, or texts that assert something"),
     ({"info": "{"}, "Expect 'extra_info' to be an object or JSON of it, actually: Expecting"),
     ({"info": {"function_name": None}}, "Expect 'extra_info' to hold a function_name, actually: NoneType None"),
+    ({"info": {"imports": [3]}}, "Expect 'imports' in 'extra_info' to be text or a list of texts, actually: list [3]"),
+    ({"info": {"imports": 3}}, "Expect 'imports' in 'extra_info' to be text or a list of texts, actually: int 3"),
     ({"info": {"imports": ["math"]}}, "Expect 'imports' in 'extra_info' to be import statements, actually: str 'math'"),
 ]  # fmt: skip
 

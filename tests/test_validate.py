@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ FINDINGS = [
     ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
     ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
     ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
-    ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object"),
+    ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object with the fields args, kwargs and expected"),
     ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
     ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
 ]  # fmt: skip
@@ -111,6 +112,21 @@ def test_what_is_no_data_is_named(changes, others, message, tmp_path, sandbox):
     (inside,) = (each for each in findings if each.kind is FindingKind.JUDGED_INSIDE)
     assert message in inside.message
     assert inside.where == f"{tmp_path}/set.jsonl, line 1"
+
+
+def test_without_pytest_test_modules_are_named_and_the_rest_is_checked(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pytest" else found(name)
+    )
+    module = row("demo/1", tests=[], test_module="def test_double(): assert double(1) == 2")
+    wrong = row("demo/2", tests=["assert double(2) == 5"])
+    findings = check(tmp_path, module, wrong, sandbox=sandbox)
+    said = [each for each in findings if each.kind is FindingKind.REFERENCE_FAILS]
+    assert [each.task_id for each in said] == ["demo/1", "demo/2"]
+    assert "codea1-env[evaluation]" in said[0].message
 
 
 def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:

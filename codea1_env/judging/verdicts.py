@@ -33,8 +33,9 @@ class Round:
     history: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if any(isinstance(each, str) for each in (self.suites, *self.suites)):
-            raise TypeError("Expect Round.suites to be lists of tests, actually one is a str.")
+        for name, lists in (("suites", (self.suites, *self.suites)), ("history", (self.history,))):
+            if any(isinstance(each, str) for each in lists):
+                raise TypeError(f"Expect Round.{name} to be lists of tests, actually a str.")
 
 
 class TestVerdict(NamedTuple):

@@ -1,4 +1,4 @@
-"""Tests on many programs, such as mutants, some of which never end: which tests kill which.
+"""Tests on many programs, such as mutants, some of which never end.
 
 Each program gets all tests at once, with little time for all of them together, so that one that never ends costs that
 time once, and not once for each test. What had no time left because of others is run again, in the end alone, so that
@@ -13,27 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from codea1_env.mutation import Mutant
-from codea1_env.sandbox import (
-    InfraError,
-    Job,
-    JobResult,
-    Limit,
-    Limits,
-    Outcome,
-    Sandbox,
-    TestResult,
-)
+from codea1_env.sandbox import JobResult, Limit, Limits, TestResult
 
 MIN_SECONDS = 0.5  # CPU time that a program may take at least, for loading and its tests
 FACTOR = 4.0  # a program may take so many times as long as the reference
 _STEP = 0.5
 _WALL_FACTOR = 10.0  # wall-clock limit over CPU limit: a busy machine must not decide
-_PATIENCE = 0.1  # CPU time of a test on a mutant, if the program needs far less: some never end
-_MUTANT_FACTOR = 20.0  # a mutant may take so many times as long as the program on one test
 
 
 def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
@@ -44,90 +31,9 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
 
-def _hangs(result: TestResult) -> bool:
-    return result.outcome is Outcome.TIMEOUT
-
-
 def had_no_time(result: TestResult) -> bool:
     """Whether others had used up the time that tests have together."""
     return result.limit is Limit.RUN
-
-
-@dataclass(frozen=True)
-class Kills:
-    """What each test of a suite does to the mutants of a program.
-
-    Of a mutant that does not end only the first tests are tried; it counts as killed by those that failed.
-    """
-
-    by_test: tuple[frozenset[int], ...]
-    """For each test the numbers of the mutants that it kills."""
-
-    @property
-    def killed(self) -> frozenset[int]:
-        """The mutants that any test kills."""
-        return frozenset().union(*self.by_test)
-
-
-def find_kills(
-    program: str,
-    entry_point: str | None,
-    tests: Sequence[str],
-    mutants: Sequence[Mutant],
-    sandbox: Sandbox,
-) -> Kills:
-    """Run tests on the mutants of a program.
-
-    Args:
-        program: What the mutants were made from. It passes all tests.
-        entry_point: The function or class that the tests use; None if they use other names of the program, too.
-        tests: Each stands on its own.
-        mutants: The programs with one fault each.
-        sandbox: Where everything runs.
-
-    Raises:
-        InfraError: The sandbox failed, so that nothing is known.
-    """
-    limits = _limits(program, entry_point, tests, sandbox)
-
-    def run(parts: Sequence[Part]) -> list[list[TestResult]]:
-        jobs = [
-            Job(mutants[mutant].code, tuple(tests[n] for n in numbers), entry_point, limits)
-            for mutant, numbers in parts
-        ]
-        return [[_checked(result) for result in results] for results in sandbox.run_many(jobs)]
-
-    rows = until_settled(len(mutants), len(tests), run, late=_hangs, settles=_hangs)
-    by_test = (
-        frozenset(mutant for mutant, row in enumerate(rows) if _failed(row[test]))
-        for test in range(len(tests))
-    )
-    return Kills(tuple(by_test))
-
-
-def _failed(result: TestResult | None) -> bool:
-    return result is not None and not result.passed and result.outcome is not Outcome.UNJUDGED
-
-
-def _checked(result: TestResult) -> TestResult:
-    if result.outcome is Outcome.INFRA_ERROR:
-        raise InfraError(result.message)
-    return result
-
-
-def _limits(program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox) -> Limits:  # fmt: skip
-    """Return what mutants may use: little, unless the program itself needs more."""
-    limits = sandbox.limits.with_room_for(tests=len(tests))
-    [results] = sandbox.run_many([Job(program, tuple(tests), entry_point, limits)])
-    times = [result.cpu_time for result in results if _checked(result).passed]
-    slowest = _rounded_up(_MUTANT_FACTOR * max(times, default=0.0), _PATIENCE)
-    patience = min(max(slowest, _PATIENCE), limits.test_cpu_time)
-    return replace(
-        limits,
-        call_cpu_time=patience,
-        run_cpu_time=max(2 * patience, _MUTANT_FACTOR * sum(times)),
-        calls_per_test=1,
-    )
 
 
 def _rounded_up(seconds: float, step: float) -> float:

@@ -21,6 +21,7 @@ held back of these pools: a program is one of them or not, and its correctness i
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -105,8 +106,11 @@ class CellsConfig:
             name, _, value = (each.strip() for each in part.partition("="))
             kind = kinds.get(name)
             if kind is None:
-                known = f"Known: {', '.join(kinds)}."
-                raise ProblemsError(NAME, f"Expect NAME=VALUE, actually {part!r:.60}. {known}")
+                near = difflib.get_close_matches(name, kinds, n=1, cutoff=0.5)
+                hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(kinds)}."
+                raise ProblemsError(NAME, f"Expect NAME=VALUE, actually {part!r:.60}. {hint}")
+            if name in given:
+                raise ProblemsError(NAME, f"Expect {name} once, actually twice.")
             try:
                 number = Fraction(value)
                 given[name] = kind(number)

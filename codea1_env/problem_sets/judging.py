@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from codea1_env.compare import check_outputs, difference
-from codea1_env.problem_sets.expected import NoValueError, encoded, expected_values
+from codea1_env.problem_sets.expected import done, encoded, expected_values, then
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.sandbox import (
     MAX_INPUT,
@@ -28,6 +28,7 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
 from codea1_env.sandbox.results import cause_of
+from codea1_env.sandbox.test_modules import NEEDS_PYTEST, missing_extra
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
@@ -66,55 +67,37 @@ def submit_to_tests(
         return _in_background(sandbox, run_stdin_tests, problem, code, limits, sandbox)
     if problem.test_module and not problem.cases:
         return _in_background(sandbox, run_module, problem, code, limits, sandbox)
-    try:
-        known = encoded(problem, sandbox)
-    except (NoValueError, TypeError) as error:
-        failed: Future[JobResult] = Future()
-        failed.set_exception(error)
-        return failed
-    if problem.checker:
-        cases = sandbox.in_background(
-            partial(_run_checked, problem, code, known, limits, sandbox, hash_seed)
-        )
-    else:
-        cases = sandbox.submit_cases(
+
+    def judge(known: EncodedCases) -> Future[JobResult]:
+        if problem.checker:
+            return sandbox.in_background(
+                partial(_run_checked, problem, code, known, limits, sandbox, hash_seed)
+            )
+        return sandbox.submit_cases(
             code, problem.entry_point, known, comparison=comparison_of(problem),
             limits=limits, hash_seed=hash_seed, stop=stop,
         )  # fmt: skip
-    return (
-        _with_module(cases, problem, code, limits, sandbox, stop) if problem.test_module else cases
-    )
 
+    known: Future[EncodedCases] = Future()
+    try:
+        known = encoded(problem, sandbox)
+    except TypeError as error:
+        known.set_exception(error)
+    cases = then(known, judge)
+    if not problem.test_module:
+        return cases
 
-def _with_module(
-    cases: Future[JobResult],
-    problem: Problem,
-    code: str,
-    limits: Limits,
-    sandbox: Sandbox,
-    stop: bool,
-) -> Future[JobResult]:
-    both: Future[JobResult] = Future()
-    both.set_running_or_notify_cancel()
+    def with_module(first: JobResult) -> Future[JobResult]:
+        if stop and not passes(first):
+            return done(first)
 
-    def go_on(done: Future[JobResult]) -> None:
-        try:
-            first = done.result()
-            if passes(first) or not stop:
-                tests = (*first.tests, *run_module(problem, code, limits, sandbox))
-                first = dataclasses.replace(first, tests=tests)
-            both.set_result(first)
-        except BaseException as error:  # a cancelled one included
-            both.set_exception(error)
+        def both() -> JobResult:
+            tests = (*first.tests, *run_module(problem, code, limits, sandbox))
+            return dataclasses.replace(first, tests=tests)
 
-    def begin(done: Future[JobResult]) -> None:
-        try:
-            sandbox.in_background(partial(go_on, done))
-        except BaseException as error:  # such as a sandbox that was closed
-            both.set_exception(error)
+        return sandbox.in_background(both)
 
-    cases.add_done_callback(begin)
-    return both
+    return then(cases, with_module)
 
 
 def comparison_of(problem: Problem) -> Comparison:
@@ -167,7 +150,9 @@ def _in_background(
 def run_module(
     problem: Problem, code: str, limits: Limits, sandbox: Sandbox
 ) -> Sequence[TestResult]:
-    """Run the test module of a problem with a program; every result is judged inside."""
+    """Run the test module of a problem with a program; every result is judged inside. Without pytest one says so."""
+    if missing_extra():
+        return [NEEDS_PYTEST]
     limits = dataclasses.replace(limits, memory=_MEMORY)
     return list(sandbox.run_test_module(code, problem.test_module, limits=limits))
 

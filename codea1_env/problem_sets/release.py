@@ -105,7 +105,11 @@ def _named(info: Mapping[str, Any], name: str) -> str:
 def _imports(info: Mapping[str, Any]) -> str:
     value = info.get("imports")
     lines = [] if value is None else [value] if isinstance(value, str) else value
-    text = "\n".join(unix(str(line)).strip() for line in lines if str(line).strip())
+    if not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
+        raise TypeError(
+            f"Expect 'imports' in 'extra_info' to be text or a list of texts, actually: {show(value)}"
+        )
+    text = "\n".join(unix(line).strip() for line in lines if line.strip())
     if text and not re.match(r"(?:import|from)\b|#", text):
         raise ValueError(
             f"Expect 'imports' in 'extra_info' to be import statements, actually: {show(text)}"

@@ -164,7 +164,9 @@ def _own_cases(given: object) -> tuple[Case, ...]:
     cases = []
     for number, item in enumerate(given, 1):
         if not isinstance(item, Mapping) or item.keys() - {"args", "kwargs", "expected"}:
-            raise TypeError(f"Expect case {number} to be an object, actually: {show(item)}")
+            raise TypeError(
+                f"Expect case {number} to be an object with the fields args, kwargs and expected, actually: {show(item)}"
+            )
         args, kwargs = item.get("args", []), item.get("kwargs") or {}
         if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
             raise TypeError(

@@ -21,6 +21,9 @@ _END = re.compile(
     r"(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
     r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
 )
+_BEGUN = re.compile(r"^\[BEGIN\][ \t]*+$", re.MULTILINE)
+_DONE = re.compile(r"^\[DONE\][ \t]*+$", re.MULTILINE)
+_BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
 _ANSWER = re.compile(
     r"^[ \t]*+</?(?:answer|solution|code|output|python)>[ \t]*+|</(?:answer|solution|code|python)>[ \t]*+$",
     re.MULTILINE,
@@ -74,6 +77,8 @@ def answer_in(text: str) -> str:
         '\nassert f(1) == 2'
     """
     text = text.removeprefix("\ufeff")
+    if "[BEGIN]" in text or "[DONE]" in text:  # as few-shot prompts of MBPP have it
+        text = _DONE.split(_BEGUN.split(text)[-1])[0]
     if "<" not in text and "[/THINK]" not in text and "◁" not in text:
         return text
     in_line = _said(text, with_long=False) if _REASONED.search(text) else []
@@ -83,6 +88,9 @@ def answer_in(text: str) -> str:
     begins = _REASONING.search(text)
     if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]
+    head = _BEGIN.match(text)
+    if head is not None:
+        text = text[head.end() :]
     said = _said(text) if _END.search(text) or _ANSWER.search(text) else []
     for end in _END.finditer(text):
         if text[: end.start()].strip() and not _within(end, said):

@@ -15,7 +15,8 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .predictions import Names, name_of
+from .chunks import PARSE_ERRORS
+from .predictions import SKIPPED, Names, name_of
 
 _MAX_ROWS = 1_000
 _ENDS = frozenset({
@@ -50,7 +51,7 @@ def rows_of(
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     defaults = {each.arg: _cell(default, names, meter) for each, default in given}
     decorators = filter(is_table, reversed([*outer, *node.decorator_list]))
-    tables = [_table(each, names, meter) for each in decorators]
+    tables = [_table(each, node, names, meter) for each in decorators]
     for rows in itertools.islice(itertools.product(*tables), _MAX_ROWS):
         row = dict(defaults)
         for part in rows:
@@ -89,14 +90,19 @@ def arguments_of(
 def is_table(decorator: ast.expr) -> bool:
     """Whether a decorator runs a test with several rows of arguments."""
     function = decorator.func if type(decorator) is ast.Call else None
-    return type(function) is ast.Attribute and function.attr == "parametrize"
+    return type(function) is ast.Attribute and function.attr in ("parametrize", "expand")
 
 
-def _table(decorator: Any, names: Names, meter: LiteralMeter) -> list[dict[str, Any]]:
+def _table(
+    decorator: Any, node: ast.FunctionDef, names: Names, meter: LiteralMeter
+) -> list[dict[str, Any]]:
     parts = list(decorator.args)
-    given = {each.arg: each.value for each in decorator.keywords}
-    parts += [given[key] for key in ("argnames", "argvalues") if key in given]
-    columns = _columns(parts.pop(0), names, meter) if parts else []
+    if decorator.func.attr == "expand":
+        columns = parameters_of(node)
+    else:
+        given = {each.arg: each.value for each in decorator.keywords}
+        parts += [given[key] for key in ("argnames", "argvalues") if key in given]
+        columns = _columns(parts.pop(0), names, meter) if parts else []
     try:
         rows = _rows(parts[0], len(columns), names, meter)
     except (NotLiteralError, TypeError, IndexError):
@@ -145,11 +151,21 @@ def _cell(node: ast.expr, names: Names, meter: LiteralMeter) -> Any:
 # What never runs
 
 
+def marks_of(body: list[ast.stmt]) -> list[ast.expr]:
+    """Return the marks that `pytestmark` gives to all tests of a module or class."""
+    for node in body:
+        if type(node) is ast.Assign and name_of(node.targets[0]) == "pytestmark":
+            several = type(node.value) in (ast.List, ast.Tuple)
+            return node.value.elts if several else [node.value]  # type: ignore[attr-defined]
+    return []
+
+
 def is_skipped(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, names: Names, meter: LiteralMeter
 ) -> bool:
     """Whether a test is marked not to run, or to fail."""
-    return are_skipped(node.decorator_list, names, meter)
+    marks = marks_of(node.body) if type(node) is ast.ClassDef else []
+    return are_skipped([*node.decorator_list, *marks], names, meter)
 
 
 def are_skipped(marks: list[ast.expr], names: Names, meter: LiteralMeter) -> bool:
@@ -159,9 +175,11 @@ def are_skipped(marks: list[ast.expr], names: Names, meter: LiteralMeter) -> boo
 
 def _excludes(mark: ast.expr, names: Names, meter: LiteralMeter) -> bool:
     name = called_or_named(mark)
+    if type(mark) is ast.Name and names.get(name) is SKIPPED:
+        return True
     if name in ("skip", "expectedFailure"):
         return True
-    if name not in ("skipif", "skipIf", "xfail"):
+    if name not in ("skipif", "skipIf", "skipUnless", "xfail"):
         return False
     given: list[ast.expr] = []
     if type(mark) is ast.Call:
@@ -169,9 +187,12 @@ def _excludes(mark: ast.expr, names: Names, meter: LiteralMeter) -> bool:
     if not given:
         return True
     try:
-        return bool(read(given[0], names, meter))
-    except NotLiteralError:
+        value = read(given[0], names, meter)
+        if type(value) is str and name in ("skipif", "xfail"):  # pytest evaluates it
+            value = read(ast.parse(value, mode="eval").body, names, meter)
+    except (NotLiteralError, *PARSE_ERRORS):
         return False  # what the machine decides
+    return bool(value) is not (name == "skipUnless")
 
 
 def _called(node: ast.stmt) -> str:

@@ -43,6 +43,10 @@ INSTANCE = object()
 """What a name is bound to that is an object of the class whose method is under test."""
 
 
+SKIPPED = object()
+"""What a name is bound to that is a mark of tests which never run."""
+
+
 class Call(NamedTuple):
     """A call of the function under test, or why its arguments cannot be read."""
 

@@ -19,6 +19,7 @@ from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
 from .bindings import PURE, Bindings, said_by
 from .functions import (
+    are_skipped,
     arguments_of,
     called_or_named,
     ends,
@@ -26,6 +27,7 @@ from .functions import (
     is_main,
     is_skipped,
     is_table,
+    marks_of,
     parameters_of,
     rows_of,
 )
@@ -106,7 +108,8 @@ class Statements(Bindings):
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
-        self._body(body, self._names)
+        if not are_skipped(marks_of(body), self._names, self._meter):
+            self._body(body, self._names)
 
     def finish(self) -> None:
         """Follow the functions with parameters that nothing called, when all texts were."""

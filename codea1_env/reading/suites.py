@@ -31,6 +31,7 @@ MAX_SHOWN = 200
 _ASSERTION = re.compile(
     r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
 )
+_INLINE = re.compile(r"`(assert [^`\n]++)`")
 _BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
 _REASON = re.compile(
     r"(?<!\s)\s++(?:(?:[-\u2013\u2014\u2192]{1,2}+>?|//|=>|because|since|as|for)(?=\s)|\((?=[a-zA-Z]))|[,;:.](?=\s|$)"
@@ -63,6 +64,19 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
             suite.read(text)
             rows.append([suite.tests, suite.dropped])
     return json.dumps(rows, ensure_ascii=False)
+
+
+def _texts_in(body: list[ast.stmt]) -> list[str]:
+    """Return the texts of a list that is all there is, alone or in a dict."""
+    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if isinstance(value, ast.Dict):
+        keys = [each.value if isinstance(each, ast.Constant) else None for each in value.keys]
+        place = keys.index(_KEY) if _KEY in keys else 0
+        value = value.values[place] if len(keys) == 1 or _KEY in keys else None
+    if not isinstance(value, ast.List):
+        return []
+    found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
+    return [text for text in found if isinstance(text, str)]
 
 
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
@@ -189,7 +203,10 @@ class _Suite:
             for chunk in chunks(asserted(code)):
                 self._chunk(chunk)
         else:
-            self._statements.run(body, code)
+            if listed := _texts_in(body):
+                self._together(listed)
+            else:
+                self._statements.run(body, code)
 
     def _chunk(self, chunk: Chunk) -> None:
         for reason, line in chunk.removed:
@@ -208,7 +225,9 @@ class _Suite:
 
     @staticmethod
     def _lines(text: str) -> list[str]:
-        """Return the assertions of a piece that is no Python, where they stand in a list, or ill-indented."""
+        """Return the assertions of a piece that is no Python, where they stand as inline code, in a list, or ill-indented."""
+        if "`assert " in text:
+            return _INLINE.findall(text)
         lines = text.strip().split("\n")
         if _BULLET.match(text):
             return [_BULLET.sub("", line) for line in lines]

@@ -122,13 +122,15 @@ def _judge_texts(
 def _run_text(
     run: TaskRunner, job: Job, kind: WorkerKind, index: int, limits: Limits, *, by_pytest: bool
 ) -> tuple[TestResult, TestResult]:
-    if by_pytest and missing_extra():
-        return TestResult(Outcome.PASS, judged="inside"), NEEDS_PYTEST
+    missing = by_pytest and bool(missing_extra())  # then the program is loaded, and nothing else
+    by_pytest = by_pytest and not missing
     together = kind._replace(scratch=True, testing="pytest" if by_pytest else "")
-    text = ModuleJob(
-        job.code, job.tests[index], text=True, entry_point=job.entry_point, pytest=by_pytest
-    )
-    return run(together, lambda slots: judge_text(slots, text, limits))
+    test = "" if missing else job.tests[index]
+    text = ModuleJob(job.code, test, text=True, entry_point=job.entry_point, pytest=by_pytest)
+    load, verdict = run(together, lambda slots: judge_text(slots, text, limits))
+    if missing and verdict.passed:
+        return load, replace(NEEDS_PYTEST, cpu_time=verdict.cpu_time)
+    return load, verdict
 
 
 def _with_line(verdict: TestResult, test: str) -> TestResult:

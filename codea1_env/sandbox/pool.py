@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -38,27 +38,35 @@ _of_other_processes: list[_Starters] = []
 """Kept as they are: to end them is for the process that started them."""
 
 
+def _describe(method: Any, make: Callable[..., object], name: str, returns: str) -> None:
+    """Give a method what `help` shows: the text and the arguments of the task, with what it returns itself."""
+    made = inspect.signature(make)
+    result = str(made.return_annotation).removeprefix("SandboxTask[").removesuffix("]")
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Sandbox.{name}", make.__doc__
+    method.__signature__ = made.replace(return_annotation=returns.format(result))
+
+
 def _submitting(
-    make: Callable[Concatenate[Tasks, P], SandboxTask[T]],
+    name: str, make: Callable[Concatenate[Tasks, P], SandboxTask[T]]
 ) -> Callable[Concatenate[Sandbox, P], Future[T]]:
     """Return the method that starts such a task in a sandbox."""
 
     def submit(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> Future[T]:
         return self._later(make(self._tasks, *args, **keywords))
 
-    functools.update_wrapper(submit, make)
+    _describe(submit, make, name, "Future[{}]")
     return submit
 
 
 def _running(
-    make: Callable[Concatenate[Tasks, P], SandboxTask[T]],
+    name: str, make: Callable[Concatenate[Tasks, P], SandboxTask[T]]
 ) -> Callable[Concatenate[Sandbox, P], T]:
     """Return the method that does such a task in a sandbox and waits for it."""
 
     def run(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> T:
         return self._now(make(self._tasks, *args, **keywords))
 
-    functools.update_wrapper(run, make)
+    _describe(run, make, name, "{}")
     return run
 
 
@@ -137,14 +145,14 @@ class Sandbox:
 
     # Jobs. What is named `submit` starts one and returns at once; see `Tasks` for the arguments.
 
-    call = _running(Tasks.calls)
-    submit_calls = _submitting(Tasks.calls)
-    submit_encoded = _submitting(Tasks.encoded)
-    submit_cases = _submitting(Tasks.cases)
-    run_script = _running(Tasks.script)
-    submit_script = _submitting(Tasks.script)
-    run_test_module = _running(Tasks.module)
-    submit_test_module = _submitting(Tasks.module)
+    call = _running("call", Tasks.calls)
+    submit_calls = _submitting("submit_calls", Tasks.calls)
+    submit_encoded = _submitting("submit_encoded", Tasks.encoded)
+    submit_cases = _submitting("submit_cases", Tasks.cases)
+    run_script = _running("run_script", Tasks.script)
+    submit_script = _submitting("submit_script", Tasks.script)
+    run_test_module = _running("run_test_module", Tasks.module)
+    submit_test_module = _submitting("submit_test_module", Tasks.module)
 
     def run_tests(
         self,

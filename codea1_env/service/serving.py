@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import resource
@@ -14,9 +15,11 @@ from typing import Any, NamedTuple
 
 from codea1_env.support.extras import require
 
-from .gate import App
+from .gate import BODY_TIMEOUT, App
 
 TOKEN_VARIABLE = "CODEA1_SERVICE_TOKEN"
+ANSWER_TIMEOUT = 60.0
+"""Seconds in which a client has to read an answer."""
 _MIN_TOKEN = 16
 _MAX_CONNECTIONS = 4096
 
@@ -77,23 +80,65 @@ def open_address(host: str, port: int, *, guarded: bool) -> Address:
     )
 
 
+def _descriptors() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _connection() -> type[asyncio.Protocol]:
+    """Uvicorn's connection, with an end for clients that do not ask, or do not read: it would wait for them for ever."""
+    base = require("uvicorn.protocols.http.h11_impl", "service").H11Protocol
+    most = min(_MAX_CONNECTIONS, _descriptors() // 2)  # a request needs others, too
+
+    class Connection(base):  # type: ignore[misc, valid-type]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self._not_read: asyncio.TimerHandle | None = None
+            self._not_asked = self.loop.call_later(BODY_TIMEOUT, self._look, None)
+            if len(self.connections) > most:
+                transport.abort()
+
+        def _look(self, before: object) -> None:
+            """End a connection on which nothing has been asked since the last look."""
+            asked = self.cycle is not None and not self.cycle.response_complete
+            if not asked and self.cycle is before:
+                self.transport.abort()
+                return
+            now = object() if asked else self.cycle
+            self._not_asked = self.loop.call_later(BODY_TIMEOUT, self._look, now)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._not_read = self.loop.call_later(ANSWER_TIMEOUT, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._not_read is not None:
+                self._not_read.cancel()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            super().connection_lost(error)
+            self._not_asked.cancel()
+            if self._not_read is not None:
+                self._not_read.cancel()
+
+    return Connection
+
+
 def serve(app: App, address: Address) -> None:
     """Answer requests until SIGTERM or Ctrl-C; then finish those that are there, and return.
 
     A second Ctrl-C answers them with 503.
     """
     uvicorn = require("uvicorn", "service")
-    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_connection(),
         ws="none",
         lifespan="off",
         log_level="error",  # a client's mistakes are told to the client
         access_log=False,
-        # Connections; a request needs other descriptors, too. Without one asyncio logs each attempt to accept.
-        limit_concurrency=min(_MAX_CONNECTIONS, descriptors // 2),
-        backlog=min(1024, descriptors // 8),
+        # So many are accepted before the first is looked at; without a descriptor asyncio logs each attempt.
+        backlog=min(1024, _descriptors() // 8),
         server_header=False,
     )
     run_server(uvicorn.Server(config), address)

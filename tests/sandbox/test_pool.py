@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -66,6 +67,16 @@ def test_many_threads_share_a_sandbox() -> None:
     with Sandbox(workers=2) as sandbox, ThreadPoolExecutor(8) as threads:
         for number, found in enumerate(threads.map(work, range(24))):
             assert found == [Outcome.PASS, Outcome.FAIL, number + 5]
+
+
+def test_methods_say_what_they_are() -> None:
+    for name in ("call", "run_script", "submit_script", "run_test_module", "submit_cases"):
+        method = getattr(Sandbox, name)
+        assert (method.__name__, method.__qualname__) == (name, f"Sandbox.{name}")
+        assert method.__doc__
+        assert "SandboxTask" not in str(inspect.signature(method))
+    assert inspect.signature(Sandbox.run_script).return_annotation == "ScriptResult"
+    assert inspect.signature(Sandbox.submit_script).return_annotation == "Future[ScriptResult]"
 
 
 def test_no_jobs_no_tests_no_calls_no_processes() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.sandbox import CoverageData, Limits, Outcome, Sandbox, test_modules
+from codea1_env.sandbox import CoverageData, Job, Limits, Outcome, Sandbox, test_modules
 
 PROGRAM = '''
 import abc, dataclasses, logging, os, sys
@@ -276,6 +276,12 @@ def test_without_pytest_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     with Sandbox() as sandbox:
         with pytest.raises(ImportError, match="evaluation"):
             sandbox.run_test_module(PROGRAM, PASSING["unittest"])
+        text = "def test_a(): assert f(1) == 2"
+        loads = [
+            sandbox.submit(Job(code, (text,))).result() for code in ("def f(x): return x", "1 / 0")
+        ]
+        assert [each.load.passed for each in loads] == [True, False]
+        assert loads[1].tests[0].error == "ZeroDivisionError"
         texts = ["def test_a(): assert f(1) == 2", "x = f(1)\nassert x == 2", "assert f(1) == 1"]
         results = sandbox.run_tests("def f(x): return x", texts)
     assert [each.outcome.value for each in results] == ["error", "fail", "pass"]
@@ -337,3 +343,15 @@ def test_a_text_that_tests_nothing_is_no_pass(sandbox: Sandbox) -> None:
     texts = ["", "# nothing", "  \n", "x = 1", "import math", "f(1) == [2]", "'assert f(1) == 2'"]
     results = sandbox.run_tests("def f(x): return x", texts)
     assert [(each.outcome, each.vacuous) for each in results] == [(Outcome.ERROR, True)] * 7
+
+
+@pytest.mark.parametrize(
+    "text", ["test_x = lambda: f(1) == 99", 'exec("def test_a(): assert f(1) == 99")']
+)
+def test_a_test_that_nobody_sees_in_a_text_is_no_pass(sandbox: Sandbox, text: str) -> None:
+    code = "def f(x): return x\ndef test_of_its_own(): pass"
+    [result, passed] = sandbox.run_tests(
+        code, [f"{text}\nassert f(1) == 1", "test = f\nassert test(1) == 1"]
+    )
+    assert (result.outcome, passed.outcome) == (Outcome.ERROR, Outcome.PASS)
+    assert "was not run" in result.message

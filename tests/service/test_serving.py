@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from servers import serving
 
 from codea1_env.cli.app import run
 from codea1_env.service import open_address, read_token
+from codea1_env.service import serving as serving_module
 from codea1_env.service.serving import TOKEN_VARIABLE
 
 TOKEN = "0123456789abcdef" * 2
@@ -61,6 +67,63 @@ def test_a_token_is_asked_for_and_never_shown(tmp_path: Path) -> None:
         out, errors = server.process.communicate(timeout=60)
         assert TOKEN not in out + errors + server.url
         assert (server.process.returncode, errors) == (0, "")
+
+
+@contextmanager
+def answering(app: Any) -> Iterator[tuple[str, int]]:
+    """Our connections before another application, in a thread; ends when all of them have."""
+    connection = serving_module._connection()
+    server = uvicorn.Server(uvicorn.Config(app, http=connection, lifespan="off", log_config=None))
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(server.run, sockets=[listener])
+        try:
+            yield listener.getsockname()
+        finally:
+            server.should_exit = True
+            running.result(timeout=30)
+
+
+def what_comes(client: socket.socket) -> bytes:
+    """All that is sent until the connection is ended."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while piece := client.recv(9999):
+            found += piece
+    return found
+
+
+def test_who_asks_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_module, "BODY_TIMEOUT", 0.3)
+    monkeypatch.setattr(serving_module, "_MAX_CONNECTIONS", 3)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(1)  # longer than a connection may say nothing
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"answer"})
+
+    with answering(app) as address, ExitStack() as stack:
+        asking, silent, starting, too_many = (
+            stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(4)
+        )
+        starting.sendall(b"GET / HT")
+        asking.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT")
+        assert [what_comes(each) for each in (silent, starting, too_many)] == [b""] * 3
+        assert b"answer" in what_comes(asking)
+
+
+def test_who_does_not_read_an_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_module, "ANSWER_TIMEOUT", 0.2)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(64 << 20)})
+
+    with socket.socket() as client:
+        with answering(app) as address:
+            client.connect(address)
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(9) == b"HTTP/1.1 "
+        assert len(what_comes(client)) < 64 << 20
 
 
 def test_a_bad_token_is_refused_and_not_shown() -> None:

@@ -53,7 +53,9 @@ class _WithoutFolder:
     def capfd(self) -> None:
         pytest.fail(_NEEDS_FOLDER.format(name="capfd"))
 
-    capfdbinary = capfd
+    @pytest.fixture
+    def capfdbinary(self) -> None:
+        pytest.fail(_NEEDS_FOLDER.format(name="capfdbinary"))
 
 
 class Driver:

@@ -52,6 +52,8 @@ def run(job: dict[str, Any], send: Send) -> None:
             send(("unloaded", finding))
             return
     finding = _imported(module, texts, seen)
+    if finding is None and not job["pytest"]:
+        finding = _not_run(module, seen)
     if finding is not None:
         send(("failed", finding, reached.new() if reached is not None else None))
     elif job["pytest"]:
@@ -102,4 +104,18 @@ def _imported(module: types.ModuleType, texts: Texts, seen: dict[str, Any]) -> H
         outcomes = sys.modules.get("_pytest.outcomes")
         is_skip = outcomes is not None and isinstance(error, outcomes.Skipped)
         return found._replace(kind="skip") if is_skip else found
+    return None
+
+
+def _not_run(module: types.ModuleType, seen: dict[str, Any]) -> HowItEnded | None:
+    """Say which test a text defines that nobody has seen in it, so that pytest was not asked."""
+    case = getattr(sys.modules.get("unittest"), "TestCase", None)
+    programs = [*map(id, seen.values())]
+    for name, value in vars(module).items():
+        if id(value) in programs:
+            continue
+        is_case = case is not None and issubclass(type(value), type) and issubclass(value, case)
+        if (name.startswith("test") and callable(value)) or (is_case and value is not case):
+            said = f"the test {name} was not run: it has to be defined by `def` or `class`"
+            return HowItEnded("error", said)
     return None
