@@ -35,7 +35,7 @@ COMMANDS = {
     "problems": "List, check or audit problems.",
     "sandbox": "Find out what confines programs here, or judge for others.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
-    "bench": "Compare algorithms, ask what an adversary is for, or time the sandbox.",
+    "bench": "Compare algorithms, diagnose adversaries, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
 _HOMES = {"export": "report", "rejudge": "report", "serve": "sandbox"}
