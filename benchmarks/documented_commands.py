@@ -32,7 +32,7 @@ PROGRAM = r"(?:codea1|make|python|pip|curl|ray|accelerate|vllm|evalplus\.evaluat
 
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
-    r"--engine ray|ray stop|cluster_(training|costs)|--stream": "needs a cluster: tests/cluster makes one",
+    r"--engine ray|ray stop|--stream": "needs a cluster: tests/cluster makes one",
     r"--against ": "needs a repository with a history: tests/testgen/test_against.py",
     r"FILE\.py::NAME --json": "needs installed packages",
     r"ray start|my_script\.py": "needs several machines",

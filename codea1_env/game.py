@@ -268,7 +268,8 @@ def collect_problems(
     if isinstance(problems, str):
         found = load_problems(problems, split)
     else:
-        found = [each for each in problems if split in (None, each.metadata.get("split"))]
+        several = [problems] if isinstance(problems, Problem) else problems
+        found = [each for each in several if split in (None, each.metadata.get("split"))]
     if not found:
         raise ValueError(
             f"Expect at least one problem to play, actually: none with split={split!r}. Use "
@@ -291,6 +292,8 @@ def collect_problems(
 
 def new_generator(seed: int) -> np.random.Generator:
     """Return a random generator of its own for one environment."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError(f"Expect seed to be an integer or None, actually: {type(seed)}")
     if seed < 0:
         raise ValueError(f"Expect seed to be 0 or greater, actually: {seed}")
     return np.random.default_rng(int(seed))

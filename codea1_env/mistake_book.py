@@ -124,7 +124,7 @@ class MistakeBook:
         Returns:
             How many tests came and went.
         """
-        failures, passes = Counter(failed), Counter(passed)
+        failures, passes = _counted("failed", failed), _counted("passed", passed)
         self._begin()
         page = self._read(task_id)
         before = len(page)
@@ -137,7 +137,7 @@ class MistakeBook:
                 if left <= 0:
                     del page[test]
                     removed += 1
-        stuck = self._note_stuck(page, Counter(unpassed).keys() - passes)
+        stuck = self._note_stuck(page, _counted("unpassed", unpassed).keys() - passes)
         new = [test for test in failures if test not in page]
         for test in failures.keys() - new:
             entry = page[test]
@@ -246,7 +246,16 @@ class MistakeBook:
         self._fill(pages)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the book as an SQLite file, put in place in one move: whenever the process dies, the file holds a whole book."""
+        """Save the book as an SQLite file, put in place in one move: whenever the process dies, the file holds a whole book.
+
+        Raises:
+            ValueError: It is this book's own file, which `commit` writes.
+        """
+        if self._file is not None and Path(path).resolve() == self._file.path.resolve():
+            raise ValueError(
+                f"Expect save() to get another file than the book's own, actually: {path}. "
+                f"Use commit() to make the changes permanent."
+            )
         book_file.create(Path(path), self._items())
 
     @classmethod
@@ -316,6 +325,15 @@ class MistakeBook:
                 del page[_least_frequent(page)]
             self._pages[task] = page
             self._size += len(page)
+
+
+def _counted(name: str, tests: Iterable[str]) -> Counter[str]:
+    if isinstance(tests, str):
+        raise TypeError(
+            f"Expect {name} to be a sequence of tests, actually one str: {tests!r:.100}. "
+            f"Write {name}=[test]."
+        )
+    return Counter(tests)
 
 
 def _least_frequent(page: Page) -> str:

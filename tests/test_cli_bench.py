@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli.app import run
-from codea1_env.cli.bench import run_algorithms
+from codea1_env.cli.bench_algorithms import run as run_algorithms
 from codea1_env.cli.errors import InputError
 from codea1_env.support.logs import read_rows
 from codea1_env.training import language_models

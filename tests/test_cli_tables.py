@@ -41,7 +41,10 @@ def test_nothing_is_cut_off_on_a_narrow_screen(width: int):
     text = out.getvalue()
     assert max(map(len, text.splitlines())) <= width
     assert "\u2026" not in text
-    assert text.count("[0.400,") == 5
+    assert text.count("0.500 [0.400, 0.600]") == 5, "figures are whole"
+    assert text.count("0.406 [0.188, 0.625]") == 4
+    for n in range(5):
+        assert f"figure {n}" in text
 
 
 @pytest.mark.slow

@@ -37,9 +37,9 @@ def test_a_finished_run_is_shown_once_without_a_terminal(tmp_path, capsys):
     assert "0.25 steps/s" in lines[2]
     (kills,) = (line for line in lines if line.startswith("held-out mutants"))
     (copies,) = (line for line in lines if line.startswith("  that copying"))
-    # Controls are drawn on the scale of what they control.
-    assert kills.split()[-4:] == ["▄▅▅▆", "0.400", "→", "0.700"]
-    assert copies.split()[-4:] == ["▅▅▅▅", "0.600", "→", "0.600"]
+    # Controls are drawn on the scale of what they control: from 0.1 (new kills) to 0.7.
+    assert kills.split()[-4:] == ["▅▆▇█", "0.400", "→", "0.700"]
+    assert copies.split()[-4:] == ["▇▇▇▇", "0.600", "→", "0.600"]
     assert "judging 75%" in shown.replace("\u00a0", " ")
     assert [line.split()[:3] for line in lines[-2:]] == [["step", "3", "tester"], ["step", "1", "tester"]]  # fmt: skip
     assert "assert\\u202e f()" in lines[-2]

@@ -45,6 +45,11 @@ assert random.getstate() == state
     assert result.stdout.split("\n") == ["parallel_env OrderEnforcingWrapper"] * 3 + ["3", ""]
 
 
+def test_one_problem_alone_may_be_played(make):
+    problem = next(iter(make().game.problems.values()))
+    assert list(make(problems=problem).game.problems) == [problem.task_id]
+
+
 # Errors of a programmer
 
 
@@ -65,6 +70,7 @@ def test_wrong_arguments_raise(make, settings, error, message):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
+        ({"seed": 1.5}, TypeError, "Expect seed to be an integer or None, actually: .*float"),
         ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
         ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
         ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.mistake_book import BookChange, MistakeBook
+from codea1_env.support import book_file
 from codea1_env.support.book_file import BookFileError
 
 HISTORIES: list[list[dict[str, Any]]] = json.loads(
@@ -138,6 +139,39 @@ def test_who_stands_behind_is_kept(make, tmp_path):
         assert each.state_dict() == book.state_dict()
         play(each, 1, limit=1)  # the second of "c"
         assert each.tests("p") == ["b", "a", "c"]
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    path = tmp_path / "old.sqlite"
+    old = sqlite3.connect(path, isolation_level=None)
+    old.execute(f"PRAGMA application_id = {book_file.APPLICATION_ID}")
+    old.execute(
+        "CREATE TABLE tests (problem BLOB NOT NULL, position INTEGER NOT NULL, test BLOB NOT NULL, "
+        "frequency INTEGER NOT NULL, PRIMARY KEY (problem, position)) WITHOUT ROWID"
+    )
+    old.execute("INSERT INTO tests VALUES (?, 0, ?, 3)", (b"p", b"a"))
+    old.close()
+    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3]]}}
+    with MistakeBook(path=path) as book:
+        book.update("p", failed=["b"], unpassed=["a"])
+    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3], ["b", 1]]}}
+
+
+def test_a_book_is_not_saved_over_its_own_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with MistakeBook(path=tmp_path / "book.sqlite") as book:
+        book.update("p", failed=["a"])
+        with pytest.raises(ValueError, match=r"another file.* Use commit\(\)"):
+            book.save("book.sqlite")
+    assert MistakeBook.load("book.sqlite").tests("p") == ["a"]
+
+
+@pytest.mark.parametrize("name", ["failed", "passed", "unpassed"])
+def test_one_test_is_no_list_of_its_letters(name):
+    with pytest.raises(
+        TypeError, match=rf"Expect {name} to be a sequence .* Write {name}=\[test\]"
+    ):
+        MistakeBook().update("p", **{name: "assert f() == 1"})
 
 
 def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):

@@ -29,13 +29,13 @@ COMMANDS = {
     "watch": "Show a run in the terminal while it goes on.",
     "report": "Write a page about runs, benchmarks and evaluations.",
     "check": "Show what a branch does differently, with a line to repeat it.",
-    "testgen": "Write tests to keep: for your own functions, or a problem set.",
+    "testgen": "Write tests to keep, for functions and classes of your own.",
     "export": "Copy a trained language model, or episodes, out of a run.",
     "rejudge": "Pay the episodes of a run again, as after a change of rules.",
     "problems": "List, check or audit problems.",
     "sandbox": "Find out what confines programs here, or judge for others.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
-    "bench": "Compare algorithms, let players meet, or measure the sandbox.",
+    "bench": "Compare algorithms, diagnose adversaries, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
 _HOMES = {"export": "report", "rejudge": "report", "serve": "sandbox"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,8 +22,14 @@ from codea1_env.testgen.against import (
     check_module,
     compare_modules,
 )
-from codea1_env.testgen.findings import Finding
-from codea1_env.testgen.modules import Module, TargetError, module_of_file, modules_in
+from codea1_env.testgen.findings import Finding, failed_import
+from codea1_env.testgen.modules import (
+    Module,
+    NotImportedError,
+    TargetError,
+    module_of_file,
+    modules_in,
+)
 from codea1_env.testgen.target import OpenModule
 
 _UNCHANGED = "it has not changed"
@@ -98,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
-    """Check one module after the other; one that cannot be imported is skipped with the reason."""
+    """Check one module after the other; one that never could be imported is skipped with the reason."""
     if command.against is None:
         for place in command.paths:
             for module in modules_in(place):
@@ -119,15 +125,31 @@ def _try(command: CheckCommand, module: Module, earlier: Path | None) -> Checked
         return OpenModule(one, level=command.sandbox_level, packages=command.packages)
 
     try:
-        with opened(module) as now:
+        before = module_of_file(earlier) if earlier is not None and earlier.is_file() else None
+        try:
+            now = opened(module)
+        except NotImportedError as error:
+            could = before is not None and _is_imported(opened, before)
+            if found := failed_import(module, error, revision if could else ""):
+                return Checked([found])
+            raise
+        with now:
             if earlier is None:
                 return check_module(now, timeout)
-            if not earlier.is_file():
+            if before is None:
                 return Checked(skipped={module.name: f"it is new since {revision}"})
-            with opened(module_of_file(earlier)) as was:
+            with opened(before) as was:
                 return compare_modules(now, was, revision, timeout)
     except TargetError as error:
         return Checked(skipped={module.name: lowered(error)})
+
+
+def _is_imported(opened: Callable[[Module], OpenModule], module: Module) -> bool:
+    try:
+        with opened(module):
+            return True
+    except TargetError:
+        return False
 
 
 def _show(found: Finding, form: str) -> None:

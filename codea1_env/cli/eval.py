@@ -152,7 +152,7 @@ class EvaluationOptions(AskingOptions):
     """What an evaluation reads, whom it asks, and where it writes."""
 
     problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
-    """"starter", humaneval+, mbpp+, mbpp, bigcodebench[-hard][-instruct], livecodebench, ult, a data set of the
+    """"starter", humaneval+, mbpp+, mbpp, kodcode, bigcodebench[-hard], livecodebench, ult, a data set of the
     Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Only this split."""

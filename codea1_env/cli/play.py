@@ -19,7 +19,7 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player
+from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player, reseeding
 from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.rewards import RewardConfig
@@ -138,8 +138,6 @@ def _player(
     """Return a player; one of a run draws from the command's seed."""
     if name not in runs:
         return make_player(name, known, problems, sandbox, command.seed, computing=command)
-    from codea1_env.cli.players import reseeding
-
     players = runs[name].players
     return reseeding(players.coder if known is CODERS else players.tester)(command.seed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TableElement
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,7 +22,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 
 from codea1_env.agents.llm.completions import listening
 from codea1_env.evaluation.choosing import CHOSEN
@@ -32,6 +34,7 @@ from codea1_env.rendering.display import clock
 
 _PAUSE, _GAP = 10.0, 1.0
 """Seconds after which a line is due again, and between two lines at least."""
+_WIDEST = 1 << 16
 _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
 
@@ -82,14 +85,44 @@ class PlainProgress:
         say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 
+def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
+    """Divide a table, whose first column has names, into parts that lines of this width have room for.
+
+    Example:
+        >>> table = Table("name", "one", "two")
+        >>> table.add_row("x", "0.500 [0.400, 0.600]", "0.600 [0.500, 0.700]")
+        >>> [len(part.columns) for part in parts_of(table, Console(), 40)]
+        [2, 2]
+    """
+    unbounded = console.options.update(max_width=_WIDEST)
+    names, *others = table.columns
+    group: list[Column] = []
+    for column in others:
+        wider = _part(table, [names, *group, column])
+        if group and Measurement.get(console, unbounded, wider).maximum > width:
+            yield _part(table, [names, *group])
+            group = []
+        group.append(column)
+    yield _part(table, [names, *group])
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    part = copy.copy(table)
+    part.columns = list(columns)
+    return part
+
+
 class _FoldedTable(TableElement):
     """A table whose cells go on in the next line. Cut off, names that begin alike would all look the same."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
-            for column in part.columns if isinstance(part, Table) else ():
+            if not isinstance(part, Table):
+                yield part
+                continue
+            for column in part.columns:
                 column.overflow = "fold"
-            yield part
+            yield from parts_of(part, console, options.max_width)
 
 
 class _Report(Markdown):
@@ -112,7 +145,9 @@ def print_table(rows: Sequence[Sequence[str]], console: Console) -> None:
         table.add_column(heading, justify="right" if i else "left", overflow="fold")
     for row in others:
         table.add_row(*row)
-    _wide(console).print(table, highlight=False)
+    console = _wide(console)
+    for part in parts_of(table, console, console.width):
+        console.print(part, highlight=False)
 
 
 def _wide(console: Console) -> Console:
@@ -122,8 +157,6 @@ def _wide(console: Console) -> Console:
 
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
-_PAUSE = 10.0
-"""Seconds between two lines about answers that are being written, where there is no terminal."""
 _NAMED = 10
 """Tasks that a line names."""
 _SHOWN = 20

@@ -180,7 +180,7 @@ def _show(row: dict[str, Any], command: TestgenCommand, console: Console) -> Non
     for each in row["findings"]:
         lines += [f"{each['path']}:{each['line']}: {each['message']}", f"  {each['command']}"]
     if row["file"]:
-        tests = "1 test notices" if row["tests"] == 1 else f"{row['tests']} tests notice"
+        tests = "1 call notices" if row["tests"] == 1 else f"{row['tests']} calls notice"
         faults, left = f"{row['killed']} of {row['mutants']} small faults", row["survivors"]
         lines += [f"Wrote {row['file']}: {tests} {faults}", f"  {row['run']}"]
         if command.survivors:

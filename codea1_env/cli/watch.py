@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -34,7 +34,6 @@ EPISODES = 12  # that are shown at most
 _FEWEST = 3  # that are shown however low the terminal is
 _LONGEST = 300  # characters of a text that are looked at
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
-_WIDTH = 24  # of a curve
 _TONES = {"coder": "green", "tester": "red", "nobody": "yellow"}
 
 
@@ -84,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
 def screen(now: LiveRun, console: Console) -> RenderableType:
     """Return the picture of a run for a terminal."""
     above = [*_head(now), _speed(now.pace)]
-    curves = _curves(now.run.metrics, plain=console.options.ascii_only)
+    curves = _curves(now.run.metrics, "->" if console.options.ascii_only else "→")
     if curves.row_count == 0:
         above.append(Text("Nothing is logged yet: the run gets ready.", style="dim"))
     above += [Text(""), curves, Text(""), _phases(now)]
@@ -121,36 +120,60 @@ def _speed(pace: Pace) -> Text:
     return Text(", ".join(filter(None, known)), style="dim")
 
 
-def _curves(rows: Sequence[Row], *, plain: bool) -> Table:
-    """Return a line for each measure that the run has; all shares have one scale, from 0 to 1."""
-    table = Table.grid(padding=(0, 2, 0, 0))
+def _curves(rows: Sequence[Row], arrow: str) -> Table:
+    """Return a line for each measure that the run has."""
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(max_width=48, no_wrap=True, overflow="ellipsis")
-    table.add_column(no_wrap=True, style="cyan")
+    table.add_column(ratio=1, min_width=8)
     table.add_column(justify="right", no_wrap=True)
-    start, end = start_and_end(rows) if rows else ({}, {})
-    for name, label in SUMMARY.items():
-        points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
-        if points:
-            drawn = _curve(points, rows[-1]["step"], _PLAIN_BARS if plain else _BARS)
-            ends = f"{figure(start[name])} {'->' if plain else '→'} {figure(end[name])}"
-            table.add_row(Text(label), Text(drawn), Text(ends))
+    if not rows:
+        return table
+    start, end = start_and_end(rows)
+    for group in _beside_controls():
+        points = {
+            name: [(row["step"], row[name]) for row in rows if row.get(name) is not None]
+            for name in group
+        }
+        values = [value for each in points.values() for _, value in each]
+        for name in group:
+            if points[name]:
+                curve = _Curve(points[name], rows[-1]["step"], min(values), max(values))
+                ends = f"{figure(start[name])} {arrow} {figure(end[name])}"
+                table.add_row(Text(SUMMARY[name]), curve, Text(ends))
     return table
 
 
-def _curve(points: Sequence[tuple[int, float]], last: int, bars: str) -> str:
-    """Draw a curve in one line; a value stays until the next one."""
-    from codea1_env.report.charts import bin_means
+def _beside_controls() -> list[list[str]]:
+    """Return the measures, each with the controls below it: they share a scale, so that they can be compared."""
+    groups: list[list[str]] = []
+    for name, label in SUMMARY.items():
+        groups += [] if label.startswith(" ") else [[]]
+        groups[-1].append(name)
+    return groups
 
-    width = -(-max(last, 1) // (_WIDTH - 1))
-    means = bin_means(points, width)
-    highest = max(1.0, *(value for _, value in points))
-    shown, bar = "", " "
-    for step in range(0, last + width, width):
-        if step in means:
-            place = int(means[step] / highest * len(bars))
-            bar = bars[min(max(place, 0), len(bars) - 1)]
-        shown += bar
-    return shown
+
+class _Curve:
+    """A curve in one line; a value stays until the next one."""
+
+    def __init__(
+        self, points: Sequence[tuple[int, float]], last: int, low: float, high: float
+    ) -> None:
+        self._points, self._last = points, last
+        self._low, self._range = low, high - low
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from codea1_env.report.charts import bin_means
+
+        width = -(-max(self._last, 1) // max(options.max_width - 1, 1))
+        means = bin_means(self._points, width)
+        bars = _PLAIN_BARS if options.ascii_only else _BARS
+        shown, bar = "", " "
+        for step in range(0, self._last + width, width):
+            if step in means:
+                height = (means[step] - self._low) / self._range if self._range else 0.5
+                bar = bars[min(int(height * len(bars)), len(bars) - 1)]
+            shown += bar
+        yield Text(shown[: options.max_width], style="cyan", no_wrap=True)
 
 
 def _phases(now: LiveRun) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 from codea1_env.evaluation.task import Evaluation
@@ -45,6 +46,7 @@ def check_evaluation(name: str, evaluation: object) -> None:
             f"{what} to be a class that extends ProgramEvaluation or TestEvaluation, actually: {evaluation!r:.200}. "
             "Give the class itself, not what it makes."
         )
+    parameters = inspect.signature(evaluation.judge).parameters
     fields = {each.name for each in dataclasses.fields(evaluation)}
     annotated = vars(evaluation).get("__annotations__", {}).items()
     options = [key for key, kind in annotated if "ClassVar" not in str(kind) and key not in fields]
@@ -52,6 +54,8 @@ def check_evaluation(name: str, evaluation: object) -> None:
         fault = "to have the role 'coder' or 'tester', actually it has none. Extend ProgramEvaluation or TestEvaluation."
     elif evaluation.judge is Evaluation.judge:
         fault = "to judge, actually it has no method for that. Define judge(self, problem, sample)."
+    elif len(parameters) != 3:
+        fault = f"to have judge(self, problem, sample), actually: judge({', '.join(parameters)}). Change its parameters."
     elif options:
         fault = (
             f"to be a dataclass, since it has options, actually {', '.join(options)} would be none. Put "

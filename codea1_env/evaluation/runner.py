@@ -214,25 +214,30 @@ class EvaluationRun(Generic[S, V]):
 
     def _judged(self, sample: S) -> V:
         own = self._evaluation
+        place = f"sample {sample.index} of {sample.task_id}"
         try:
             verdict: Any = own.judge(own.problems[sample.task_id], sample)
-            found: V = verdict if own.verdict_type is not None else _plain(verdict)
         except Exception as error:
-            place = f"sample {sample.index} of {sample.task_id}"
             error.add_note(f"This was {type(own).__name__}.judge on {place}.")
             raise
+        found: V = _plain(verdict, place) if own.verdict_type is None else verdict
         return found
 
 
-def _plain(verdict: Mapping[str, Any]) -> Any:
+def _plain(verdict: Any, place: str) -> Any:
     """Return a verdict of somebody's own evaluation as JSON has it: numbers of numpy become Python's."""
+    if not isinstance(verdict, Mapping):
+        raise EvaluationError(
+            f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
+        )
     plain = {name: getattr(value, "item", lambda it=value: it)() for name, value in verdict.items()}
     for name, value in plain.items():
-        odd = name in OF_SAMPLE or not isinstance(value, (bool, int, float, str, NoneType))
+        odd = not isinstance(name, str) or name in OF_SAMPLE
+        odd |= not isinstance(value, (bool, int, float, str, NoneType))
         if odd or (isinstance(value, float) and not math.isfinite(value)):
             raise EvaluationError(
                 f"expect judge to return finite numbers, flags, texts and None under names other than "
-                f"{', '.join(OF_SAMPLE)}, actually: {name!r:.100}: {value!r:.100}"
+                f"{', '.join(OF_SAMPLE)}, actually, for {place}: {name!r:.100}: {value!r:.100}"
             )
     return plain
 

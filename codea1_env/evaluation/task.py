@@ -227,7 +227,12 @@ class Evaluation(Generic[S, V]):
     def so_far(self) -> list[float]:
         """Return a figure of each problem so far."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
-        name = self.figure or next((name for each in values for name in each), "")
+        names = dict.fromkeys(name for each in values for name in each)
+        if self.figure and names and self.figure not in names:
+            raise EvaluationError(
+                f"expect figure to name a value that judge gives ({', '.join(names)}), actually: {self.figure!r}"
+            )
+        name = self.figure or next(iter(names), "")
         return [value for each in values if (value := each.get(name)) is not None]
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:

@@ -29,7 +29,7 @@ from codea1_env.code_a1_v1 import known_agent, parallel_env
 from codea1_env.integrations.side import OneSide, Side
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.spaces import AGENTS, Observation, action_space, observation_space
+from codea1_env.spaces import AGENTS, CODER, Observation, action_space, observation_space
 
 Step = tuple[Observation, float, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated and info."""
@@ -195,6 +195,9 @@ class PoolView:
             none.
         draws: Numbers in an action: 1 for a coder; for a tester the tests of a suite.
 
+    Raises:
+        ValueError: There is no pool, or one is empty.
+
     Example:
         >>> from codea1_env.problems import Problem
         >>> from codea1_env.spaces import observe
@@ -208,6 +211,10 @@ class PoolView:
     """
 
     def __init__(self, pools: Sequence[Pool], programs: Sequence[Pool], draws: int = 1) -> None:
+        if not pools or not all(pool.items for pool in pools):
+            raise ValueError(
+                f"Expect pools with answers, actually the numbers of answers: {[len(pool.items) for pool in pools]}"
+            )
         self.pools = {pool.problem.task_id: pool.items for pool in pools}
         self._problems = KnownProblems(pool.problem for pool in pools)
         self._places = {task_id: place for place, task_id in enumerate(self.pools)}
@@ -255,7 +262,7 @@ class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
 
     def __init__(self, env: OneSideVectorEnv, view: PoolView) -> None:
-        check_view(view, env.games[0].problems)
+        check_view(view, env.agent, env.games[0].problems)
         self.env, self.view, self.num_envs = env, view, env.num_envs
         self.single_observation_space = view.observation_space
         self.single_action_space = view.action_space
@@ -293,8 +300,8 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
     def __init__(self, env: parallel_env, views: Mapping[str, PoolView]) -> None:
         super().__init__(env)
         self.views = {agent: views[agent] for agent in AGENTS}
-        for view in self.views.values():
-            check_view(view, env.game.problems)
+        for agent, view in self.views.items():
+            check_view(view, agent, env.game.problems)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of the vectors that this agent sees."""
@@ -333,10 +340,31 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return {agent: self.views[agent].vector(seen) for agent, seen in observations.items()}
 
 
-def check_view(view: PoolView, problems: Mapping[str, Problem]) -> None:
-    """Raise a ValueError for a problem without a pool."""
-    for task_id in problems.keys() - view.pools.keys():
-        raise ValueError(
-            f"Expect a pool for every problem of the games, actually none for {task_id!r}. Play only the problems of "
-            "the pools: problems=[pool.problem for pool in pools]."
+def check_view(view: PoolView, agent: str, problems: Mapping[str, Problem]) -> None:
+    """Check that a view has a pool of this player for each problem.
+
+    A pool of a tester with the reference or with nothing but programs of the coder is one of the coder; so is one
+    without any of them a tester's.
+
+    Raises:
+        ValueError: It lacks one, or has pools of the other player.
+    """
+    for task_id, problem in problems.items():
+        if task_id not in view.pools:
+            raise ValueError(
+                f"Expect a pool for every problem of the games, actually none for {task_id!r}. Play only the problems of "
+                "the pools: problems=[pool.problem for pool in pools]."
+            )
+        own = {text.strip() for text in view.pools[task_id]}
+        programs = view.programs.get(task_id, {}).keys()
+        swapped = (
+            bool(programs) and own.isdisjoint(programs)
+            if agent == CODER
+            else own <= programs or problem.reference.strip() in own
         )
+        if swapped:
+            kind, other = ("programs", "tests") if agent == CODER else ("tests", "programs")
+            raise ValueError(
+                f"Expect the pools of {agent} to hold {kind}, actually those for {task_id!r} hold {other}. Make its view "
+                f"with PoolView(pools of {kind}, pools of programs)."
+            )

@@ -10,7 +10,7 @@ from typing import Any
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
-from codea1_env.baselines.diagnose.scores import SCORES
+from codea1_env.baselines.diagnose.scores import SCORES, unfinished
 from codea1_env.baselines.diagnose.scores import VERSION as SCORES_VERSION
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
@@ -107,6 +107,10 @@ def _read(path: Path, name: str, found: Findings) -> None:
         SCORES: (found.diagnostics, _diagnostics),
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
+    if not there and (begun := unfinished(path)) is not None:
+        shown = Diagnosed(f"{name} (interrupted)", begun["scores"], begun["experiments"])
+        found.diagnostics.append(shown)
+        return
     if not there:
         raise ReportError(
             f"Expect {path} to be the folder of a run, a benchmark, diagnostics, an evaluation or of cross-play, actually: "

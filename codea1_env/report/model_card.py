@@ -32,13 +32,12 @@ _FIGURES = {
 def model_card(run: LoggedRun, role: str, step: int, kind: str) -> Any:
     """Make the `huggingface_hub.ModelCard` of a player at a checkpoint.
 
-    Nothing is looked up in a network. What is not known, such as the licence of another base model than ours, the card
-    leaves out. `kind` is "adapter" or "model".
+    Nothing is looked up in a network. What is not known, such as the licence of a base model that came without its own card,
+    the card leaves out. `kind` is "adapter" or "model".
     """
     hub = require("huggingface_hub")
     name = run.config.model_of(role)
-    base = base_model(name)
-    licence = LICENCE if base == HUB_ID else None
+    base, licence = base_model(name), licence_of(name)
     data = hub.ModelCardData(
         base_model=base,
         datasets=_data_sets(run.config.problems),
@@ -61,6 +60,25 @@ def base_model(name: str) -> str | None:
         return HUB_ID
     here = Path(name).expanduser().exists()
     return name if re.fullmatch(_HUB_NAME, name, re.ASCII) and not here else None
+
+
+def licence_of(name: str) -> str | None:
+    """Return the licence that a model's own card names, where that lies on this machine; None if it is not known."""
+    base = base_model(name)
+    if base == HUB_ID:
+        return LICENCE
+    hub = require("huggingface_hub")
+    card = Path(name).expanduser() / "README.md"
+    if base is not None:
+        found = hub.try_to_load_from_cache(base, "README.md")
+        card = Path(found) if isinstance(found, str) else Path()
+    if not card.is_file():
+        return None
+    try:
+        licence = hub.ModelCard.load(str(card), ignore_metadata_errors=True).data.get("license")
+    except (ValueError, OSError, require("yaml").YAMLError):  # a damaged card says nothing
+        return None
+    return licence if isinstance(licence, str) else None
 
 
 def _data_sets(problems: str) -> list[str] | None:

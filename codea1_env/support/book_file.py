@@ -27,6 +27,8 @@ CREATE TABLE tests (
 ) WITHOUT ROWID
 """
 
+_STUCK = "ALTER TABLE tests ADD COLUMN stuck INTEGER NOT NULL DEFAULT 0"
+
 
 class BookFileError(OSError):
     """The file of a Mistake Book cannot be written, as on a full disk."""
@@ -139,8 +141,8 @@ def _connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
             connection.execute(_SCHEMA)
         elif connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
             raise sqlite3.DatabaseError("another application's database")
-        else:
-            connection.execute("SELECT stuck FROM tests LIMIT 0")
+        elif "stuck" not in [row[1] for row in connection.execute("PRAGMA table_info(tests)")]:
+            connection.execute(_STUCK)  # a book of an earlier version
     except sqlite3.DatabaseError as error:
         connection.close()
         raise ValueError(

@@ -174,6 +174,7 @@ def compare_modules(now: OpenModule, was: OpenModule, revision: str, timeout: fl
     changed = _changed(now, was)
     public = [name for name, each in now.definitions.items() if each.public]
     causes = {name: _causes(name, now, changed) for name in public}
+    reached = {cause for some in causes.values() for cause in some}
     for name in sorted(causes, key=lambda name: (name not in changed, len(causes[name]))):
         label = f"{now.module.name}::{name}"
         if not causes[name]:
@@ -189,6 +190,13 @@ def compare_modules(now: OpenModule, was: OpenModule, revision: str, timeout: fl
             checked.findings += found
             if any(each.kind == "difference" for each in found):
                 explained |= causes[name]
+    for name in now.definitions.keys() & changed - reached:
+        new = name not in was.definitions
+        checked.skipped[f"{now.module.name}::{name}"] = (
+            f"it is new since {revision}"
+            if new
+            else "it is private, and nothing public here uses it"
+        )
     for name, each in was.definitions.items():
         if each.public and name not in now.definitions:
             checked.skipped[f"{now.module.name}::{name}"] = "it was removed"

@@ -13,13 +13,14 @@ from codea1_env.oracle import gather
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.testgen import examples
 from codea1_env.testgen.driver import MANY
-from codea1_env.testgen.modules import Module
+from codea1_env.testgen.modules import Module, NotImportedError
 from codea1_env.testgen.observe import Seen
 from codea1_env.testgen.target import Target, beside
 from codea1_env.testgen.texts import Trial, awaited, call_text, literal, modules_of
 
 _LIMITS = Limits(call_cpu_time=3, call_wall_time=15, calls_per_test=1)
 _MOST = 160  # Characters of a value that are shown
+_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _STATEMENT = re.compile(
     r"(?:print|for|with|if|while|try|assert|import|from|del|raise)\b|[\w.\[\]'\"]+ *=[^=]"
 )
@@ -34,10 +35,10 @@ class Finding:
     """What the author of a function should look at."""
 
     target: str
-    """MODULE::NAME."""
+    """MODULE::NAME, or MODULE."""
     path: str
     line: int
-    kind: Literal["example", "endless", "difference"]
+    kind: Literal["example", "endless", "difference", "import"]
     message: str
     command: str
     """Shows it in a shell, outside the sandbox."""
@@ -48,6 +49,21 @@ def finding(target: Target, kind: Literal["example", "endless", "difference"], m
     path, line = os.path.relpath(target.module.path), target.definition.lines[0]
     shell = _command(target.module, code, kind == "endless")
     return Finding(target.label, path, line, kind, message, shell)
+
+
+def failed_import(module: Module, error: NotImportedError, revision: str) -> Finding | None:
+    """Return the finding that a module cannot be imported, as it could at a revision if one is named.
+
+    None if only the sandbox may be the reason.
+    """
+    if not revision and not error.error.startswith(_SYNTAX_ERRORS):
+        return None
+    place = re.search(rf"\({re.escape(module.path.name)}, line (\d+)\)", error.error)
+    message = f"{module.name} cannot be imported: {short(error.error)}"
+    message += f"; at {revision} it can" if revision else ""
+    path, line = os.path.relpath(module.path), int(place[1]) if place else 1
+    command = _command(module, f"import {module.name}")
+    return Finding(module.name, path, line, "import", message, command)
 
 
 def _command(module: Module, code: str, limited: bool = False) -> str:

@@ -25,10 +25,19 @@ _SKIPPED = {
     "conftest.py", "__main__.py", "noxfile.py", "tasks.py",
 }  # fmt: skip
 """Files and folders that are no part of a program."""
+_OF_PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg")
 
 
 class TargetError(ValueError):
     """Something cannot be tested; the message says why, and what to do."""
+
+
+class NotImportedError(TargetError):
+    """A module cannot be imported in the sandbox; `error` says what its import raised."""
+
+    def __init__(self, message: str, error: str) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -144,8 +153,15 @@ def _sources(root: Path, name: str) -> list[Path]:
 
 
 def readme_of(module: Module) -> str:
-    """Return the text of the README beside a package, or above it."""
-    folders = (module.root, module.root.parent)
+    """Return the text of the README of a module's project: beside its package, or above its `src`.
+
+    Where many packages are installed, a README beside them is of any of them.
+    """
+    root = module.root.resolve()
+    if {"site-packages", "dist-packages"} & {*root.parts} or root.is_relative_to(_STANDARD):
+        return ""
+    above = root.name == "src" or any((root.parent / each).exists() for each in _OF_PROJECTS)
+    folders = (root, root.parent) if above else (root,)
     paths = [path for folder in folders for path in sorted(folder.glob("README*"))]
     texts = (path for path in paths if path.is_file())
     return next((each.read_text("utf-8", "replace")[:200_000] for each in texts), "")

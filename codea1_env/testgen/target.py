@@ -12,7 +12,7 @@ from typing import Any, Literal
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 from codea1_env.testgen import describe, driver
-from codea1_env.testgen.modules import Module, TargetError, folders_for, missing, readme_of
+from codea1_env.testgen.modules import Module, NotImportedError, folders_for, missing, readme_of
 from codea1_env.testgen.texts import Shape, Trial
 
 LIMITS = Limits(
@@ -145,7 +145,7 @@ class OpenModule(AbstractContextManager["OpenModule"]):
         packages: Further packages that it may import.
 
     Raises:
-        TargetError: It cannot be imported.
+        NotImportedError: It cannot be imported.
         InfraError: The sandbox failed.
     """
 
@@ -187,9 +187,10 @@ class OpenModule(AbstractContextManager["OpenModule"]):
         result = self._call(what, *arguments)
         if result.outcome is not Outcome.PASS:
             error = result.message or result.outcome.value
-            raise TargetError(
+            raise NotImportedError(
                 f"Expect {self.module.name} to be imported in the sandbox, actually: {error}. Put what should run only "
-                'as a program below if __name__ == "__main__":'
+                'as a program below if __name__ == "__main__":',
+                error,
             )
         return result.value
 
@@ -221,11 +222,11 @@ def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(Parameter(**each) for each in rows)
 
 
-def _not_imported(module: Module, error: str, absent: str) -> TargetError:
+def _not_imported(module: Module, error: str, absent: str) -> NotImportedError:
     hint = (
         f"Install {absent}, or allow it with --packages {absent}."
         if absent not in ("", module.top)
         else "The sandbox has no network, and none of your files but those of the package. Put what needs them into functions."
     )
     start = f"Expect {module.name} to be imported in the sandbox, actually: {error}."
-    return TargetError(f"{start} {hint}")
+    return NotImportedError(f"{start} {hint}", error)

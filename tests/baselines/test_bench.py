@@ -19,7 +19,7 @@ from codea1_env.baselines.bench.results import (
     read_settings,
 )
 from codea1_env.baselines.bench.results import jobs_of as jobs_with
-from codea1_env.baselines.bench.schedule import machine_of, prepare, run_all
+from codea1_env.baselines.bench.schedule import check_files, forget_unusable, machine_of, run_all
 from codea1_env.baselines.bench.score_table import Table
 from codea1_env.baselines.bench.suite import (
     DEFAULT_ENTRIES,
@@ -126,14 +126,15 @@ def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(tmp_path: Pa
         assert results[name].status == "failed"
         assert error in results[name].error
 
-    text = leaderboard(SMALL, list(results.values()), [], "a machine")
+    text = leaderboard(SMALL, list(results.values()), [], "a machine", [])
     assert "Dies, seed 0: `its process died with exit code 3" in text
 
     # A failed run is run again when its cause is removed.
     learners.write_text(LEARNERS.replace("[1:]", ""))
     jobs = jobs_of(SMALL, [find_entry(names[0])], folder)
     assert collect(jobs) == [results["TooFew"]], "it has a result"
-    assert prepare(SMALL, jobs) == []  # a mend is no other row
+    check_files(SMALL, jobs)  # a mend is no other row
+    forget_unusable(jobs)
     assert run(folder, names[0])[0].status == "ok"
 
 
@@ -149,9 +150,14 @@ def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Pat
     assert len(list((tmp_path / "payoffs").iterdir())) == 2  # problems, not runs
     for path in (tmp_path / "runs").glob("*/seed_0/run/checkpoints"):
         assert len(list(path.iterdir())) == 1
-    section = leaderboard(SMALL, results, [], "a machine").split("## The game itself")[1]
+    section = leaderboard(SMALL, results, [], "a machine", []).split("## The game itself")[1]
     rows = [line for line in section.splitlines() if line.startswith("| ")]
     assert rows[3].count("| - ") == 3
+    (tmp_path / "runs" / "code-a1" / "seed_0" / "game.json").write_text("{")
+    assert [r.status for r in run(tmp_path, "code-a1", **small)] == ["failed"]
+    jobs = jobs_of(dataclasses.replace(SMALL, **small), [find_entry("code-a1")], tmp_path)
+    assert "game.json" in forget_unusable(jobs)[0]
+    assert run(tmp_path, "code-a1", **small)[0].end == ends["code-a1"]
 
 
 def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path):
@@ -178,10 +184,10 @@ def test_a_row_is_never_of_two_versions_of_a_file(tmp_path: Path):
     settings.write_text("strict_paper = true\n")
     jobs = jobs_of(small, [find_entry(str(settings))], tmp_path / "results")
     run_all(small, jobs)
-    assert prepare(small, jobs) == []
+    check_files(small, jobs)
     settings.write_text("strict_paper = false\n")
     with pytest.raises(FolderError, match=r"own.toml to be what it was .* it has changed"):
-        prepare(small, jobs)
+        check_files(small, jobs)
 
 
 def test_folders_of_others_are_refused(tmp_path: Path):
@@ -230,7 +236,7 @@ def test_the_table_says_what_holds():
     config = dataclasses.replace(SMALL, algorithms=tuple(levels), sweep=(0.25, 4.0))
     scores = {"0.25": [0.5, 0.75], "4": [0.25, None]}
     swept = [Swept("code-a1", "coder", scores, 0.25, 0.5, at_edge=True)]
-    text = leaderboard(config, results, swept, "a machine")
+    text = leaderboard(config, results, swept, "a machine", ["curves.png"])
     lines: dict[str, str] = {}
     for line in text.splitlines():
         if line[:2] == "| ":  # of the first table: that of ranks names the same rows
@@ -251,7 +257,7 @@ def test_the_table_says_what_holds():
     ):
         assert said in text
     assert "Not all that was measured" not in text
-    more = leaderboard(config, results, swept, "", not_shown=2)
+    more = leaderboard(config, results, swept, "", [], not_shown=2)
     assert "**Not all that was measured**: 2 finished" in more
     assert "alpha" not in text.split("## What")[1], "nothing was said of what was not run"
 
@@ -282,7 +288,7 @@ def test_problems_that_are_not_trained_on_come_first_and_seeds_are_paired():
     levels = {"code-a1": 0.5, "golden-tests": 0.375}
     each = [(name, level, seed) for name, level in levels.items() for seed in range(3)]
     results = [with_unseen(made_up(name, i, 0.6), level + i / 8) for name, level, i in each]
-    text = leaderboard(SMALL, results, [], "a machine")
+    text = leaderboard(SMALL, results, [], "a machine", [])
     section = text.split("## Problems that are not trained on")[1].split("\n## ")[0]
     lines = {line.split("|")[1].strip(): line for line in section.splitlines() if line[:2] == "| "}
     assert "| 0.625 [0.314, 0.936] | - |" in lines["code-a1"], "seeds differ"
@@ -324,8 +330,19 @@ def test_all_runs_compute_as_the_first_one_measured(tmp_path: Path):
 )
 def test_any_error_is_one_line_of_the_table_of_failures(error: str, shown: str):
     failed = Result("a.py:Mine", 0, "failed", error, 1.0, {}, {}, [])
-    text = leaderboard(SMALL, [failed], [], "a machine")
+    text = leaderboard(SMALL, [failed], [], "a machine", [])
     assert text.split("## Failed runs\n\n")[1].startswith(f"- a.py:Mine, seed 0: {shown}\n\n## ")
+
+
+def test_plots(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from codea1_env.baselines.bench.plots import plot_all
+
+    names = ("code-a1", "self-collusion", "no-book")
+    results = [made_up(name, seed, 0.5) for name in names for seed in (0, 1)]
+    made = plot_all(tmp_path, results)
+    assert made == ["scores.png", "curves.png", "collusion.png", "forgetting.png"]
+    assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in made)
 
 
 @pytest.mark.parametrize("change", [{"seeds": 0}, {"sweep": (1.0, 1.0)}, {"eval_problems": -1}])

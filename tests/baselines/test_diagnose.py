@@ -35,7 +35,7 @@ from codea1_env.baselines.diagnose.running import (
     run_job,
     wanted,
 )
-from codea1_env.baselines.diagnose.scores import score_rows, section
+from codea1_env.baselines.diagnose.scores import score_rows, section, unfinished
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
     GoldenCells,
@@ -313,6 +313,7 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path):
     assert list(done_runs(tmp_path)) == [run.key]
     damaged = good + '{"garbage": 1}\n' + good
     path.write_text(damaged)
-    with pytest.raises(FolderError, match="line 2"):
-        done_runs(tmp_path)
+    for read in (done_runs, unfinished):
+        with pytest.raises(FolderError, match="line 2"):
+            read(tmp_path)
     assert path.read_text() == damaged

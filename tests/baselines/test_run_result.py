@@ -1,4 +1,4 @@
-"""Damaged files of one run: it has failed and is repeated, and the rest of the benchmark does not notice."""
+"""Damaged files of one run: it is repeated or has failed, and the rest of the benchmark does not notice."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.baselines.bench.results import TrainingJob, collect, forgetting, jobs_of
-from codea1_env.baselines.bench.schedule import prepare, run_all
+from codea1_env.baselines.bench.results import (
+    DamagedRunError,
+    TrainingJob,
+    collect,
+    forgetting,
+    jobs_of,
+    read_ending,
+    read_logs,
+)
+from codea1_env.baselines.bench.schedule import forget_unusable, run_all
 from codea1_env.baselines.bench.suite import BenchConfig, Rates, find_entry
 
 CONFIG = BenchConfig(
-    ("golden-tests",), problems="starter", seeds=1, max_problems=2, max_steps=2, processes=1
+    ("golden-tests",), problems="starter", seeds=1, max_problems=4, max_steps=2, processes=1
 )
 
 
-def job_in(folder: Path, config: BenchConfig = CONFIG) -> TrainingJob:
-    (job,) = jobs_of(config, [find_entry("golden-tests")], folder, {"golden-tests": Rates()})
+def job_in(folder: Path) -> TrainingJob:
+    (job,) = jobs_of(CONFIG, [find_entry("golden-tests")], folder, {"golden-tests": Rates()})
     return job
 
 
@@ -37,57 +45,105 @@ def job(finished: Path, tmp_path: Path) -> TrainingJob:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    "content",
     [
-        ("result.json", ""),
-        ("result.json", "{}"),
-        ("result.json", "[" * 100_000),
-        ("run/metrics.jsonl", '{"step": 0}\n'),
-        ("run/held_out.jsonl", '{"step": 0, "task_id": "x", "pass_rate": 1}\n'),
-        ("run/held_out.jsonl", ""),
-        ("game.json", '{"p": 1}'),
+        "",
+        "{}",
+        "[" * 100_000,
+        '{"status": "ok", "error": "", "seconds": NaN}',
     ],
 )
-def test_a_damaged_run_has_failed_and_is_made_anew(job: TrainingJob, name: str, text: str) -> None:
-    (job.folder / name).write_text(text)
-    [result] = collect([job])
+def test_a_result_that_is_none(job: TrainingJob, content: str):
+    (job.folder / "result.json").write_text(content)
+    with pytest.raises(DamagedRunError, match=r"result\.json to "):
+        read_ending(job.folder)
+    (result,) = collect([job])
     assert (result.status, result.end) == ("failed", {})
+    assert "result.json to " in result.error
     assert "--resume runs it again" in result.error
-    [damage] = prepare(CONFIG, [job])
-    assert str(job.folder) in damage
-    assert not job.folder.exists()
+    (damage,) = forget_unusable([job])
+    assert "result.json to " in damage
+    assert not job.done
 
 
-def test_a_whole_run_is_kept_and_one_that_was_killed_goes_on(job: TrainingJob) -> None:
-    assert prepare(CONFIG, [job]) == []
-    assert job.done
+def _changed(**values: object):
+    """Changes the third row of a log."""
+
+    def change(lines: list[str]) -> list[str]:
+        return [*lines[:2], json.dumps(json.loads(lines[2]) | values), *lines[3:]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("held_out.jsonl", lambda lines: [lines[0][:50]], "those of step 0 are others, or incomplete"),
+        ("held_out.jsonl", _changed(pass_rate="1"), "number or null for pass_rate of step 0, actually: '1'"),
+        ("held_out.jsonl", _changed(task_id="x"), "those of step 1 are others"),
+        ("metrics.jsonl", lambda lines: lines[:2], "from 0 to 2, actually its whole rows are those of steps 0, 1"),
+        ("metrics.jsonl", _changed(**{"tester/validity": "x"}), "for tester/validity of step 2"),
+    ],
+)  # fmt: skip
+def test_logs_that_are_not_whole(job: TrainingJob, name: str, change, message: str):
+    path = job.folder / "run" / name
+    path.write_text("".join(line + "\n" for line in change(path.read_text().splitlines())))
+    with pytest.raises(DamagedRunError, match=message):
+        read_logs(job.folder / "run", CONFIG.max_steps)
+    (damage,) = forget_unusable([job])
+    assert message in damage
+    assert not job.done
+
+
+def test_rows_after_a_checkpoint_may_be_cut_off(job: TrainingJob):
+    run = job.folder / "run"
+    for name in ("metrics.jsonl", "held_out.jsonl"):
+        path = run / name
+        path.write_bytes(path.read_bytes()[:-1])  # a last row without its end of line is not whole
+    logs = read_logs(run, 1)
+    assert [row["step"] for row in logs.metrics] == [0, 1]
+    assert len(logs.end) == 4
+    with pytest.raises(DamagedRunError, match="those of steps 0, 1"):
+        read_logs(run, 2)
+
+
+@pytest.mark.parametrize("name", ["coder/tabular.json", None])
+def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name: str | None):
     # As if the run had been killed after the second of three steps.
-    (job.folder / "result.json").unlink()
     longer = dataclasses.replace(CONFIG, max_steps=3)
-    job = job_in(job.folder.parents[2], longer)
+    (job.folder / "result.json").unlink()
+    (job,) = jobs_of(longer, [job.entry], job.folder.parents[2], {job.entry.name: job.rates})
+    if name is not None:
+        (file,) = job.folder.rglob(f"step_*/{name}")
+        file.write_bytes(file.read_bytes()[:20])
     begun = (job.folder / "run" / "timings.jsonl").read_text().splitlines()
     run_all(longer, [job])
-    [result] = collect([job])
+    (result,) = collect([job])
     assert (result.status, [row["step"] for row in result.curves]) == ("ok", [0, 1, 2, 3])
-    assert (job.folder / "run" / "timings.jsonl").read_text().splitlines()[:2] == begun
+    anew = "This run starts anew. Expect" in (job.folder / "log.txt").read_text()
+    kept = (job.folder / "run" / "timings.jsonl").read_text().splitlines()[:2] == begun
+    assert (anew, kept) == (name is not None, name is None)
 
 
-def test_problems_that_are_not_trained_on_are_read(job: TrainingJob) -> None:
-    run = job.folder / "run"
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    for row in rows:
-        if "held_out/pass_rate" in row:
-            row["unseen/pass_rate"] = 0.5
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    measures = {"pass_rate": 0.5, "kill_rate": None, "copier_kill_rate": 1.0, "new_kill_rate": None}
-    steps = [row["step"] for row in rows if "unseen/pass_rate" in row]
-    unseen = [json.dumps({"step": step, "task_id": "u", **measures}) + "\n" for step in steps]
-    (run / "unseen.jsonl").write_text("".join(unseen))
-    assert collect([job])[0].end["u"]["unseen/pass_rate"] == 0.5
-
-
-def test_what_was_passed_before_is_forgotten() -> None:
+def test_what_was_passed_before_is_forgotten():
     times = [{"a": 0.5, "b": 0.0, "c": None}, {"a": 0.75, "b": 0.25, "c": None}, {"a": 0.5, "b": 1.0, "c": None}]  # fmt: skip
     scores = [{task: {"pass_rate": rate} for task, rate in row.items()} for row in times]
     assert forgetting(scores) == {"a": 0.25, "b": 0.0}
     assert forgetting(scores[:1]) == {}
+
+
+def test_rows_of_other_problems_must_be_those_of_the_means(job: TrainingJob):
+    run = job.folder / "run"
+    log = run / "metrics.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    for row in rows:
+        if "held_out/pass_rate" in row:
+            row["unseen/pass_rate"] = 0.5
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DamagedRunError, match=r"unseen\.jsonl to have the rows"):
+        read_logs(run, CONFIG.max_steps)
+    measures = {"pass_rate": 0.5, "kill_rate": None, "copier_kill_rate": 1.0, "new_kill_rate": None}
+    steps = [row["step"] for row in rows if "unseen/pass_rate" in row]
+    unseen = [json.dumps({"step": step, "task_id": "u", **measures}) + "\n" for step in steps]
+    (run / "unseen.jsonl").write_text("".join(unseen))
+    assert read_logs(run, CONFIG.max_steps).end["u"]["unseen/pass_rate"] == 0.5

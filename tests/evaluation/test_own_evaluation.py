@@ -81,10 +81,16 @@ class NoJudge(ProgramEvaluation[Any]):
     pass
 
 
+class OtherParameters(ProgramEvaluation[Any]):
+    def judge(self, sample):
+        return {}
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (NoJudge, r"to judge, actually it has no method for that. Define judge\(self, problem"),
+        (OtherParameters, r"judge\(self, problem, sample\), actually: judge\(self, sample\)"),
         (dict, "a class that extends ProgramEvaluation or TestEvaluation, actually: <class 'dict'"),
     ],
 )
@@ -161,9 +167,30 @@ def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
     return code, " ".join((captured.out + captured.err).split())
 
 
-def test_what_json_cannot_hold_is_named(tmp_path, capsys):
-    code, shown = run_own(tmp_path, capsys, "{'a': np.inf}")
-    assert (code, "expect judge to return finite numbers" in shown) == (2, True), shown
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (
+            "3",
+            "expect judge to return a mapping of names to values, actually, for sample 0 of starter/add_numbers: 3",
+        ),
+        ("{'a': np.inf}", "actually, for sample 0 of starter/add_numbers: 'a': inf"),
+        ("{1: 2}", "expect judge to return finite numbers"),
+    ],
+)
+def test_what_is_no_verdict_is_named_with_its_sample(tmp_path, capsys, returned, message):
+    code, shown = run_own(tmp_path, capsys, returned)
+    assert (code, message in shown) == (2, True), shown
+
+
+def test_a_figure_that_judge_does_not_give_is_told():
+    own = Length()
+    own.load(load_problems("starter")[:1])
+    own.figure = "width"
+    [task] = own.problems
+    own.verdicts = {task: [{"length": 3}]}
+    with pytest.raises(ValueError, match=r"value that judge gives \(length\), actually: 'width'"):
+        own.so_far()
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path, capsys):

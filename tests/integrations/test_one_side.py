@@ -190,10 +190,18 @@ def test_a_wrong_number_of_texts_is_refused(sandbox: Sandbox) -> None:
 
 
 def test_views_that_do_not_fit_are_refused(sandbox: Sandbox) -> None:
-    view = PoolView([Pool(PROBLEMS[0], (WRONG,))], PROGRAMS)
-    games = OneSideVectorEnv(1, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
-    with pytest.raises(ValueError, match="Expect a pool for every problem"):
-        PoolVectorEnv(games, view)
+    others = [Pool(PROBLEMS[0], (WRONG,))]
+    for side, opponent, view, said in (
+        ("coder", BREAKS, PoolView(others, PROGRAMS), "Expect a pool for every problem"),
+        ("coder", BREAKS, PoolView(TESTS, PROGRAMS), "actually those for 'starter/is_even' hold"),
+        ("tester", WRONG, PoolView(PROGRAMS, PROGRAMS), "actually those for 'starter/is_even'"),
+    ):
+        games = OneSideVectorEnv(1, side, Repeats(opponent), problems=[EVEN], sandbox=sandbox)
+        with pytest.raises(ValueError, match=said):
+            PoolVectorEnv(games, view)
+    for nothing in ([], [Pool(EVEN, ())]):
+        with pytest.raises(ValueError, match="Expect"):
+            PoolView(nothing, PROGRAMS)
 
 
 def test_an_unknown_agent_is_told_the_names(sandbox: Sandbox) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from run_logs import write_run
 
-from codea1_env.report.model_card import base_model, model_card
+from codea1_env.report.model_card import base_model, licence_of, model_card
 from codea1_env.report.runs import read_run
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig
 from codea1_env.training.run_folder import HELD_OUT
@@ -62,6 +62,12 @@ def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
     assert "not known here" in card.text
     assert "a local folder, `` mine` <b> ``" in card.text
     assert base_model(str(model)) is None
+
+    (model / "README.md").write_text("---\nlicense: mit\n---\n# Mine\n")
+    assert licence_of(str(model)) == "mit"
+    (model / "README.md").write_text("---\nlicense: [\n---\n")
+    assert licence_of(str(model)) is None
+    assert licence_of("no-such-owner/no-such-model") is None
 
 
 def test_a_run_that_measured_nothing_says_so(tmp_path: Path) -> None:

@@ -35,6 +35,19 @@ def written(folder: Path, error: str = "") -> Path:
     return folder
 
 
+def test_an_interrupted_folder_shows_the_runs_that_are_done(tmp_path: Path) -> None:
+    each = EXPERIMENTS["cycling"]
+    for row in ("code-a1", each.control):
+        for seed in (0, 1):
+            run = RowRun("cycling", "0", row, seed, 0, 1.0, {each.measure: 0.5 + 0.1 * seed})
+            with (tmp_path / "results.jsonl").open("a") as file:
+                file.write(json.dumps(dataclasses.asdict(run)) + "\n")
+    (found,) = read_folders([tmp_path]).diagnostics
+    assert "interrupted" in found.name
+    assert [row["row"] for row in found.experiments[0]["rows"]] == ["code-a1", each.control]
+    diagnosed_section([found])
+
+
 def test_scores_are_flat_rows(tmp_path: Path) -> None:
     scores = json.loads((written(tmp_path) / SCORES).read_text())["scores"]
     assert len(scores) == 6
@@ -59,6 +72,24 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     page = document(found)
     assert "<b>oh</b>" not in page
     assert 'id="diagnostics"' in page
+
+
+def test_the_radar_has_a_corner_for_each_tag(tmp_path: Path) -> None:
+    _, charts = diagnosed_section(read_folders([written(tmp_path)]).diagnostics)
+    radar = charts[0]
+    assert radar.title.endswith(": radar")
+    assert "the outer one +0.100, the centre -0.100" in radar.note
+    values = [
+        row
+        for rows in radar.spec["datasets"].values()
+        for row in rows
+        if row.get("row") == "code-a1"
+    ]
+    tags = [EXPERIMENTS[name].tag for name in NAMES]
+    assert [each["tag"] for each in values] == [*tags, tags[0]], "the line comes back"
+    for each in values:
+        assert each["area"] == pytest.approx(0.1)
+        assert each["x"] ** 2 + each["y"] ** 2 == pytest.approx(1, abs=1e-4), "at the outer ring"
 
 
 @pytest.mark.parametrize(

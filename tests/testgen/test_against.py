@@ -184,14 +184,41 @@ def test_only_what_has_changed_is_looked_at(repository, capsys):
     assert "%0A" in line
 
 
-def test_a_module_that_cannot_be_imported_is_skipped_with_the_reason(repository, capsys):
-    repository(
-        {"a.py": "def f(): return 1\n"}, {"a.py": "def g(:\n", "b.py": "import gone_forever\n"}
-    )
+def test_a_module_that_no_longer_imports_is_a_finding(repository, capsys):
+    before = {
+        "a.py": "def f(): return 1\n",
+        "b.py": "import math\n",
+        "c.py": "import gone_forever\n",
+    }
+    after = {
+        "a.py": "def f(): return 1\n\ndef g(:\n",
+        "b.py": "import maths_of_nobody\n",
+        "c.py": "import gone_forever, os\n",
+        "untracked.py": "x = = 1\n",
+    }
+    folder = repository(before, after)
+    assert run([*AGAINST, "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    found = {each["target"]: each for each in report["findings"]}
+    assert {name: (each["kind"], each["line"]) for name, each in found.items()} == {
+        "a": ("import", 3),
+        "b": ("import", 1),
+        "untracked": ("import", 1),
+    }
+    assert "at HEAD it can" in found["b"]["message"]
+    assert "Error" in shown(found["b"]["command"], folder)
+    assert "gone_forever" in report["skipped"]["c"]
+    assert run(["check", "a.py", "--format", "github"]) == 1
+    assert capsys.readouterr().out.startswith("::warning file=a.py,line=3")
+
+
+def test_a_private_function_that_nothing_public_uses_is_named(repository, capsys):
+    text = "def _alone(n):\n    return n\n\n\ndef f(n):\n    return n\n"
+    repository({"own.py": text}, {"own.py": text.replace("return n\n\n\n", "return n + 1\n\n\n")})
     assert run([*AGAINST, "--format", "json"]) == 0
     skipped = json.loads(capsys.readouterr().out)["skipped"]
-    assert "SyntaxError" in skipped["a"]
-    assert "gone_forever" in skipped["b"]
+    assert skipped["own::_alone"] == "it is private, and nothing public here uses it"
+    assert skipped["own::f"] == "it has not changed"
 
 
 def test_the_repository_is_that_of_the_path(repository, tmp_path, monkeypatch, capsys):

@@ -6,7 +6,7 @@ import pytest
 
 from codea1_env.sandbox import Limits
 from codea1_env.testgen import TargetError, modules_in, target
-from codea1_env.testgen.modules import folders_for, split_target
+from codea1_env.testgen.modules import folders_for, module_of_file, readme_of, split_target
 from codea1_env.testgen.texts import Trial
 
 TEXT = '''\
@@ -119,3 +119,23 @@ def test_modules_are_found(tmp_path, monkeypatch):
             modules_in(wrong)
     with pytest.raises(TargetError, match="Box"):
         split_target("a.py::Box.grow")
+
+
+@pytest.mark.parametrize(
+    ("folder", "readme"),
+    [("src", "README.md"), ("project", "project/README.rst"), ("project/src", "project/README")],
+)
+def test_the_readme_of_the_own_project_is_read(tmp_path, folder, readme):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "own.py").write_text("")
+    (tmp_path / readme).write_text("f('word')")
+    assert readme_of(module_of_file(tmp_path / folder / "own.py")) == "f('word')"
+
+
+@pytest.mark.parametrize("folder", ["lib/site-packages", "projects/this"])
+def test_a_readme_of_others_is_not_read(tmp_path, folder):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "own.py").write_text("")
+    for place in (tmp_path / folder if "site" in folder else tmp_path / "projects", tmp_path):
+        (place / "README.txt").write_text("f('word')")
+    assert readme_of(module_of_file(tmp_path / folder / "own.py")) == ""

@@ -65,6 +65,7 @@ def leaderboard(
     results: Sequence[Result],
     swept: Sequence[Swept],
     machine: str,
+    plots: Sequence[str],
     of_sweep: Sequence[tuple[str, str, str]] = (),
     not_shown: int = 0,
 ) -> str:
@@ -75,6 +76,7 @@ def leaderboard(
         results: Results of its runs.
         swept: Learning rates that the sweep found.
         machine: The machine that it ran on.
+        plots: Files of plots, to be shown.
         of_sweep: Runs of the sweep that failed: see `failures_of`.
         not_shown: Runs of the folder that are done, and of other rows or seeds.
     """
@@ -106,6 +108,8 @@ def leaderboard(
     if found:
         lines += ["", "## What holds at this scale", "", *found]
     lines += sweep_lines(config, swept, short_names([each.entry for each in swept]))
+    for plot in plots:
+        lines += ["", f"![{plot.removesuffix('.png')}]({plot})"]
     return "\n".join(lines) + "\n"
 
 

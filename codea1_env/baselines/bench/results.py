@@ -6,13 +6,14 @@ sweep/           job, log and run folder of each run of the sweep
 results.jsonl    one row per run: status, and each problem's scores before the first and after the last step
 runs/            job, log and run folder of each run of the table; of tables also game.json, exact figures by problem
 payoffs/         which test breaks which program, by pools
-LEADERBOARD.md
+LEADERBOARD.md, *.png
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates, processe
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.support.logs import read_rows
-from codea1_env.training.metrics import Row
+from codea1_env.training.metrics import Row, mean
 from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
 from codea1_env.training.settings import SettingsError, apply_table
 
@@ -52,7 +53,16 @@ _BENCHMARK = FolderKind(
 
 
 class DamagedRunError(ValueError):
-    """The files of a run do not hold what runs write."""
+    """A file of a run does not hold what runs write. The message says which, and what is wrong with it."""
+
+
+class Ending(NamedTuple):
+    """How a run ended: result.json."""
+
+    status: str
+    """"ok" or "failed"."""
+    error: str
+    seconds: float
 
 
 class Logs(NamedTuple):
@@ -64,32 +74,66 @@ class Logs(NamedTuple):
     """Rows of metrics.jsonl."""
 
 
-def _read_logs(run: Path, step: int) -> Logs:
-    """Read what a run measured up to a step."""
+def read_ending(folder: Path) -> Ending:
+    """Read the result.json of a run's folder. Raises a DamagedRunError if it is something else."""
+    path = folder / RESULT
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedRunError(f"Expect {path} to be a JSON file, actually: {error}") from error
+    match content:
+        case {"status": "ok" | "failed" as status, "error": str(message), "seconds": seconds} if (
+            _is_number(seconds)
+        ):
+            return Ending(status, message, seconds)
+    raise DamagedRunError(
+        f'Expect {path} to hold a status ("ok" or "failed"), an error and seconds, actually: {content!r:.80}'
+    )
+
+
+def read_logs(run: Path, step: int) -> Logs:
+    """Read what a run measured up to a step. Raises a DamagedRunError if rows are missing, or hold something else."""
     metrics = list(read_rows(run / METRICS, up_to(step)))
     if [row["step"] for row in metrics] != list(range(step + 1)):
-        raise ValueError(f"{METRICS} lacks rows of the steps from 0 to {step}")
-    measured = [row["step"] for row in metrics if "held_out/pass_rate" in row]
-    trained = _read_scores(run / HELD_OUT, measured, _MEASURES)
-    asked = [row["step"] for row in metrics if f"{UNSEEN_PREFIX}pass_rate" in row]
-    others = _read_scores(run / UNSEEN, asked, _MEASURES[:4], UNSEEN_PREFIX)
-    end = trained[measured[-1]] | others.get(measured[-1], {})
-    for task, lost in forgetting([trained[each] for each in measured]).items():
+        steps = f"steps {', '.join(str(row['step']) for row in metrics)}" if metrics else "none"
+        raise DamagedRunError(
+            f"Expect {run / METRICS} to have one row for each step from 0 to {step}, actually its whole rows "
+            f"are those of {steps}."
+        )
+    for row in metrics:
+        _check_values(run / METRICS, row, list(row))
+    measured = [row for row in metrics if "held_out/pass_rate" in row]
+    if not measured or measured[0]["step"] != 0:
+        raise DamagedRunError(
+            f"Expect {run / METRICS} to have measures of step 0, actually: there are none."
+        )
+    trained = _read_scores(run / HELD_OUT, measured, "held_out/", _MEASURES)
+    others = _read_scores(run / UNSEEN, measured, UNSEEN_PREFIX, _MEASURES[:4], UNSEEN_PREFIX)
+    last = measured[-1]["step"]
+    end = trained[last] | others.get(last, {})
+    for task, lost in forgetting([trained[row["step"]] for row in measured]).items():
         end[task] = end[task] | {"forgetting": lost}
     return Logs(trained[0] | others.get(0, {}), end, metrics)
 
 
 def _read_scores(
-    path: Path, steps: Sequence[int], measures: tuple[str, ...], prefix: str = ""
+    path: Path, measured: list[Row], kind: str, measures: tuple[str, ...], prefix: str = ""
 ) -> dict[int, Scores]:
-    scores: dict[int, Scores] = {step: {} for step in steps}
-    for row in read_rows(path, up_to(max(steps, default=0))):
-        if row["step"] in scores:
-            values = {f"{prefix}{name}": row[name] for name in measures}
-            scores[row["step"]][row["task_id"]] = values
-    if any(not found or found.keys() != scores[steps[0]].keys() for found in scores.values()):
-        raise ValueError(f"{path.name} lacks problems of some steps")
-    return scores
+    rows_of = [row for row in measured if f"{kind}pass_rate" in row]
+    scores: dict[int, Scores] = {}
+    for row in read_rows(path, up_to(measured[-1]["step"])):
+        _check_values(path, row, measures)
+        values = {f"{prefix}{name}": row[name] for name in measures}
+        scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
+    for row in rows_of:
+        found = scores.get(row["step"], {})
+        rate = mean(values[f"{prefix}pass_rate"] for values in found.values())
+        if found.keys() != scores.get(0, {}).keys() or rate != row[f"{kind}pass_rate"]:
+            raise DamagedRunError(
+                f"Expect {path} to have the rows whose means are in {METRICS}, actually those of "
+                f"step {row['step']} are others, or incomplete."
+            )
+    return {row["step"]: scores.get(row["step"], {}) for row in rows_of}
 
 
 def forgetting(measured: list[Scores]) -> dict[str, float]:
@@ -104,6 +148,19 @@ def forgetting(measured: list[Scores]) -> dict[str, float]:
         if len(known) > 1:
             found[task] = max(0.0, max(known[:-1]) - known[-1])
     return found
+
+
+def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:
+    for name in names:
+        if name not in row or not (row[name] is None or _is_number(row[name])):
+            raise DamagedRunError(
+                f"Expect {path} to have a number or null for {name} of step {row['step']}, actually: "
+                f"{row.get(name, 'nothing')!r:.80}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 @dataclass(frozen=True)
@@ -224,40 +281,30 @@ def write_results(folder: ResultFolder, results: Sequence[Result]) -> None:
     folder.write_lines(RESULTS, rows)
 
 
-def _read_game(path: Path) -> Scores:
+def read_game(path: Path) -> Scores:
     """Read what a run of tables says of its game; nothing of other runs."""
     if not path.is_file():
         return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return {
-        task: {name: float(row[name]) for name in GAME_FIGURES} for task, row in content.items()
-    }
-
-
-def read_result(job: TrainingJob) -> Result:
-    """Read what came of a run that is done.
-
-    Raises:
-        DamagedRunError: Its files do not hold what runs write.
-    """
     try:
-        ending = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))
-        logs = Logs({}, {}, [])
-        if ending["status"] == "ok":
-            logs = _read_logs(job.folder / "run", job.max_steps)
-            for task, figures in _read_game(job.folder / GAME).items():
-                logs.end[task] = logs.end.get(task, {}) | figures
-        about = ending["status"], ending["error"], float(ending["seconds"])
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise DamagedRunError(
-            f"Expect {job.folder} to hold a whole run, actually: {type(error).__name__}: {error}."
-        ) from error
-    return Result(job.entry.name, job.seed, *about, logs.start, logs.end, logs.metrics)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            task: {name: float(row[name]) for name in GAME_FIGURES} for task, row in content.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DamagedRunError(f"Expect {path} to hold figures by problem: {error!r}.") from error
 
 
 def _result(job: TrainingJob) -> Result:
+    logs = Logs({}, {}, [])
     try:
-        return read_result(job)
+        ending = read_ending(job.folder)
+        if ending.status == "ok":
+            logs = read_logs(job.folder / "run", job.max_steps)
+            for task, figures in read_game(job.folder / GAME).items():
+                logs.end[task] = logs.end.get(task, {}) | figures
+        status, error, seconds = ending.status, ending.error, ending.seconds
     except DamagedRunError as damage:
-        said = f"{damage} --resume runs it again."
-        return Result(job.entry.name, job.seed, "failed", said, 0.0, {}, {}, [])
+        status, error, seconds = "failed", f"{damage} --resume runs it again.", 0.0
+    return Result(
+        job.entry.name, job.seed, status, error, seconds, logs.start, logs.end, logs.metrics
+    )

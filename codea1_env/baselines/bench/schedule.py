@@ -40,43 +40,51 @@ class RunsDone:
     """"NAME #SEED: message" of each that failed, in the order in which they did."""
 
 
-def prepare(config: BenchConfig, jobs: Sequence[TrainingJob]) -> list[str]:
-    """Let runs be made anew that failed, are damaged or have other learning rates; returns the damages.
-
-    Raises:
-        FolderError: A user's file has changed since a run was begun with it that did not fail.
-    """
-    damages: list[str] = []
+def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
+    """Raise a FolderError if a user's file has changed since a run was begun with it. Failed runs may go on with others."""
     for job in jobs:
-        begun = job.begun
-        if begun is None:
-            continue
-        anew = job.of_other_rates
-        if job.done and not anew:
-            try:
-                anew = results.read_result(job).status != "ok"
-            except DamagedRunError as error:
-                anew = True
-                damages.append(str(error))
-        if anew:
-            shutil.rmtree(job.folder)
-        else:
-            _check_files(job, _files(config, job.entry), begun.get("files", {}))
-    return damages
-
-
-def _check_files(job: TrainingJob, now: Mapping[str, str], before: Mapping[str, str]) -> None:
-    for name, digest in before.items():
-        if now.get(name, digest) != digest:
-            raise FolderError(
-                f"Expect {name} to be what it was when {job.folder} was begun with it, actually: it has changed. "
-                "Put it back; or name what is new otherwise, or another folder; or remove that run's folder."
-            )
+        now, before = _files(config, job.entry), (job.begun or {}).get("files")
+        with suppress(DamagedRunError):
+            if job.done and results.read_ending(job.folder).status != "ok":
+                continue
+        for name, digest in before.items() if isinstance(before, dict) else ():
+            if now.get(name, digest) != digest:
+                raise FolderError(
+                    f"Expect {name} to be what it was when {job.folder} was begun with it, actually: it has changed. "
+                    "Put it back; or name what is new otherwise, or another folder; or remove that run's folder."
+                )
 
 
 def _files(config: BenchConfig, entry: Entry) -> dict[str, str]:
     found = {name: digest_of(name) for name in (entry.name, config.preset) if name}
     return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
+    """Let runs be run again that failed, that have other learning rates, or whose files are damaged; returns the damages."""
+    damages: list[str] = []
+    for job in jobs:
+        if job.of_other_rates:
+            shutil.rmtree(job.folder)
+        if not job.done:
+            continue
+        try:
+            usable = results.read_ending(job.folder).status == "ok"
+            if usable:
+                results.read_logs(job.folder / "run", job.max_steps)
+        except DamagedRunError as error:
+            usable = False
+            damages.append(str(error))
+        try:
+            results.read_game(job.folder / results.GAME)
+        except DamagedRunError as error:  # the checkpoints that it was made from are gone
+            usable = False
+            damages.append(str(error))
+            (job.folder / results.GAME).unlink()
+            shutil.rmtree(job.folder / "run", ignore_errors=True)
+        if not usable:
+            (job.folder / results.RESULT).unlink()
+    return damages
 
 
 def run_all(
@@ -106,9 +114,12 @@ def run_all(
                     continue
                 if not job.done:
                     _mark_failed(job, process.returncode)
-                [result] = results.collect([job])
-                if result.status != "ok":
-                    failures.append(f"{_short(job)}: {' '.join(result.error.split())[:_MAX_ERROR]}")
+                with suppress(DamagedRunError):  # which the report will say
+                    ending = results.read_ending(job.folder)
+                    if ending.status != "ok":
+                        failures.append(
+                            f"{_short(job)}: {' '.join(ending.error.split())[:_MAX_ERROR]}"
+                        )
             report(_progress(config, jobs, [item[0] for item in running], failures))
     finally:
         # After Ctrl-C: runs end after their step, with a checkpoint.

@@ -24,14 +24,21 @@ import numpy as np
 from rich.console import Console
 
 from codea1_env.agents import Pool, TabularAgent, find_class
-from codea1_env.baselines.bench.results import GAME, JOB, PAYOFFS, RESULT
+from codea1_env.baselines.bench.results import (
+    GAME,
+    JOB,
+    PAYOFFS,
+    RESULT,
+    DamagedRunError,
+    read_logs,
+)
 from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
 from codea1_env.baselines.payoffs import Floats, game_figures
 from codea1_env.referee import Referee, Round
 from codea1_env.sandbox import Sandbox, SandboxError
 from codea1_env.support.logs import write_whole
-from codea1_env.training import TrainConfig, train
-from codea1_env.training.checkpoints import checkpoints, load_run, step_of
+from codea1_env.training import RunError, TrainConfig, train
+from codea1_env.training.checkpoints import checkpoints, load_run, step_of, verify
 
 _PROBLEMS = 8
 """Problems that are measured, the first ones: the figures are means, and the sandbox runs each program of each."""
@@ -144,7 +151,7 @@ def _end_with_parent(parent: int) -> None:
 def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]) -> bool:
     """Train, from the last checkpoint if there is one; returns whether the run is finished."""
     config = dataclasses.replace(config, output_dir=run)
-    saved = checkpoints(run)
+    saved = _usable_checkpoints(run)
     if saved and step_of(saved[-1]) >= config.max_steps:
         return True  # it died between its last step and its result
     if run.exists() and not saved:
@@ -154,6 +161,22 @@ def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]
     own = find_class(entry.name) if entry.kind == "player" else None
     console = Console(file=io.StringIO())
     return train(config, resume=bool(saved), coder=own, tester=own, console=console).finished
+
+
+def _usable_checkpoints(run: Path) -> list[Path]:
+    """Return the checkpoints of a run; none if the last of them is damaged, or what was measured before it.
+
+    Without the latter, training would go on all the same, to other results than those of a whole run.
+    """
+    saved = checkpoints(run)
+    try:
+        if saved:
+            read_logs(run, step_of(saved[-1]))
+            verify(saved[-1])
+    except (DamagedRunError, RunError) as error:
+        print(f"This run starts anew. {error}", flush=True)
+        return []
+    return saved
 
 
 if __name__ == "__main__":

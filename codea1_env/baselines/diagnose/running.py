@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from statistics import mean
 
 from codea1_env.baselines.diagnose.experiments import Experiment, row_changes
 from codea1_env.baselines.diagnose.play_config import PlayConfig
@@ -107,7 +108,7 @@ def run_all(
     *,
     quick: bool,
     processes: int,
-    tell: Callable[[RowRun, int, float], None],
+    tell: Callable[[RowRun, int, float | None], None],
 ) -> list[RowRun]:
     """Make all runs that the folder lacks.
 
@@ -117,7 +118,7 @@ def run_all(
         folder: Where results.jsonl is, to which every run is added when it ends.
         quick: Only the quick settings.
         processes: Worlds at the same time. Has no influence on the results.
-        tell: Is told of each run, how many are left, and the estimated seconds that these take.
+        tell: Is told of each run, how many are left, and the estimated seconds that these take; None before that is known.
 
     Returns:
         All runs that were asked for, also those done before, in order; failed ones have an error.
@@ -129,8 +130,7 @@ def run_all(
     write_whole(folder / RESULTS, "".join(kept))
     jobs = list(_jobs(experiments, keys, known))
     written = _Written(folder / RESULTS)
-    started, left = time.perf_counter(), sum(len(job.rows) for job in jobs)
-    every = left
+    left = _Left(jobs)
     if jobs:
         context = multiprocessing.get_context("spawn")
         theirs, ours = context.Pipe(duplex=False)
@@ -149,14 +149,35 @@ def run_all(
                         future.result()  # raises what ended a world
                     for run in written.more():
                         known[run.key] = run
-                        left -= 1
-                        spent = time.perf_counter() - started
-                        tell(run, left, left * spent / (every - left))
+                        tell(run, *left.after(run))
             except BaseException:
                 ours.close()  # worlds that are being played are not waited for
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return [known[key] for key in keys]
+
+
+class _Left:
+    """Estimates what the runs take that are left. The first of each world asks the sandbox, which takes longer than the rest."""
+
+    def __init__(self, jobs: Sequence[WorldJob]) -> None:
+        self._started = time.perf_counter()
+        self._firsts = {(job.experiment.name, job.setting, job.seed, job.rows[0]) for job in jobs}
+        runs = sum(len(job.rows) for job in jobs)
+        self._runs = {True: len(jobs), False: runs - len(jobs)}
+        self._seconds: dict[bool, list[float]] = {True: [], False: []}
+
+    def after(self, run: RowRun) -> tuple[int, float | None]:
+        """Return how many runs are left after one, and how many seconds these take."""
+        first = (run.experiment, run.setting, run.seed, run.row) in self._firsts
+        self._seconds[first].append(run.seconds)
+        self._runs[first] -= 1
+        left = sum(self._runs.values())
+        if any(number and not self._seconds[kind] for kind, number in self._runs.items()):
+            return left, None
+        work = sum(n * mean(self._seconds[kind]) for kind, n in self._runs.items() if n)
+        spent = time.perf_counter() - self._started
+        return left, work * spent / max(1e-9, sum(map(sum, self._seconds.values())))
 
 
 class _Written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from codea1_env.baselines.diagnose.experiments import (
+    EXPERIMENTS,
     Expectation,
     Experiment,
+    expectations,
 )
-from codea1_env.baselines.diagnose.running import RowRun
+from codea1_env.baselines.diagnose.running import RESULTS, RowRun, done_runs
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
-from codea1_env.support.logs import write_whole
+from codea1_env.support.logs import read_rows, write_whole
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
@@ -208,6 +211,35 @@ def content_of(
         scores += [_flat(each, row) for row in rows]
         shown.append(_whole(each, rows, expected.get(each.name)))
     return {"version": VERSION, "scores": scores, "experiments": shown}
+
+
+def unfinished(folder: Path) -> dict[str, Any] | None:
+    """Return the content of scores.json for the runs of an interrupted diagnosis; None without runs.
+
+    Raises:
+        FolderError: A line of its results is damaged.
+    """
+    first = next(read_rows(folder / RESULTS), None)
+    if first is None or not {each.name for each in dataclasses.fields(RowRun)} <= first.keys():
+        return None  # results of something else
+    runs = list(done_runs(folder).values())
+    there = [
+        EXPERIMENTS[name] for name in EXPERIMENTS if any(run.experiment == name for run in runs)
+    ]
+    experiments = []
+    for each in there:
+        rows = dict.fromkeys(run.row for run in runs if run.experiment == each.name)
+        order = [row for row in each.rows if row in rows]
+        experiments.append(dataclasses.replace(each, rows=tuple(dict.fromkeys((*order, *rows)))))
+    expected = {
+        name: each
+        for name, each in expectations().items()
+        if any(
+            shown.name == name and shown.rows[0] == EXPERIMENTS[name].rows[0]
+            for shown in experiments
+        )
+    }
+    return content_of(experiments, runs, expected) if experiments else None
 
 
 def _flat(experiment: Experiment, row: RowScore) -> dict[str, Any]:

@@ -1,0 +1,206 @@
+"""`codea1 bench algorithms`: which algorithm and which baseline trains the better players."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from codea1_env.baselines.bench.ranking import leaderboard
+from codea1_env.baselines.bench.results import (
+    SWEEP,
+    Result,
+    TrainingJob,
+    collect,
+    finished,
+    jobs_of,
+    open_folder,
+    read_settings,
+    write_results,
+)
+from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
+from codea1_env.baselines.bench.suite import (
+    QUICK,
+    BenchConfig,
+    Entry,
+    find_entry,
+    with_preset,
+)
+from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.parsing import parse, parse_some
+from codea1_env.cli.tables import PlainProgress, print_markdown, progress_bar, say
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.problems import load_problems
+from codea1_env.support.machine import this_machine
+from codea1_env.support.stopping import terminable
+from codea1_env.training import TrainConfig
+from codea1_env.training.algorithms import check_algorithms
+from codea1_env.training.language_models import LanguageModels
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What decides the defaults of the other options."""
+
+    preset: str | None = None
+    quick: bool = False
+    resume: bool = False
+    output_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class AlgorithmsCommand:
+    """Train with each algorithm over several seeds, and compare them.
+
+    First each one's learning rates are chosen in runs with other seeds (--sweep). Writes LEADERBOARD.md, results.jsonl,
+    sweep.jsonl and plots to the results folder. Exit code 1 if a run failed.
+    """
+
+    settings: Annotated[BenchConfig, tyro.conf.arg(name="")] = field(default_factory=BenchConfig)
+    quick: bool = False
+    """A benchmark of under two minutes (of tabular players), which only shows that everything works: no learning rates
+    are swept."""
+    output_dir: Path | None = None
+    """Results folder; None for a new one in runs/, named after the time."""
+    resume: bool = False
+    """Go on with the benchmark in --output-dir, with its own settings, and run again what failed; more algorithms and
+    seeds, and another sweep, may be given, which it then goes on with."""
+    json: bool = False
+    """Print the results to stdout as one JSON object; the progress display goes to stderr."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 bench algorithms`; returns the exit code."""
+    basis = parse_some(Basis, arguments, name="bench algorithms")
+    if basis.resume and basis.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
+    if basis.preset is not None and basis.quick:
+        raise InputError("expect --quick or --preset, actually: both. --max-steps shortens runs")
+    settings = QUICK if basis.quick else BenchConfig()
+    with user_input():
+        if basis.preset is not None:
+            settings = with_preset(settings, basis.preset)
+        elif basis.output_dir and basis.resume and not basis.quick:
+            settings = read_settings(basis.output_dir)
+    default = AlgorithmsCommand(settings=settings)
+    command = parse(AlgorithmsCommand, arguments, name="bench algorithms", default=default)
+    folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
+    with user_input():  # a wrong name should not cost a run
+        entries = list(dict.fromkeys(map(find_entry, command.settings.algorithms)))
+        # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
+        names = tuple(each.name for each in entries)
+        config = dataclasses.replace(command.settings, algorithms=names, preset=settings.preset)
+        base = config.base(0)
+        load_problems(base.problems, base.split)
+        for entry in entries:
+            try:
+                check_row(entry, base, partial(say, Console(stderr=True)))
+            except ValueError as error:
+                raise InputError(f"{entry.name}: {error}") from error
+        results = open_folder(folder, config, resume=command.resume)
+    with results:
+        return _run(command, config, entries, results)
+
+
+def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> None:
+    """Look at all that a run of a row needs, before any of them begins; `tell` hears what takes long.
+
+    Raises:
+        ValueError: It could not begin.
+    """
+    settings = entry.apply(base)
+    check_algorithms(settings, files=True)
+    if entry.kind != "player" and settings.engine == "local":
+        models = LanguageModels(settings, settings.max_problems or settings.problems_per_step)
+        models.check_trainers()
+        models.find(say=tell)
+
+
+def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entry], folder: ResultFolder) -> int:  # fmt: skip
+    console, machine = Console(stderr=command.json), this_machine()
+    tried = sweep_jobs(config, entries, folder.path)
+    with library_errors():
+        table = config.seeds * len(entries)
+        say(console, f"{len(tried)} runs of the sweep, then {table} runs of the table")
+        whole = _run_all(config, tried, console, "runs of the sweep")
+        rates, swept = choose(config, entries, tried)
+        folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
+        jobs = jobs_of(config, entries, folder.path, rates)
+        whole = whole and _run_all(config, jobs, console, "runs")
+    results = collect(jobs)
+    write_results(folder, results)
+    plots = _plots(folder.path, results, console)
+    others = finished(folder.path) - {job.folder for job in jobs}
+    text = leaderboard(config, results, swept, str(machine), plots, failures_of(tried), len(others))
+    (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
+    failed = sum(result.status == "failed" for result in results)
+    if command.json:
+        about = {"output_dir": str(folder.path), "runs": config.seeds * len(entries)}
+        about |= {"done": len(results), "failed": failed, "leaderboard": text}
+        print(json.dumps(about))
+    else:
+        print_markdown(text, console)
+    say(console, f"Results folder: {folder.path}")
+    if not whole:
+        say(console, f"To go on, add: --resume --output-dir {folder.path}")
+        return INTERRUPTED
+    # Of a row without a rate all runs of the sweep failed, and none of the table was begun.
+    return 1 if failed or len(rates) < len(entries) else 0
+
+
+def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> bool:
+    """Run jobs; returns whether nobody interrupted that."""
+    if not jobs:
+        return True
+    with user_input():
+        check_files(config, jobs)
+    for damage in forget_unusable(jobs):
+        say(console, f"Repeating a run: {damage}")
+    try:
+        with terminable():
+            _run_with_progress(config, jobs, console, what)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> None:  # fmt: skip
+    told, steps = 0, len(jobs) * config.max_steps
+    lines: PlainProgress | None = None
+    with progress_bar(console, f"steps of {what}") as bar:
+        task = bar.add_task("", total=steps, state="")
+
+        def report(progress: RunsDone) -> None:
+            nonlocal lines, told
+            done = f"{progress.done} of {len(jobs)} {what} done"
+            if progress.failures:
+                done += f", {len(progress.failures)} failed"
+            state = f"{done}; {', '.join(progress.running)}"
+            bar.update(task, completed=progress.steps, state=state)
+            new, told = progress.failures[told:], len(progress.failures)
+            for failure in new:
+                say(console, f"{done}: {failure}")
+            if lines is None:
+                lines = PlainProgress(console, progress.steps)
+            lines.tell(progress.steps, steps, f"{done}, {progress.steps} of {steps} steps")
+
+        run_all(config, jobs, report)
+
+
+def _plots(folder: Path, results: Sequence[Result], console: Console) -> list[str]:
+    from codea1_env.baselines.bench.plots import plot_all
+
+    try:
+        return plot_all(folder, results)
+    except ImportError as error:
+        say(console, f"No plots: {error}")
+        return []
