@@ -77,7 +77,7 @@ class TrainConfig(
             value = settings.get(role, block())
             if not (type(value) is block and isinstance(value.player, str)):
                 raise TypeError(
-                    f"Expect {role} to be a {block.__setting_} whose player is a str, actually: {value!r:.200}; hand players "
+                    f"Expect {role} to be a {block.__name__} whose player is a str, actually: {value!r:.200}; hand players "
                     "of yours to train(config, coder=..., tester=...)"
                 )
         return super().__new__(cls)
