@@ -66,4 +66,6 @@ def test_a_tracker_changes_nothing_and_gets_everything(
     assert len(trainers) >= 4, "two runs; one may measure the machine with more"
     for trainer in trainers:
         callbacks = [type(each).__name__ for each in trainer.callback_handler.callbacks]
-        assert sorted(callbacks) == ["DefaultFlowCallback", "TrainerCallback"], "nothing that reports"
+        assert sorted(callbacks) == ["DefaultFlowCallback", "TrainerCallback"], (
+            "nothing that reports"
+        )
