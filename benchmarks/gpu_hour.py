@@ -253,7 +253,7 @@ def _mismatch(rows: list[Result]) -> Result:
 def _speeds(rows: list[Result], times: list[Result]) -> Result:
     return {
         total.name: {"share": round(total.share, 3), "tokens_per_second": total.speed}
-        for total in phase_totals(times[-1:], rows[-1:])
+        for total in phase_totals(times, rows)
     }
 
 

@@ -206,6 +206,21 @@ def test_rewards_of_ones_own_that_fail_take_a_line(
     assert not Path("r").exists()
 
 
+def test_a_resumed_run_says_that_a_file_of_ones_own_is_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("mine.py")
+    file.write_text("def same(outcome, config):\n    return 0.5, 0.5\n")
+    short = ["train", "--preset", "shortest", "--eval-steps", "9", "--output-dir", "r"]
+    assert run([*short, "--rewards", "mine.py:same", "--max-steps", "1"]) == 0
+    file.write_text("def same(outcome, config):\n    return 1.0, 0.0\n")
+    assert run(["train", "--resume", "--output-dir", "r", "--max-steps", "2"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "after step 1. Not the same as before: mine.py:same." in out
+    assert [row["step"] for row in read_rows(Path("r/own_files.jsonl"))] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

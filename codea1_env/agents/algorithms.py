@@ -429,6 +429,11 @@ def make_algorithm(
         )
     with explained(kind if isinstance(kind, type) else type(kind), "__init__", ValueError):
         made = kind(**{key: given[key] for key in sorted(given) if key in known or key in own})
+    rounds = getattr(made, "extra_rounds", 0)
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
+        raise ValueError(
+            f"Expect extra_rounds of {name} to be a number of rounds, 0 or more, actually: {rounds!r:.200}"
+        )
     # What cannot be saved or loaded is an error now, not at a checkpoint.
     load_saved_state(made, saved_state(made))
     return made

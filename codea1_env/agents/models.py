@@ -154,6 +154,26 @@ def _in_short(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:300]}{'...' if len(text) > 300 else ''}"
 
 
+def _check_template(tokenizer: Any, folder: Path) -> None:
+    """Raise a ModelError if a tokenizer does not write the chats that players are shown."""
+    turns = [Message(role="user", content="a"), Message(role="assistant", content="b")]
+    try:
+        one, two = (
+            encode_chat(tokenizer, [*turns, Message(role="user", content=last)])
+            for last in ("one", "two")
+        )
+    except Exception as error:  # a template is a program
+        raise ModelError(
+            f"Expect the chat template of {folder} to write chats of user and assistant, actually: {_in_short(error)}. "
+            "Correct it, or choose another model."
+        ) from error
+    if one == two:
+        raise ModelError(
+            f"Expect the chat template of {folder} to write what the user says, actually: it writes the same whatever that "
+            "is. Correct it, or choose another model."
+        )
+
+
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a chat model. Raises a ModelError if there is none, or no chat template or end-of-turn token."""
     transformers: Any = require("transformers")
@@ -170,12 +190,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             f"Expect the tokenizer in {folder} to have a chat template, actually: it has none. Choose an "
             "instruct model, or put a template into the folder as chat_template.jinja."
         )
-    try:
-        encode_chat(tokenizer, [Message(role="user", content="a")])
-    except Exception as error:  # a template is a program
-        raise ModelError(
-            f"Expect the chat template of {folder} to write chats of user and assistant, actually: {_in_short(error)}"
-        ) from error
+    _check_template(tokenizer, folder)
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"Expect the tokenizer in {folder} to have an end-of-turn token (eos_token), actually: none"
@@ -197,9 +212,13 @@ def _from_hub(name: str, report: Report | None) -> Path:
             return Path(folder)
     try:
         # Asked first, since the download itself would wait longer for a hub that is not in reach.
-        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
+        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT, files_metadata=True)
         if report is not None:
-            report(f"Downloading {name} from the Hugging Face hub")
+            wanted = hub.utils.filter_repo_objects(
+                info.siblings, allow_patterns=_FILES, key=lambda each: each.rfilename
+            )
+            size = sum(each.size or 0 for each in wanted)
+            report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
         with quiet_loading():
             return Path(hub.snapshot_download(name, revision=info.sha, allow_patterns=_FILES))
     except errors.GatedRepoError as error:

@@ -1,4 +1,4 @@
-"""What runs on a node: a sandbox that answers batches, or a referee; and the plain values that are sent."""
+"""What runs on a node: a sandbox that answers batches, or a referee; and what it is asked: plain values, which can be sent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from codea1_env.sandbox import Limits, Sandbox
 
 @dataclass(frozen=True)
 class Request:
-    """A call of a method of `Sandbox` that starts a job and returns its future."""
+    """A call of one of the methods of `Sandbox` that start a job and return its future."""
 
     method: str
+    """"submit", "submit_cases", "submit_calls", "submit_encoded", "submit_script" or "submit_test_module"."""
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,19 +75,26 @@ class SandboxActor:
         self._sandbox.close()
 
 
-class JudgeActor(SandboxActor):
-    """A referee that is asked from elsewhere. It remembers the references of its problems."""
+class JudgeActor:
+    """A referee that is asked from elsewhere, with a sandbox of one worker. It remembers the references of its problems."""
 
     def __init__(
         self, limits: Limits, level: str | None, packages: tuple[str, ...], config: RefereeConfig
     ) -> None:
-        super().__init__(1, limits, level, packages)
-        self._referee = Referee(self._sandbox, config)
+        self._referee = Referee(Sandbox(1, limits, level=level, packages=packages), config)
 
     def judge(self, part: bytes) -> bytes:
         """Judge answers."""
         [answers] = unpacked(part)
         return packed([answer(self._referee, answers)])
+
+    def alive(self) -> bool:
+        """Answer, which a node that hangs does not."""
+        return True
+
+    def close(self) -> None:
+        """End all processes."""
+        self._referee.sandbox.close()
 
 
 def _started(data: bytes, sandbox: Sandbox) -> Any:

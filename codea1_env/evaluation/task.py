@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,15 +81,6 @@ class Question:
     """The program that a tester is shown; "" for none."""
 
 
-@dataclass(frozen=True)
-class ProblemAnswers:
-    """All samples of one problem, where they are judged together."""
-
-    task_id: str
-    samples: tuple[Any, ...]
-    index: int = 0
-
-
 @dataclass(kw_only=True, eq=False)
 class Evaluation(Generic[S, V]):
     """One evaluation: who is asked, what a sample is (`S`), how it is judged (`V`), which figures verdicts make.
@@ -108,8 +98,6 @@ class Evaluation(Generic[S, V]):
     """How reports name it, such as the name of its class; "" for the one whose reports have no name."""
     kind_setting: ClassVar[str] = "evaluates"
     """The setting that says `kind`."""
-    judged_together: ClassVar[bool] = False
-    """Whether the samples of a problem, which come one after the other, are judged together, as `ProblemAnswers`."""
     check_type: ClassVar[type[Stored]] = ProblemFault
     """What `check` returns."""
     verdict_type: ClassVar[type[Stored] | None] = None
@@ -190,19 +178,11 @@ class Evaluation(Generic[S, V]):
 
     def expected(self, counts: Mapping[str, int]) -> int:
         """How many verdicts there will be for these numbers of samples."""
-        tasks = counts.keys() - self.faults().keys()
-        return len(tasks) if self.judged_together else sum(counts.values())
+        return sum(counts.values())
 
     def group(self, samples: Iterator[Any], counts: Mapping[str, int]) -> Iterator[S]:
         """Yield what is judged, from the samples."""
-        if not self.judged_together:
-            yield from samples
-            return
-        faults = self.faults()
-        for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
-            answers: Any = ProblemAnswers(task_id, tuple(some))
-            if task_id not in faults:
-                yield answers
+        yield from samples
 
     def key(self, sample: S) -> Hashable:
         """Equal for samples that can only have equal verdicts: they are judged once."""

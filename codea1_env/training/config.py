@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import field
 from typing import Any, Self
@@ -13,7 +14,7 @@ from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
-from codea1_env.training.algorithms import check_algorithms, imitates
+from codea1_env.training.algorithms import OF_TRAINER, check_algorithms, imitates
 from codea1_env.training.reward_model import find_reward_model
 from codea1_env.training.setting_groups import (
     EngineSettings,
@@ -35,6 +36,7 @@ OF_RAY: dict[str, Any] = {
     "address": "local", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
+_CORRECTION = "vllm_importance_sampling_correction"
 
 
 class RunError(ValueError):
@@ -127,10 +129,11 @@ def contradictions(config: TrainConfig) -> Iterator[str]:
     yield from _of_algorithm("algorithm", config.algorithm)
     yield from _of_language_models(config)
     yield from _of_ray(config) if config.engine == "ray" else _without_ray(config)
-    if config.opponents == "past" and (config.self_play or config.engine == "ray"):
+    yield from _of_opponents(config)
+    if config.tester_rounds == "first" and config.max_rounds == 1:
         yield (
-            "Expect opponents='past' with two players in this process, actually: "
-            f"self_play={config.self_play}, engine={config.engine!r}. Leave one of the settings out."
+            "Expect max_rounds above 1 with tester_rounds='first', which says nothing about a single round, actually: "
+            "max_rounds=1. Raise max_rounds, or leave tester_rounds out."
         )
     if config.self_play:
         yield from _of_self_play(config)
@@ -145,17 +148,23 @@ def _of_player(
             f"{block.player!r}. A language model is 'llm', with its name or folder as {role}.model."
         )
     name, rate = f"{role}.learning_rate", block.learning_rate
-    if rate == 0 and not block.freeze:
-        yield (
-            f"Expect {name} to be a finite number greater than 0, actually: {rate!r}. A player that is not to learn: "
-            f"{role}.freeze = true"
-        )
+    if "learning_rate" in block.trainer:  # which goes before
+        name, rate = f"{role}.trainer.learning_rate", block.trainer["learning_rate"]
+    number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    if not (block.freeze and rate == 0) and not (number and 0 < rate < math.inf):
+        remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
+        yield f"Expect {name} to be a finite number greater than 0, actually: {rate!r}{remedy}"
     elif block.player == "llm" and rate > 0.1:
         yield (
             f"Expect {name} to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 for adapters), "
             f"actually: {rate!r}. A preset such as smollm2-cpu sets what it needs."
         )
     yield from _of_algorithm(f"{role}.algorithm", block.algorithm)
+    for setting in OF_TRAINER:
+        value = block.trainer.get(setting)  # another type is named with the trainer's configuration
+        least, most = (1, 1024) if setting == "num_iterations" else (0, math.inf)
+        if isinstance(value, (int, float)) and not (least <= value <= most and value < math.inf):
+            yield f"Expect {role}.trainer.{setting} to be from {least} to {most}, actually: {value!r}"
     if block.player == "llm" and not (block.freeze or imitates(config, role)):
         try:
             block.sampling.check_for_learning()
@@ -196,7 +205,23 @@ def _without_ray(config: TrainConfig) -> Iterator[str]:
 
 
 def _of_ray(config: TrainConfig) -> Iterator[str]:
-    for role, block in (("coder", config.coder), ("tester", config.tester)):
+    blocks = {"coder": config.coder, "tester": config.tester}
+    tables = [
+        f"{role}.player={block.player!r}"
+        for role, block in blocks.items()
+        if block.player == "tabular" and not block.freeze
+    ]
+    if config.max_staleness and (tables or not config.has_language_model):
+        yield (
+            "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
+            f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
+        )
+    for role, block in blocks.items():
+        if config.max_staleness and block.trainer.get(_CORRECTION) is False:
+            yield (
+                f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
+                f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
+            )
         # A player that writes in a process of its own has an engine there.
         writes = block.player == "llm" and (block.freeze or not config.max_staleness)
         if config.backend == "vllm" and config.learner_processes > 1 and writes:
@@ -205,6 +230,21 @@ def _of_ray(config: TrainConfig) -> Iterator[str]:
                 f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
                 "max_staleness=1 the players that learn have one process each with vLLM."
             )
+
+
+def _of_opponents(config: TrainConfig) -> Iterator[str]:
+    if config.opponents != "past":
+        return
+    if config.self_play or config.engine == "ray":
+        yield (
+            "Expect opponents='past' with two players in this process, actually: "
+            f"self_play={config.self_play}, engine={config.engine!r}. Leave one of the settings out."
+        )
+    if config.past_steps >= config.max_steps:
+        yield (
+            f"Expect past_steps to be below max_steps, or there is no past but the untrained players, actually: "
+            f"{config.past_steps} and {config.max_steps}. Lower past_steps."
+        )
 
 
 def _of_self_play(config: TrainConfig) -> Iterator[str]:

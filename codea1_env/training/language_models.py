@@ -160,8 +160,8 @@ class LanguageModels:
     # ---- Checks, all of which raise a RunError
 
     def check_trainers(self) -> None:
-        """Refuse wrong fields of trainers, before anything is measured or loaded."""
-        self._arguments.check_fields(self._roles)
+        """Make the configuration of every trainer, before anything is measured or loaded."""
+        self._arguments.check(self._roles)
 
     def find(self, *first: Role, say: Callable[[str], None] | None = None) -> None:
         """Find the models and tokenizers of all players, those of `first` before the others.

@@ -96,16 +96,18 @@ class LearnerActor:
 
     # Checkpoints lie where the loop is, which may share no folder with this machine.
 
-    def save(self) -> list[str]:
-        """Write the player's state here; returns the names of its files."""
+    def save(self) -> list[tuple[str, int]]:
+        """Write the player's state here; returns the names of its files, and their sizes."""
         folder = self.empty()
         self._player.save(folder)
-        files = (path for path in folder.rglob("*") if path.is_file())
-        return sorted(path.relative_to(folder).as_posix() for path in files)
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        return [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
 
-    def read(self, name: str) -> bytes:
-        """Return a file that `save` wrote."""
-        return (Path(self._files.name) / name).read_bytes()
+    def read(self, name: str, start: int, number: int) -> bytes:
+        """Return bytes of a file that `save` wrote."""
+        with (Path(self._files.name) / name).open("rb") as file:
+            file.seek(start)
+            return file.read(number)
 
     def empty(self) -> Path:
         """Begin to receive files of a player's state."""
@@ -113,11 +115,12 @@ class LearnerActor:
         self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
         return Path(self._files.name)
 
-    def receive(self, name: str, data: bytes) -> None:
-        """Receive a file."""
+    def append(self, name: str, data: bytes) -> None:
+        """Receive bytes of a file."""
         path = Path(self._files.name) / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with path.open("ab") as file:
+            file.write(data)
 
     def load(self) -> None:
         """Restore the state whose files were received."""

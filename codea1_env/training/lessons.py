@@ -109,6 +109,8 @@ class Taught:
     """Of all roles."""
     seconds: Mapping[str, float]
     """Phase -> seconds: `learn_ROLE`, or `learn` for all that learned at the same time."""
+    of_roles: Mapping[str, float]
+    """`learn_ROLE` -> seconds."""
 
 
 def teach(
@@ -126,9 +128,11 @@ def teach(
     """
     metrics: dict[str, Mapping[str, float]] = {}
     seconds: dict[str, float] = {}
+    of_roles: dict[str, float] = {}
 
     def learn(role: str) -> None:
-        metrics[role] = lessons[role]()
+        with timed(of_roles, f"learn_{role}"):
+            metrics[role] = lessons[role]()
 
     together = [role for role in lessons if role in elsewhere]
     if len(together) > 1:
@@ -142,11 +146,13 @@ def teach(
             threads.shutdown(wait=False)
     for role in lessons:
         if role not in metrics:
-            with timed(seconds, f"learn_{role}"), phase(f"learn_{role}"):
+            with phase(f"learn_{role}"):
                 learn(role)
+            seconds[f"learn_{role}"] = of_roles[f"learn_{role}"]
     return Taught(
         {name: value for role in lessons for name, value in prefixed(role, metrics[role]).items()},
         seconds,
+        of_roles,
     )
 
 

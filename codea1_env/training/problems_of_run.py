@@ -54,6 +54,20 @@ def problems_of_step(
     return [problems[index] for index in order[place * number : (place + 1) * number]]
 
 
+def warning_of_few(number: int, config: TrainConfig) -> str:
+    """Tell a person that there are fewer problems to measure on than asked for.
+
+    Example:
+        >>> warning_of_few(12, TrainConfig(eval_problems=5000))
+        "12 problems to measure on that are not trained on, not 5000 (eval_problems): 'starter' has no more as hard outside the split 'train'."
+    """
+    where = f" outside the split {config.split!r}" if config.split else ""
+    return (
+        f"{number} problems to measure on that are not trained on, not {config.eval_problems} (eval_problems): "
+        f"{config.problems!r} has no more as hard{where}."
+    )
+
+
 class DynamicSampling:
     """What a run plays again, and what is learned from."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.cluster import RemoteJudges, RemoteSandbox
+from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
 from codea1_env.cluster.nodes import check_version, connect, nodes
 from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
@@ -56,6 +57,7 @@ class RemoteModels:
             group.close()
 
 
+_GIVEN_BACK = 5.0
 Group = TypeVar("Group", bound=RoleGroup)
 
 
@@ -110,9 +112,7 @@ class RayEngine(LocalEngine):
             with suppress(OSError):  # it has gone meanwhile
                 check_version(self._ray, node)
         ahead = [role for role in roles if config.max_staleness and not config.player(role).freeze]
-        gpus = config.learner_gpus
-        if gpus is None:
-            gpus = 1.0 if self._ray.cluster_resources().get("GPU", 0) else 0.0
+        gpus = gpus_of_each(self._ray, config, len(roles), len(ahead))
         with ExitStack() as stack:
 
             def start(kind: type[Group], role: Role) -> Group:
@@ -165,3 +165,37 @@ def _make(
     ] + [writer.make(config, problems, seed_of(config, writer.role)) for writer in writers]  # fmt: skip
     for wait in made:
         wait()
+
+
+def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) -> float:
+    """Decide how many GPUs each process of a language model gets.
+
+    Raises:
+        ClusterError: The cluster has not enough processors or GPUs free.
+    """
+    processes = roles * config.learner_processes + writers
+    there, free = ray.cluster_resources(), _free_soon(ray, processes)
+    also = f", writing beside learning: {writers}" if writers else ""
+    gpus = config.learner_gpus
+    if gpus is None:
+        gpus = 1.0 if there.get("GPU", 0) else 0.0
+    # What is scarcer first.
+    for kind, name, asked in (("GPU", "GPUs", processes * gpus), ("CPU", "processors", processes)):
+        if free.get(kind, 0) < asked:
+            raise ClusterError(
+                f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
+                f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
+                f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two share one) or max_staleness."
+            )
+    return gpus
+
+
+def _free_soon(ray: Any, processors: int) -> dict[str, float]:
+    """Return what the cluster has free. What a program gave back just now takes it a moment to see."""
+    until = time.monotonic() + _GIVEN_BACK
+    while True:
+        free: dict[str, float] = ray.available_resources()
+        enough = free.get("CPU", 0) >= min(processors, ray.cluster_resources().get("CPU", 0))
+        if enough or time.monotonic() > until:
+            return free
+        time.sleep(0.1)

@@ -18,6 +18,8 @@ from codea1_env.spaces import Observation
 from codea1_env.training.learner_actor import Written
 from codea1_env.training.role_group import RoleGroup, WriterGroup
 
+_PIECE = 64 << 20
+"""Bytes of a file that are sent at a time."""
 _COUNTERS = "agent.json"
 """The file of an agent: how far its random numbers are used up."""
 
@@ -58,11 +60,13 @@ class RemotePlayer(LanguagePlayer):
 
     def save(self, path: Path) -> None:
         """Write the state, which all processes have in common."""
-        names: list[str] = self._group.first("save")
-        for name in names:
+        files: list[tuple[str, int]] = self._group.first("save")
+        for name, size in files:
             target = path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(self._group.first("read", name))
+            with target.open("wb") as file:
+                for start in range(0, size, _PIECE):
+                    file.write(self._group.first("read", name, start, _PIECE))
         self._group.first("empty")
 
     def load(self, path: Path) -> None:
@@ -75,7 +79,9 @@ def load_into(group: RoleGroup, path: Path, sources: Iterable[Path]) -> None:
     group.all("empty")
     for source in sorted(each for each in sources if each.is_file()):
         name = source.relative_to(path).as_posix()
-        group.all("receive", name, source.read_bytes())
+        with source.open("rb") as file:
+            while piece := file.read(_PIECE):
+                group.all("append", name, piece)
     group.all("load")
 
 

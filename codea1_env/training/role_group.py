@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
@@ -20,12 +20,39 @@ from codea1_env.training.batches import Role
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.learner_actor import Counters, LearnerActor, WriterActor
 
-_LIMIT = 2 * 3600.0
-"""Seconds after which a process that does not answer hangs."""
-_PLACING = 20.0
+_FIRST = 2 * 3600.0
+"""Seconds for what was never done before."""
+_LEAST = 600.0
+_TIMES = 10.0
+"""How many times as long as ever before something may take."""
+_PLACING = 60.0
 """Seconds in which a cluster that has what is asked for must give it."""
 _ENDING = 10.0
 """Seconds that a process has to end by itself."""
+
+
+class Patience:
+    """Remembers how long things took.
+
+    Example:
+        >>> patience = Patience()
+        >>> patience.took("learn", 8, 120.0)
+        >>> patience.limit("learn", 8), patience.limit("learn", 4), patience.limit("save", 1)
+        (1200.0, 600.0, 7200.0)
+    """
+
+    def __init__(self) -> None:
+        self._slowest: dict[str, float] = {}
+
+    def limit(self, what: str, amount: int) -> float:
+        """Seconds after which something hangs."""
+        slowest = self._slowest.get(what)
+        return _FIRST if slowest is None else max(_LEAST, _TIMES * slowest * max(amount, 1))
+
+    def took(self, what: str, amount: int, seconds: float) -> None:
+        """Remember that something was done."""
+        each = seconds / max(amount, 1)
+        self._slowest[what] = max(each, self._slowest.get(what, 0.0))
 
 
 class LearnerLostError(UpdateError):
@@ -52,6 +79,7 @@ class RoleGroup:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
+        self._patience = Patience()
         size = 1 if self._alone else config.learner_processes
         groups: Any = require("ray.util.placement_group", "ray")
         strategies: Any = require("ray.util.scheduling_strategies", "ray")
@@ -63,9 +91,8 @@ class RoleGroup:
         if not self._placement.wait(_PLACING):
             self._remove_placement()
             raise ClusterError(
-                f"Expect {_told(size, size * gpus)} for {size} processes of the {role}, actually: the cluster has "
-                f"{_told_of(ray.cluster_resources())}, and free are {_told_of(ray.available_resources())}. Add nodes, or lower "
-                "learner_processes, learner_gpus (0.5: two share one) or max_staleness."
+                f"Expect room for {size} processes of the {role} within {_PLACING:g} s, actually: there "
+                "is none. Another program may have taken it: see `ray status`."
             )
         self._actors = [
             ray.remote(self._actor)
@@ -104,21 +131,27 @@ class RoleGroup:
             LearnerLostError: One is gone.
             Exception: What one raised.
         """
+        amount = _amount(arguments)
         if self.size > 1:  # sent once, not to each
             arguments = tuple(map(self._ray.put, arguments))
-        return self.begin(method, [arguments] * self.size)()  # type: ignore[no-any-return]
+        return self.begin(method, [arguments] * self.size, amount)()  # type: ignore[no-any-return]
 
     def first(self, method: str, *arguments: Any) -> Any:
         """Ask the first process alone. See `all`."""
-        return self.begin(method, [arguments])()[0]
+        return self.begin(method, [arguments], _amount(arguments))()[0]
 
     def later(self, method: str) -> Any:
         """Ask the first process for what only another one needs: a reference, not waited for."""
         return self._ask(method, [()])[0]
 
-    def begin(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Callable[[], Any]:
-        """Ask one process after the other, each with arguments of its own; returns what waits for the answers."""
-        return partial(self._wait, self._ask(method, arguments), method)
+    def begin(
+        self, method: str, arguments: Sequence[tuple[Any, ...]], amount: int = 1
+    ) -> Callable[[], Any]:
+        """Ask one process after the other, each with arguments of its own; returns what waits for the answers.
+
+        With a larger `amount` a process is given more time.
+        """
+        return partial(self._wait, self._ask(method, arguments), method, amount)
 
     def _ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if self._failure is not None:
@@ -128,19 +161,21 @@ class RoleGroup:
             for actor, given in zip(self._actors, arguments, strict=False)
         ]
 
-    def _wait(self, references: list[Any], method: str) -> list[Any]:
+    def _wait(self, references: list[Any], method: str, amount: int) -> list[Any]:
         """Wait for answers, not for ever, and not for the rest after the first failure."""
         waiting = references
-        ends = time.monotonic() + _LIMIT
+        started = time.monotonic()
+        limit = self._patience.limit(method, amount)
         try:
             while waiting:
-                left = max(0.0, ends - time.monotonic())
+                left = max(0.0, started + limit - time.monotonic())
                 ready, waiting = self._ray.wait(waiting, timeout=left)
                 if not ready:
                     raise self._lost(
-                        f"{self._what} of the {self.role} hangs: no answer to {method!r} within {_LIMIT:.0f} s."
+                        f"{self._what} of the {self.role} hangs: no answer to {method!r} within {limit:.0f} s."
                     )
                 self._ray.get(ready)
+            self._patience.took(method, amount, time.monotonic() - started)
             return list(self._ray.get(references))
         except Exception as error:
             failure = self._explained(error)
@@ -200,9 +235,5 @@ class WriterGroup(RoleGroup):
         return completions, usage
 
 
-def _told_of(resources: Mapping[str, float]) -> str:
-    return _told(resources.get("CPU", 0), resources.get("GPU", 0))
-
-
-def _told(processors: float, gpus: float) -> str:
-    return f"{processors:g} processors and {gpus:g} GPUs"
+def _amount(arguments: Sequence[Any]) -> int:
+    return len(arguments[0]) if arguments and isinstance(arguments[0], list) else 1

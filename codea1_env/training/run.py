@@ -48,6 +48,7 @@ from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
     problems_of_step,
+    warning_of_few,
 )
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
@@ -175,6 +176,8 @@ class Run:
         if config.max_problems is not None and config.max_problems < len(self.problems):
             self.problems = self.problems[: config.max_problems]
             others = measuring.unseen_problems(config, self.problems)
+        if config.has_language_model and len(others) < config.eval_problems:
+            self.display.say(warning_of_few(len(others), config))
         self.display.begin("prepare")
         self.config, self._others, self.models = config, others, plan.models
         self._stack.callback(self.models.close)
@@ -227,8 +230,9 @@ class Run:
                 self._saved, self.players.coder, self.players.tester, config
             )
         self.past.truncate(self.step if self._saved else -1, self._saved)
+        changed = run_folder.note_own_files(path, config, self.step)
         if self._saved is not None:
-            self.display.say(f"Resuming {path} after step {self.step}.")
+            self.display.say(f"Resuming {path} after step {self.step}.{changed}")
         elif self._resume:
             self.display.say(f"{path} has no checkpoint: it begins again with the first step.")
         self.folder.write_config(config)
@@ -249,6 +253,7 @@ class Run:
         )
         done = list(read_rows(path / run_folder.METRICS))
         self._tracking.catch_up(done, read_rows(path / run_folder.TIMINGS))
+        self._throughput = summary.Throughput(done[-1])
         self._health = summary.Health()
         for before in done:
             self._health.news(before)  # told before the run was resumed
@@ -306,9 +311,7 @@ class Run:
         if self.step % self.config.save_steps == 0 or last:
             with timed(seconds, "checkpoint"):
                 self._save()
-        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-        if now.ahead:
-            timings |= prefixed("ahead", played.seconds)
+        timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
         self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
         self._tracking.log(self.step, row, timings)
         self.display.update(row)
@@ -402,6 +405,21 @@ class Run:
             row |= now.past.metrics()
         row["tester/copied"] = copied_share(played.episodes, self.sandbox)
         return row
+
+    def _timings(
+        self,
+        now: PlayedStep,
+        played: Rollouts,
+        row: Row,
+        of_roles: Mapping[str, float],
+        seconds: Mapping[str, float],
+    ) -> Row:
+        timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+        timings |= self._throughput.of_step(now.usages, row, of_roles)
+        timings |= summary.peak_memory()
+        if now.ahead:
+            timings |= prefixed("ahead", played.seconds)
+        return timings
 
     # Measuring and saving
 

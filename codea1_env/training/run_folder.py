@@ -6,6 +6,7 @@ episodes.jsonl    what was played, one row per problem and step: the same holds
 verdicts.jsonl    what a reward model is fitted on, one row per program: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
+own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
 """
@@ -13,6 +14,7 @@ checkpoints/      see `codea1_env.training.checkpoints`
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,12 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
+from codea1_env.support.plugins import digest_of
 from codea1_env.training import settings
 from codea1_env.training.config import RunError, TrainConfig
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
 VERDICTS = "verdicts.jsonl"
+OWN_FILES = "own_files.jsonl"
 _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, VERDICTS, TIMINGS)
 
 _MAY_CHANGE = {
@@ -143,7 +147,7 @@ class RunFolder(LogFolder):
     def discard(self) -> None:
         """Close the run, and remove it: it has not begun."""
         self.close()
-        for name in ("config.toml", *_LOGS, ".lock"):
+        for name in ("config.toml", *_LOGS, OWN_FILES, ".lock"):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else lies in it
             self.path.rmdir()
@@ -202,3 +206,20 @@ def _new_folder() -> Path:
             continue
         return path
     raise RunError(f"Expect a free name for a run in runs/, actually: {name} was taken 999 times.")
+
+
+def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
+    """Write down which files of the user's are used from this step on; returns what has changed, for people."""
+    names = [config.problems, config.rewards, config.algorithm, config.reward_model or ""]
+    for block in (config.coder, config.tester):
+        names += [block.player, block.algorithm or ""]
+    now = {name: found for name in names if (found := digest_of(name)) is not None}
+    rows = list(read_rows(folder / OWN_FILES))
+    before: Mapping[str, str] = rows[-1]["sha256"] if rows else now
+    changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+    if now and (not rows or changed):
+        with (folder / OWN_FILES).open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"step": step, "sha256": now}) + "\n")
+    if not changed:
+        return ""
+    return f" Not the same as before: {', '.join(changed)}. Steps from here on are of the new file."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,14 +11,14 @@ from typing import Any
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_settings import (
+from codea1_env.agents.llm.trainer_fields import (
     DECIDED,
-    UpdateShape,
     check_fields,
     check_imitation_fields,
     decided_by,
     find_trainer,
 )
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
 from codea1_env.training.batches import Role, roles_of, update_of
@@ -25,6 +26,7 @@ from codea1_env.training.config import RunError, TrainConfig
 
 _COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
 """Fields of a trainer that decide how long an update takes, apart from sizes."""
+_SIZES = ("per_device_train_batch_size", "gradient_accumulation_steps")
 
 
 class TrainerArguments:
@@ -91,6 +93,32 @@ class TrainerArguments:
             if not self._config.player(role).freeze:
                 with making(role):
                     self.of(role, {})
+
+    def check(self, roles: Sequence[Role]) -> None:
+        """Make the configuration of every trainer, before anything is measured or loaded; a RunError if that fails.
+
+        With a time budget the sizes of batches are left out: those of the steps are not known yet.
+        """
+        left_out = () if self._config.time_budget is None else _SIZES
+        for role in roles:
+            if self._config.player(role).freeze:
+                continue
+            with making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
+                # Which number format computes fastest is not known yet.
+                taught = self.of(role, {"bf16": False, "fp16": False})
+                fields = {name: v for name, v in taught["fields"].items() if name not in left_out}
+                if imitates(self._config, role):
+                    imitation_config(fields, taught["shape"], seed=0, folder=folder)
+                    continue
+                samplings = (self._config.player(role).sampling, taught["tester_sampling"])
+                grpo_config(
+                    fields,
+                    taught["shape"],
+                    samplings=list(filter(None, samplings)),
+                    config_cls=taught["config_cls"],
+                    seed=0,
+                    folder=folder,
+                )
 
     def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
         """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""

@@ -6,31 +6,31 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 
-from clusters import join, joined, ray_processes
+from clusters import join, joined, ray_processes  # noqa: E402
 
-from codea1_env import load_problems
-from codea1_env.cluster import (
+from codea1_env import load_problems  # noqa: E402
+from codea1_env.cluster import (  # noqa: E402
     ClusterError,
     RemoteJudges,
     RemoteSandbox,
-    places,
     remote_judges,
-    remote_sandbox,
 )
-from codea1_env.cluster.actors import Failure, packed, unpacked
-from codea1_env.cluster.nodes import LostError, Node
-from codea1_env.cluster.places import Seats
-from codea1_env.referee import Referee
-from codea1_env.responses import Program
-from codea1_env.sandbox import (
+from codea1_env.cluster.actors import Failure, Request, packed, unpacked  # noqa: E402
+from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
+from codea1_env.cluster.nodes import LostError, nodes  # noqa: E402
+from codea1_env.cluster.remote_judges import Seats  # noqa: E402
+from codea1_env.referee import Referee  # noqa: E402
+from codea1_env.responses import Program  # noqa: E402
+from codea1_env.sandbox import (  # noqa: E402
     InfraError,
     Job,
     Limits,
@@ -124,7 +124,7 @@ def test_a_forked_copy_is_refused(remote: RemoteSandbox) -> None:
 
 
 def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSandbox) -> None:
-    work = jobs(60)
+    work = jobs(120)
     expected = plain(remote.run_many(work))
     futures = [remote.submit(job) for job in work]
     futures[20].result()
@@ -132,20 +132,27 @@ def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSan
     assert plain([list(future.result().tests) for future in futures]) == expected
     join(cluster)
     deadline = time.monotonic() + 180
-    while len({node.id for node in remote.nodes}) < 2 and time.monotonic() < deadline:
-        assert plain(remote.run_many(work[:8])) == expected[:8]
-    assert len({node.id for node in remote.nodes}) == 2
+    while len(remote.nodes) < 2 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(remote.nodes) == 2
     assert plain(remote.run_many(work)) == expected
 
 
 def test_an_actor_that_hangs_is_given_up(
     cluster: Any, remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_env.cluster.places._SILENCE", 4.0)
+    monkeypatch.setattr("codea1_env.cluster.dispatcher._SILENCE", 4.0)
     os.kill(ray_processes(cluster, "SandboxActor")[0], signal.SIGSTOP)
-    work = jobs(30)
+    work = jobs(60)
     with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
         assert plain(remote.run_many(work)) == plain(local.run_many(work))
+
+
+def until_there_are(count: int) -> None:
+    deadline = time.monotonic() + 180
+    while len(nodes(ray)) != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
@@ -180,69 +187,59 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
         told(judges)
 
 
-ONE, OTHER, NEW = (Node(name, f"127.0.0.{name}", 1) for name in "123")
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
-    """The nodes of a cluster that there is not."""
-    found = [ONE, OTHER]
-    monkeypatch.setattr(places, "nodes", lambda _: list(found))
-    return found
-
-
 def test_a_judge_that_could_not_be_started_is_tried_again(
-    there: list[Node], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Node] = []
+    until_there_are(2)
+    problems = load_problems("starter")[:1]
+    programs = [Program(problems[0].reference)]
+    attacks = ["\n".join(problems[0].tests)]
+    started, start = [], remote_judges.start_actor
 
-    def failing_at_first(_: Any, node: Node, *rest: Any) -> object:
-        started.append(node)
-        if started.count(node) == 1 and node is NEW:
+    def failing_at_first(_: Any, node: Any, *rest: Any, **options: Any) -> Any:
+        started.append(node.id)
+        if started.count(node.id) == 1 and node.id not in before:
             raise LostError("as where a node is not ready yet")
-        return object()
+        return start(ray, node, *rest, **options)
 
-    monkeypatch.setattr(places, "start_actor", failing_at_first)
-    monkeypatch.setattr(remote_judges, "connect", lambda address: None)
-    judges = RemoteJudges(sandbox)
-    assert [place.ready() for place in judges._places] == [True, True]
-    assert judges.join() == []
-    there.append(NEW)
-    [place] = judges.join()
-    assert not place.ready()
-    assert judges.join() == [place]
-    assert place.ready()
-    assert started.count(NEW) == 2
-    assert judges.join() == []
+    monkeypatch.setattr("codea1_env.cluster.remote_judges.start_actor", failing_at_first)
+    with Sandbox(1) as sandbox, RemoteJudges(sandbox) as judges:
+        before = {node.id for node in nodes(ray)}
+        judges.judge_answers(problems, programs, attacks, {})
+        with joined(cluster):
+            until_there_are(3)
+            [new] = {node.id for node in nodes(ray)} - before
+            deadline = time.monotonic() + 300
+            while started.count(new) < 2 and time.monotonic() < deadline:
+                judges.judge_answers(problems, programs, attacks, {})
+            assert started.count(new) == 2
 
 
-def test_actors_have_seats_where_they_are_free(there: list[Node]) -> None:
-    seats = Seats(None, lambda node: node.cores)
-    one, other = seats.take(set()), seats.take(set())
-    assert {one, other} == {ONE, OTHER}
+def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
+    until_there_are(2)
+    seats = Seats(ray, 1)
+    one, other = seats.take(), seats.take()
+    assert {one.id, other.id} == {node.id for node in nodes(ray)}
     assert not seats.leave_crowded(one)
     seats.leave(other)
-    assert seats.take({other.id}) == one, "a node that was lost is the last choice"
-    assert seats.leave_crowded(one)
-    assert not seats.leave_crowded(one)
-    assert seats.take(set()) == other
-    there.append(NEW)
-    assert seats.look() == 3
-    seats.refuse(NEW, ClusterError("another version"))
-    assert seats.look() == 2
-    with pytest.raises(ClusterError, match="another version"):
-        seats.refuse(ONE, ClusterError("another version"))
-    there.clear()
-    with pytest.raises(LostError, match="no node is left"):
-        seats.take(set())
+    crowded = Seats(ray, 1)
+    crowded._taken[one.id] = 2  # as where the other node has been away
+    assert crowded.leave_crowded(one)
+    assert not crowded.leave_crowded(one)
+    assert crowded.take() == other
+    with joined(cluster):
+        until_there_are(3)
+        assert seats.look() == 3
+        unfit = next(node for node in nodes(ray) if node.id not in (one.id, other.id))
+        seats.refuse(unfit, ClusterError("another version"))
+        assert seats.look() == 2
+        with pytest.raises(ClusterError, match="another version"):
+            seats.refuse(one, ClusterError("another version"))
 
 
-def test_three_failures_are_no_verdict(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_failures_are_no_verdict(cluster: Any) -> None:
     class Failing:
         """A sandbox that fails at everything, as real ones do only where memory is short."""
-
-        def __init__(self, *settings: Any) -> None:
-            pass
 
         def alive(self) -> bool:
             return True
@@ -254,11 +251,51 @@ def test_three_failures_are_no_verdict(cluster: Any, monkeypatch: pytest.MonkeyP
             failure = packed([Failure(InfraError("no memory"))])
             return packed([failure for _ in unpacked(requests)])
 
-    monkeypatch.setattr(remote_sandbox, "SandboxActor", Failing)
-    with RemoteSandbox() as sandbox:
-        future = sandbox.submit(Job("def f(): pass"))
-        with pytest.raises(InfraError, match=r"in 3 attempts.*no memory"):
-            future.result(60)
+    made = Dispatcher(
+        ray, lambda node: ray.remote(Failing).options(num_cpus=0).remote(), leave_out=False
+    )
+    future = made.submit(Request("submit", (Job("def f(): pass"),)))
+    with pytest.raises(InfraError, match=r"on 3 nodes.*no memory"):
+        future.result(60)
+    made.close()
+    with pytest.raises(SandboxError, match="close"):
+        made.submit(Request("submit", (Job(""),)))
+
+
+def test_what_starts_while_it_is_closed_is_ended(cluster: Any) -> None:
+    class Late:
+        """An actor of a node that takes long to start it."""
+
+        def alive(self) -> bool:
+            return True
+
+        def close(self) -> None:
+            return None
+
+    asked, answered = threading.Event(), threading.Event()
+
+    def start(node: Any) -> Any:
+        if there:
+            asked.set()
+            answered.wait(60)
+        actor = ray.remote(Late).options(num_cpus=0).remote()
+        assert ray.get(actor.alive.remote())
+        return actor
+
+    there: list[Any] = []
+    made = Dispatcher(ray, start, leave_out=False)
+    there += made.nodes
+    made._helpers.submit(made._add, there[0])  # as for a node that joins
+    assert asked.wait(60)
+    closing = threading.Thread(target=made.close)
+    closing.start()
+    time.sleep(0.5)
+    answered.set()
+    closing.join()
+    deadline = time.monotonic() + 180
+    while ray_processes(cluster, "Late") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not ray_processes(cluster, "Late")
 
 
 def test_nodes_that_do_not_fit_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

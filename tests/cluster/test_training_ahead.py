@@ -103,9 +103,11 @@ class Silent:
 
 
 def test_a_learner_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(role_group, "_LIMIT", 0.01)
+    monkeypatch.setattr(role_group, "_LEAST", 0.01)
     group = object.__new__(role_group.RoleGroup)
     group._ray, group.role, group._failure, group._actors = Silent(), "tester", None, [Silent]
+    group._patience = role_group.Patience()
+    group._patience.took("learn", 1, 0.001)
     for _ in range(2):  # and nothing is asked any more
         with pytest.raises(LearnerLostError, match="process of the tester hangs: no answer to 'l"):
             group.begin("learn", [()])()
@@ -116,8 +118,16 @@ def test_what_cannot_be_played_ahead(
 ) -> None:
     assert codea1(["train", "--max-staleness", "1"]) == 2
     assert "Expect --max-staleness with engine='ray'" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="Expect max_staleness"):
-        replaced(models, {"engine": "ray", "max_staleness": 2})
+    for changes in ({"max_staleness": 2}, {"max_staleness": 1, "coder": PlayerConfig()}):
+        with pytest.raises(ValueError, match="Expect max_staleness"):
+            replaced(models, {"engine": "ray", **changes})
+    uncorrected = replaced(
+        models, {"coder.trainer": {"vllm_importance_sampling_correction": False}}
+    )
+    with pytest.raises(
+        ValueError, match=r"actually: coder\.trainer\.vllm_importance_sampling_corr"
+    ):
+        replaced(uncorrected, {"engine": "ray", "max_staleness": 1})
     engines = {"engine": "ray", "backend": "vllm", "lora_rank": 4, "learner_processes": 2}
     with pytest.raises(ValueError, match="Expect learner_processes=1 with backend='vllm'"):
         replaced(models, engines)

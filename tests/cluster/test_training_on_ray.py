@@ -34,7 +34,6 @@ from codea1_env.training import (
     RunError,
     TesterConfig,
     TrainConfig,
-    role_group,
     train,
 )
 from codea1_env.training.run_folder import METRICS, TIMINGS
@@ -156,18 +155,11 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
     until(lambda: not ray_processes(cluster, "Actor"))
 
 
-def test_what_the_cluster_has_not(
-    cluster: Any, models: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_cluster_has_not(cluster: Any, models: TrainConfig, tmp_path: Path) -> None:
     config = replaced(models, {"engine": "ray", "address": cluster.address})
-    monkeypatch.setattr(role_group, "_PLACING", 1.0)
-    with pytest.raises(
-        ClusterError, match=r"1 GPUs for 1 processes of the coder.* 2 processors and 0 GPUs"
-    ):
+    with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*learner_processes"):
         run(tmp_path / "a", config, learner_gpus=1.0)
-    with pytest.raises(
-        ClusterError, match=r"4 processors and 0 GPUs for 4 processes .*learner_processes"
-    ):
+    with pytest.raises(ClusterError, match=r"8 processors for 8 processes.* has 2"):
         run(tmp_path / "b", config, learner_processes=4)
     with pytest.raises(RunError, match="time_budget"):
         run(tmp_path / "c", config, time_budget=5.0)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import time
 
 import pytest
 from rich.console import Console
 
+from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import report
 from codea1_env.problems import Problem
 from codea1_env.training.metrics import mean
 from codea1_env.training.problems_of_run import problems_of_step
 from codea1_env.training.progress import Remaining, TrainingProgress
-from codea1_env.training.summary import Health, start_and_end
+from codea1_env.training.summary import Health, Throughput, peak_memory, start_and_end
 
 PROBLEMS = [Problem(f"p{i}", f"def f{i}():", f"f{i}", f"def f{i}(): return {i}") for i in range(10)]
 
@@ -157,3 +160,36 @@ def test_a_phase_says_how_far_it_is(clock: Clock) -> None:
     clock.now += 500  # it takes longer than expected
     assert clock.run.seconds() == pytest.approx(50)
     assert clock.run.done() < 1
+
+
+def test_tokens_per_second() -> None:
+    speed = Throughput({})
+    usages = {"coder": Usage(completion_tokens=100, seconds=4.0), "tester": Usage()}
+    first = speed.of_step(
+        usages, {"coder/num_tokens": 600.0}, {"coder": 5.0, "learn_coder": 2.0, "learn_tester": 1.0}
+    )
+    assert first == {"speed/coder/generation": 25.0, "speed/coder/update": 300.0}
+    second = speed.of_step(usages, {"coder/num_tokens": 1000.0}, {"learn_coder": 2.0})
+    assert second["speed/coder/update"] == 200.0
+
+
+def test_a_resumed_run_counts_from_where_it_was() -> None:
+    speed = Throughput({"step": 7, "model/num_tokens": 600.0})
+    found = speed.of_step({"model": Usage()}, {"model/num_tokens": 700.0}, {"learn_model": 2.0})
+    assert found == {"speed/model/update": 50.0}
+
+
+def test_memory() -> None:
+    """It is that of this process, and never falls."""
+    program = (
+        "from codea1_env.training.summary import peak_memory\n"
+        "before = peak_memory()['memory/process_peak']\n"
+        "data = b'x' * (200 << 20); del data\n"
+        "print(before, peak_memory()['memory/process_peak'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    before, after = map(float, done.stdout.split())
+    assert after - before == pytest.approx(200, abs=30)
+    assert "memory/gpu_peak" not in peak_memory()

@@ -77,6 +77,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"past_steps": 8}, "past_steps to be below max_steps"),
         ({"past_sampling": "best"}, "past_sampling to be 'uniform', 'latest' or 'win-rate'"),
         ({"self_play": True}, "opponents='past' with two players"),
     ],

@@ -60,8 +60,12 @@ def test_a_tracker_changes_nothing_and_gets_everything(
         assert wanted - names_in(tmp_path / "shown" / name) == set()
     (book,) = books
     assert [page.step for page in book.pages] == [0, 1]
+    for name in ("speed/coder/generation", "speed/tester/update"):
+        assert book.pages[1].values[name] > 0
 
     assert len(trainers) >= 4, "two runs; one may measure the machine with more"
     for trainer in trainers:
         callbacks = [type(each).__name__ for each in trainer.callback_handler.callbacks]
-        assert sorted(callbacks) == ["DefaultFlowCallback", "TrainerCallback"], "nothing that reports"
+        assert sorted(callbacks) == ["DefaultFlowCallback", "TrainerCallback"], (
+            "nothing that reports"
+        )

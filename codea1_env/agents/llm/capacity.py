@@ -21,33 +21,47 @@ _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
 _PER_LOGIT = 16
 """Bytes for each score of a token while it is drawn: scores, softmax, sums and distribution in float32."""
-_GROUPS = Path("/sys/fs/cgroup")
+_GROUPS = (("", "memory.max", "memory.current"), ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))  # fmt: skip
+"""Folder, limit and usage in the control groups of version 2 and 1."""
 
 
 def available_memory() -> int:
     """Return the bytes that this process may still take: of the machine, its container, and its own limit."""
     psutil: Any = require("psutil")
     free = [int(psutil.virtual_memory().available)]
-    groups = [_GROUPS]  # a container may see its own group as the root
-    with suppress(OSError):
-        own = Path("/proc/self/cgroup").read_text().rpartition(":")[2]
-        groups.append(_GROUPS / own.strip().lstrip("/"))
-    free += [left for left in map(_left_of_group, groups) if left is not None]
+    free += _containers(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
         free.append(limit - int(psutil.Process().memory_info().vms))
     return max(0, min(free))
 
 
-def _left_of_group(folder: Path) -> int | None:
-    """Bytes that a control group leaves; None without a limit."""
-    with suppress(OSError, ValueError, KeyError):  # no limit is the text "max"
-        most = int((folder / "memory.max").read_text())
-        used = int((folder / "memory.current").read_text())
-        rows = dict(map(str.split, (folder / "memory.stat").read_text().splitlines()))
-        # The kernel gives the bytes of files back when they are wanted.
-        return most - used + int(rows["inactive_file"])
-    return None
+def _containers(root: Path, groups: Path) -> list[int]:
+    """Bytes that the control groups of this process leave."""
+    free = []
+    with suppress(OSError):
+        for line in groups.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            name, limit, used = _GROUPS[bool(controllers)]
+            # A container may see its own group as the root, under another path.
+            for folder in (root / name / path.lstrip("/"), root / name):
+                if (folder / limit).is_file():
+                    most, taken = (folder / limit).read_text(), (folder / used).read_text()
+                    if most.strip() != "max":
+                        free.append(int(most) - int(taken) + _reclaimable(folder))
+                    break
+    return free
+
+
+def _reclaimable(folder: Path) -> int:
+    """Bytes of files that the kernel gives back when they are wanted."""
+    with suppress(OSError, ValueError):
+        lines = (folder / "memory.stat").read_text().splitlines()
+        rows = dict(line.split(" ", 1) for line in lines)
+        return int(rows.get("total_inactive_file", rows.get("inactive_file", "0")))
+    return 0
 
 
 def own_memory() -> int:

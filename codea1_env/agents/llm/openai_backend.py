@@ -39,8 +39,10 @@ FIRST_DELAY = 0.5
 """Seconds before the second attempt; each further delay is twice as long."""
 _SHOWN = 300
 """Characters of a server's error message that are repeated."""
+_GIVE_KEY = "Give the server's key in the environment as OPENAI_API_KEY"
 _HINTS = {
-    401: "Give the server's key in the environment as OPENAI_API_KEY",
+    401: _GIVE_KEY,
+    403: _GIVE_KEY,
     404: "Check the server's address (it usually ends with /v1) and the model's name",
 }
 _OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
@@ -262,6 +264,8 @@ class OpenAIBackend:
             if code not in _AGAIN:
                 message = f"Expect {url} to accept the request, actually: {reason}. "
                 raise _RefusedError((message + _HINTS.get(code, "")).rstrip())
+            asked = answer.headers.get("Retry-After", "")
+            delay = max(delay, float(asked)) if asked.isdigit() else delay
         raise BackendError(
             f"Expect an answer from {url}, actually after {self._attempts} attempts: {reason}. Start the server, "
             "or check its address"

@@ -127,6 +127,7 @@ class Drive:
             own_randomness(self._seed + self.updates + 1),
         ):
             self._enter()
+        self._check_weights()
         self.updates += 1
         return _metrics([e for e in self.trainer.state.log_history[before:] if "loss" in e])
 
@@ -159,6 +160,16 @@ class Drive:
         watcher = TrainerCallback()
         watcher.on_pre_optimizer_step = check_gradients
         self.trainer.add_callback(watcher)
+
+    def _check_weights(self) -> None:
+        """Refuse weights that the optimizer has spoiled, though loss and gradient were numbers."""
+        import torch
+
+        for name, weights in self.model.named_parameters():
+            if weights.requires_grad and not torch.isfinite(weights).all():
+                raise self._failed(
+                    "finite weights", f"not in {name}. Look at learning_rate and adam_epsilon"
+                )
 
     def _failed(self, wanted: str, found: Any) -> UpdateError:
         step = f"step {self.updates + 1} of the {self._name}"

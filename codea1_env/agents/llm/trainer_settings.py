@@ -1,147 +1,17 @@
-"""Makes the configuration of a TRL trainer from the user's fields, and divides the answers of an update into batches."""
+"""Makes the configuration of a TRL trainer, and divides the answers of an update into batches."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import importlib
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.trainer_fields import check_fields, check_imitation_fields
 
 _TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
 """Answers that are learned from at the same time, if the user does not say how many."""
-
-
-def _fields(by: Mapping[str, str]) -> dict[str, str]:
-    """Turn reason -> names into name -> reason."""
-    return {name: reason for reason, names in by.items() for name in names.split()}
-
-
-_SAMPLING = "the sampling settings of the run"
-DECIDED: Mapping[str, str] = _fields(
-    {
-        "problems_per_step and num_generations or num_suites": "generation_batch_size",
-        "per_device_train_batch_size": "steps_per_generation",
-        "num_generations and num_suites of the run": "num_generations",
-        "max_steps of the run": "max_steps num_train_epochs",
-        _SAMPLING: "max_completion_length temperature top_p top_k min_p repetition_penalty generation_kwargs "
-        "cache_implementation",
-        "prompts of the run": "chat_template_kwargs",
-        "backend of the run": "use_vllm vllm_mode vllm_model_impl vllm_enable_sleep_mode vllm_max_model_length "
-        "vllm_tensor_parallel_size vllm_gpu_memory_utilization vllm_group_port vllm_server_base_url "
-        "vllm_server_host vllm_server_port vllm_server_timeout vllm_structured_outputs_regex",
-        "output_dir of the run": "output_dir",
-        "seed of the run": "seed",
-        "tracker of the run": "report_to",
-        "--resume": "resume_from_checkpoint",
-        "save_steps of the run": "save_strategy save_steps",
-        "eval_steps of the run": "eval_strategy",
-        "nothing: every step is logged": "logging_strategy logging_steps",
-    }
-)
-"""Fields that follow from the run -> what decides them."""
-_OF_IMITATION: Mapping[str, str] = {
-    **DECIDED,
-    **_fields(
-        {
-            _SAMPLING: "max_length truncation_mode",
-            "the game: each demonstration is a row, and its answer is what is learned": "packing packing_strategy "
-            "eval_packing completion_only_loss assistant_only_loss dataset_kwargs dataset_num_proc "
-            "dataset_text_field",
-        }
-    ),
-}
-_OF_ALGORITHM = {
-    "advantages": ("scale_rewards", "multi_objective_aggregation"),
-    "loss": (
-        "loss_type", "importance_sampling_level", "epsilon", "epsilon_high", "delta", "off_policy_mask_threshold",
-        "sapo_temperature_neg", "sapo_temperature_pos", "vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg",
-    ),
-}  # fmt: skip
-
-
-def find_trainer(name: str) -> tuple[Any, Any]:
-    """Find a `trl.GRPOTrainer` by module:class, and the class of its configuration; a ValueError if there is none."""
-    import trl
-
-    module, _, cls_name = name.partition(":")
-    try:
-        trainer = getattr(importlib.import_module(module), cls_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"Expect trainer_cls to be module:class, like 'trl:GRPOTrainer', actually: {name!r} ({error})"
-        ) from error
-    if not (isinstance(trainer, type) and issubclass(trainer, trl.GRPOTrainer)):
-        raise ValueError(
-            f"Expect trainer_cls to be trl.GRPOTrainer or a subclass of it, actually: {name!r}"
-        )
-    return trainer, getattr(trainer, "config_cls", trl.GRPOConfig)
-
-
-def decided_by(algorithm: Any) -> Mapping[str, str]:
-    """Fields that have no effect beside an algorithm's own functions -> what decides instead."""
-    return {
-        name: f"the {function} of {type(algorithm).__name__}"
-        for function, names in _OF_ALGORITHM.items()
-        if hasattr(algorithm, function)
-        for name in names
-    }
-
-
-def check_fields(
-    fields: Mapping[str, Any], *config_cls: Any, decided: Mapping[str, str] = DECIDED
-) -> None:
-    """Check names and types of fields, of which one of the configurations must know each.
-
-    Raises:
-        ValueError: A field is unknown or decided by the run, or has a value of another type.
-    """
-    known = {name for each in config_cls for name in each.__dataclass_fields__}
-    for name, value in fields.items():
-        if name in decided:
-            raise ValueError(
-                f"Expect {name} not to be set for a trainer: it is decided by {decided[name]}."
-            )
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            names = " or ".join(each.__name__ for each in config_cls)
-            raise ValueError(f"Expect the fields of {names}, actually: {name!r}.{hint}")
-        wrong = [_wrong_type(each, name, value) for each in config_cls if name in _types_of(each)]
-        if wrong and all(wrong):
-            raise ValueError(
-                f"Expect {name} to be another value ({wrong[0]}), actually: {value!r:.200}"
-            )
-
-
-def check_imitation_fields(fields: Mapping[str, Any]) -> None:
-    """Check the fields of a trainer that imitates, which may be those of a run with rewards, too."""
-    from trl import GRPOConfig, SFTConfig
-
-    check_fields(fields, SFTConfig, GRPOConfig, decided=_OF_IMITATION)
-
-
-@lru_cache
-def _types_of(config_cls: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(config_cls)
-    except (NameError, TypeError):  # annotations of the user's own
-        return {}
-
-
-def _wrong_type(config_cls: Any, name: str, value: Any) -> str:
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        TypeAdapter(_types_of(config_cls)[name]).validate_python(value, strict=True)
-    except ValidationError as error:
-        return " or ".join(each["msg"] for each in error.errors())
-    return ""
 
 
 @dataclass(frozen=True)
@@ -247,6 +117,7 @@ def grpo_config(
             "Expect one temperature for both roles of a model (its trainer has one), actually: "
             f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
         )
+    check_fields(fields, config_cls)
     return _made(
         config_cls,
         **_common(fields, shape, fields.get("num_iterations", 1), seed, folder),
@@ -266,6 +137,7 @@ def imitation_config(
     """
     from trl import SFTConfig
 
+    check_imitation_fields(fields)
     known = {field.name: field for field in dataclasses.fields(SFTConfig)}
     losses = known["loss_type"].metadata["choices"]
     taken = {
@@ -297,7 +169,7 @@ def _common(
         "gradient_accumulation_steps": batches.accumulation,
     }
     warmup = values.get("warmup_steps", 0)
-    if warmup >= 1:  # below 1 it is a share of all steps
+    if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
         values["warmup_steps"] = warmup * batches.optimizer_steps
     return {
         # Not the library's defaults: progress and logs are the run's.

@@ -31,6 +31,8 @@ NARROW = SamplingConfig(top_p=0.9)
             {"coder.learning_rate": 0.0},
             r"coder\.learning_rate to be a finite number greater than 0, .* coder\.freeze = true",
         ),
+        ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
+        ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be from 1"),
     ],
 )
 def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> None:
@@ -71,6 +73,11 @@ class BadValue:
     trainer = {"epsilon": "abc"}  # noqa: RUF012
 
 
+class ManyRounds:
+    trainer = {}  # noqa: RUF012
+    extra_rounds = "many"
+
+
 class Decided:
     trainer = {"num_generations": 8}  # noqa: RUF012
 
@@ -80,9 +87,21 @@ class Decided:
     [
         ({"coder.trainer": {"nope": 1}}, "coder: Expect the fields of GRPOConfig, .*'nope'"),
         ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
-        ({"coder.trainer": {"optim": "nope"}}, "nope is not a valid OptimizerNames"),
-        ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: .* valid number.*'abc'"),
+        ({"coder.trainer": {"optim": "nope"}}, "optim to be one of adamw_torch, .* 'nope'"),
+        (
+            {
+                "tester.objective": "golden-tests",
+                "tester.trainer": {"importance_sampling_level": "x"},
+            },
+            "tester: Expect importance_sampling_level to be one of token, sequence, actually: 'x'",
+        ),
+        ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: Expect epsilon to be a num"),
+        ({"algorithm": f"{__file__}:ManyRounds"}, "extra_rounds of .* 0 or more, actually: 'many'"),
         ({"algorithm": f"{__file__}:Decided"}, r"Decided\.trainer: Expect num_generations not to"),
+        (
+            {"coder.trainer": {"top_entropy_quantile": 5}},
+            "to be at least 0 and at most 1, actually",
+        ),
         ({"coder.trainer": {"min_p": 1}}, "Expect min_p not to be set .* of the run"),
         ({"coder.trainer": {"report_to": "wandb"}}, "it is decided by tracker of the run"),
     ],

@@ -30,16 +30,30 @@ def test_what_is_free_is_less_than_what_there_is() -> None:
     assert 1e7 < own_memory() < 1e11
 
 
-def test_limits_of_the_process_and_of_its_container_count(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(capacity, "_GROUPS", tmp_path)
-    (tmp_path / "memory.max").write_text("4000\n")
-    (tmp_path / "memory.current").write_text("1500\n")
-    (tmp_path / "memory.stat").write_text("anon 1000\ninactive_file 300\n")
-    assert available_memory() == 4000 - 1500 + 300
-    (tmp_path / "memory.max").write_text("max\n")
-    assert available_memory() > 1e7
+def test_a_limit_of_the_process_counts(monkeypatch) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (own_memory(), 0))
     assert available_memory() < 1e7
+
+
+def write(folder: Path, **files: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_text(f"{content}\n")
+
+
+def test_containers_of_version_2(tmp_path: Path) -> None:
+    write(tmp_path, groups="0::/job/one")
+    write(tmp_path / "root" / "job" / "one", memory__max=4000, memory__current=1500)
+    (tmp_path / "root" / "job" / "one" / "memory.stat").write_text("anon 1000\ninactive_file 300\n")
+    assert capacity._containers(tmp_path / "root", tmp_path / "groups") == [4000 - 1500 + 300]
+    write(tmp_path / "root" / "job" / "one", memory__max="max")
+    assert capacity._containers(tmp_path / "root", tmp_path / "groups") == []
+
+
+def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
+    write(tmp_path, groups="3:cpu,memory:/docker/abc\n0::/docker/abc")
+    write(tmp_path / "root" / "memory", memory__limit_in_bytes=5000, memory__usage_in_bytes=1000)
+    assert capacity._containers(tmp_path / "root", tmp_path / "groups") == [4000]
 
 
 def test_weights_in_another_format(tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ def test_a_configuration_that_is_not_of_the_weights(change: Any, said: str, tmp_
     [
         ("chat_template", "{% for m in %}", "to write chats .* actually: TemplateSyntaxError"),
         ("chat_template", "{{ raise_exception('no such role') }}", "TemplateError: no such role"),
+        ("chat_template", "hello", "to write what the user says, actually: it writes the same"),
         ("chat_template", None, "to have a chat template, actually: it has none.*instruct"),
         ("eos_token", None, "end-of-turn token"),
     ],

@@ -40,6 +40,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.script: list[tuple[int, str]] = []
+        self.headers: dict[str, str] = {}
         self.seen: list[Any] = []
         self.keys: list[str | None] = []
 
@@ -77,6 +78,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text.encode())))
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text.encode())
 
@@ -136,6 +139,14 @@ def test_lasting_failure_stops_with_its_reason(server: Server) -> None:
     with pytest.raises(BackendError, match="after 3 attempts: 503 out of memory"):
         backend.generate(CHATS, SAMPLING, 0)
     assert len(server.seen) == 3  # the other prompts were not sent
+
+
+def test_server_may_ask_to_wait(server: Server) -> None:
+    server.script = [(429, "{}")]
+    server.headers = {"Retry-After": "1"}
+    started = time.monotonic()
+    backend_of(server, model="m").generate(CHATS[:1], SAMPLING, 0)
+    assert time.monotonic() - started >= 1
 
 
 def test_key_is_sent_and_in_no_message(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,7 @@ from codea1_env.agents.llm.completions import SamplingConfig, encode_chat
 from codea1_env.agents.llm.learners import SFTLearner
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.agents.llm.trainer_drive import SFTDrive, TrainingRow
-from codea1_env.agents.llm.trainer_settings import (
-    UpdateShape,
-    check_imitation_fields,
-    imitation_config,
-)
+from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config
 from codea1_env.problems import Problem
 from codea1_env.spaces import Observation, observe
 
@@ -168,7 +164,6 @@ def test_demonstrations_become_likelier(lora: bool) -> None:
 
 
 def config(folder: Path, **fields: Any) -> Any:
-    check_imitation_fields(fields)
     return imitation_config(fields, UpdateShape(2, 4, 3), seed=1, folder=str(folder))
 
 

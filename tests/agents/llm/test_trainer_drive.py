@@ -239,6 +239,22 @@ def test_a_loss_that_is_no_number_is_named_and_spoils_nothing(
     assert all(torch.equal(p, before[name]) for name, p in drive.model.named_parameters())
 
 
+class Spoils(GRPOTrainer):  # type: ignore[misc]
+    def create_optimizer(self, *given: Any) -> Any:
+        optimizer = super().create_optimizer(*given)
+        optimizer.register_step_post_hook(lambda *_: self.model.lm_head.weight.data.fill_(np.nan))
+        return optimizer
+
+
+def test_weights_that_the_optimizer_has_spoiled_are_named(tmp_path: Path) -> None:
+    drive = make_drive(tmp_path, trainer_cls=Spoils)
+    with pytest.raises(
+        UpdateError, match=r"finite weights, actually in step 1 of the coder: .* adam_eps"
+    ):
+        drive.update(make_rows(REWARDS))
+    assert drive.updates == 0
+
+
 def test_what_is_set_for_the_optimizer_goes_before_a_checkpoint(tmp_path: Path) -> None:
     fields = {"optim": "adamw_torch", "lr_scheduler_type": "linear"}
     before = make_drive(tmp_path, weight_decay=0.25, **fields)
