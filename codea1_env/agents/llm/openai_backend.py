@@ -54,7 +54,7 @@ class _RefusedError(BackendError):
 
 
 class OpenAIBackend:
-    """Asks a server, many prompts at a time, and repeats requests that fail with growing pauses.
+    """Asks a server, many prompts at a time. It repeats requests that fail, with growing pauses.
 
     Args:
         base_url: Like "http://127.0.0.1:8000/v1".
@@ -165,7 +165,8 @@ class OpenAIBackend:
             raise BackendError(f"Expect {folder} to hold an adapter, actually: {error}") from error
         body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
         try:
-            self._request("load_lora_adapter", body)
+            # vLLM answers with a sentence.
+            self._request("load_lora_adapter", body, decode=False)
         except BackendError as error:
             raise BackendError(
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
@@ -234,8 +235,12 @@ class OpenAIBackend:
         path: str,
         body: Mapping[str, Any] | None = None,
         cancelled: threading.Event | None = None,
+        *,
+        decode: bool = True,
     ) -> Any:
-        """Post a document, or get one for None; returns the answer. Once `cancelled` is set, there are no further attempts.
+        """Post a document, or get one for None; returns the answer, as text if it is not to be decoded.
+
+        Once `cancelled` is set, there are no further attempts.
 
         Raises:
             BackendError: The server cannot be reached, or answers with an error, also after all attempts.
@@ -252,10 +257,8 @@ class OpenAIBackend:
             delay *= 2
             try:
                 answer = self._client.request(method, url, content=data, headers=headers)
-                if answer.is_success and path == "load_lora_adapter":
-                    return answer.text  # vLLM says it in a sentence
                 if answer.is_success:
-                    return answer.json()
+                    return answer.json() if decode else answer.text
             except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 continue
@@ -273,28 +276,36 @@ class OpenAIBackend:
 
 
 def _completion(answer: Any) -> Completion:
-    choice, usage = answer["choices"][0], answer.get("usage") or {}
+    choice = answer["choices"][0]
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
     prompt_ids = tuple(answer.get("prompt_token_ids") or ())
     completion_ids = tuple(choice.get("token_ids") or ())
     content = (choice.get("logprobs") or {}).get("content")
     logprobs = None if content is None else tuple(float(token["logprob"]) for token in content)
+    if logprobs is not None and len(logprobs) != len(completion_ids):
+        logprobs = None  # of no use without the tokens
     return Completion(
         prompt_ids=prompt_ids,
         completion_ids=completion_ids,
-        # Of no use without the tokens.
-        logprobs=logprobs
-        if logprobs is not None and len(logprobs) == len(completion_ids)
-        else None,
+        logprobs=logprobs,
         text=choice["message"]["content"] or "",
         truncated=choice["finish_reason"] == "length",
-        prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids)),
-        completion_tokens=int(usage.get("completion_tokens") or len(completion_ids)),
+        prompt_tokens=_count(usage.get("prompt_tokens"), len(prompt_ids)),
+        completion_tokens=_count(usage.get("completion_tokens"), len(completion_ids)),
     )
 
 
+def _count(said: Any, counted: int) -> int:
+    return said if type(said) is int and 0 <= said < 1 << 53 else counted
+
+
 def _message(answer: Any) -> str:
+    text: str = answer.text
     try:
-        text = str(answer.json()["error"]["message"])
-    except (ValueError, LookupError, TypeError):  # another form
-        text = answer.text
+        found = answer.json()
+        found = found.get("error", found)
+        text = str(found.get("message", found))
+    except (ValueError, AttributeError):
+        pass
     return text.strip()[:_SHOWN] or str(answer.reason_phrase)
