@@ -57,7 +57,7 @@ def test_a_function(own, capsys):
 
 
 def test_a_file_has_a_test_file_for_each_name_and_goes_on_where_it_was_stopped(own, capsys):
-    assert run(["testgen", "own.py", "--json", "--timeout", "2"]) == 0
+    assert run(["testgen", "own.py", "--json", "--timeout", "6"]) == 0
     report = json.loads(capsys.readouterr().out)
     rows = {row["target"]: row for row in report["results"]}
     assert report["written"] == 2
@@ -65,7 +65,7 @@ def test_a_file_has_a_test_file_for_each_name_and_goes_on_where_it_was_stopped(o
     assert "no arguments for apply" in rows["own::apply"]["reason"]
     before = (own / "tests/generated/test_own_half.py").stat().st_mtime_ns
     (own / "tests/generated/test_own_counter.py").unlink()
-    assert run(["testgen", "own.py", "--timeout", "2"]) == 0
+    assert run(["testgen", "own.py", "--timeout", "6"]) == 0
     assert (own / "tests/generated/test_own_counter.py").exists()
     assert (own / "tests/generated/test_own_half.py").stat().st_mtime_ns == before
 
@@ -88,5 +88,5 @@ def test_an_agent_proposes_calls(own, capsys):
     ],
 )
 def test_bad_input(capsys, arguments, message):
-    assert run(["testgen", *arguments, "--timeout", "2"]) == 2
+    assert run(["testgen", *arguments, "--timeout", "6"]) == 2
     assert message in capsys.readouterr().err
