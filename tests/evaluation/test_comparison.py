@@ -69,7 +69,7 @@ def test_unusable_folders(tmp_path):
     [
         ({"settings": {"role": "tester"}}, "a measures a coder, and .*b a tester. Compare"),
         ({"results": {"p": {"digest": "p", "values": {"kill_rate": 1.0}}}}, "figure in common"),
-        ({"results": {}}, r"result folder of `codea1 eval` \(run, code, .*cross-play\) with values of its problems"),
+        ({"results": {}}, r"result folder of `codea1 eval` \(run, code, .* it is of 'held-out' and has none"),
     ],
 )  # fmt: skip
 def test_evaluations_without_a_figure_in_common_are_refused(tmp_path, other, says):
