@@ -98,6 +98,7 @@ def check(game: Any, step: Any) -> dict[str, Any]:
     return infos[CODER]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program", [*ANY_TEXT.values(), *PROGRAMS.values()], ids=[*ANY_TEXT, *PROGRAMS]
 )

@@ -61,6 +61,7 @@ def test_broken_rows(change: dict[str, Any], message: str) -> None:
         problem_of({**FRAME, **change})
 
 
+@pytest.mark.slow
 def test_tests_share_a_process_with_the_program() -> None:
     pytest.importorskip("pandas")
     problem = problem_of(FRAME)

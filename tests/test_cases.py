@@ -105,6 +105,7 @@ def check(args, output, expected):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "passed", "message"),
     [
@@ -182,6 +183,7 @@ def test_nobody_waits_for_a_reference_that_is_asked(sandbox: Sandbox) -> None:
     assert [run.result().tests[0].passed for run in runs] == [True, True]
 
 
+@pytest.mark.slow
 def test_what_a_closed_sandbox_has_not_begun_is_cancelled() -> None:
     module = "def test_f(): assert f(1) == 1"
     problem = problem_with(Case((1,), {}, 1), test_module=module)
@@ -193,6 +195,7 @@ def test_what_a_closed_sandbox_has_not_begun_is_cancelled() -> None:
     assert not cancelled[0]
 
 
+@pytest.mark.slow
 def test_values_too_large_to_be_sent_are_compared_by_a_digest(sandbox: Sandbox) -> None:
     value = "['word' * 300, 1.5]"
     reference = f"def f(n): return {value} * n"
@@ -287,6 +290,7 @@ def test_mbpp_in_evalplus_releases() -> None:
         to_problem(Row({**row, "plus_input": "[]"}, "here"))
 
 
+@pytest.mark.slow
 def test_inside_verdicts_say_so_and_can_be_forged(sandbox: Sandbox) -> None:
     """Why nothing of them reaches a reward."""
     problem = Problem(

@@ -160,6 +160,7 @@ def test_play_is_quick_from_the_shell() -> None:
     assert seconds < 5.0
 
 
+@pytest.mark.slow
 def test_play_as_json_is_reproducible(capsys: pytest.CaptureFixture[str]) -> None:
     outputs = []
     for _ in range(2):
@@ -177,6 +178,7 @@ def test_a_missing_package_of_language_models_names_its_extra() -> None:
         raise ModuleNotFoundError("No module named 'mine'", name="mine")
 
 
+@pytest.mark.slow
 def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(capsys):
     assert run(["play", "--problem", "is_leap_year", "--tester", "boundary", "--seed", "2"]) == 0
     out = capsys.readouterr().out
@@ -187,6 +189,7 @@ def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(capsys):
     assert test == pytest.approx((validity + adversarial) / 2, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(PLAYER)
@@ -213,6 +216,7 @@ def test_a_player_that_cannot_play_is_explained(text, message, capsys, tmp_path)
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_a_reference_that_never_ends_is_the_users_mistake(capsys, tmp_path):
     path = tmp_path / "broken.jsonl"
     path.write_text(json.dumps({**GOOD, "reference": "while True: pass"}))
@@ -223,6 +227,7 @@ def test_a_reference_that_never_ends_is_the_users_mistake(capsys, tmp_path):
 # codea1 problems
 
 
+@pytest.mark.slow
 def test_bundled_problems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["problems", "list", "--split", "eval"]) == 0
     *lines, total = capsys.readouterr().out.splitlines()
@@ -235,6 +240,7 @@ def test_bundled_problems_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert all(row["tests"] >= 10 for row in rows)
 
 
+@pytest.mark.slow
 def test_wrong_set_is_told_with_file_and_line(capsys, tmp_path):
     path, kind = tmp_path / "bad.jsonl", "reference-fails"
     path.write_text(json.dumps(GOOD) + "\n")

@@ -20,6 +20,7 @@ def test_every_preset_is_read() -> None:
         assert base_settings(SourcesAndFolder(preset=preset)).max_steps > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["tabular", "smollm2-cpu", "qwen2.5-coder-7b"])
 def test_a_dry_run_says_what_a_step_writes_and_learns(preset, capsys) -> None:
     assert run(["train", "--preset", preset, "--dry-run"]) == 0
@@ -49,6 +50,7 @@ def test_the_tokens_of_a_step_are_those_of_its_answers() -> None:
     assert tokens_of_step(frozen) == (12 * 100 + 24 * 10, 6 * 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "message"),
     [

@@ -49,6 +49,7 @@ def judge_reply(frame: bytes, expected: bytes, tolerance: float) -> TestResult:
     return compare.judge_reply(frame, expected, Comparison(atol=tolerance, rtol=tolerance))
 
 
+@pytest.mark.slow
 @given(DATA)
 def test_a_value_is_itself(value):
     copy = pickle.loads(pickle.dumps(value))
@@ -156,6 +157,7 @@ def reply(value: Any) -> bytes:
     return RETURNED + encode(value)
 
 
+@pytest.mark.slow
 @given(st.one_of(DATA, ALIKE), st.one_of(DATA, ALIKE), st.sampled_from([0, 1e-6]))
 def test_replies_are_compared_as_values(one, other, tolerance):
     found = judge_reply(reply(one), reply(other), tolerance)

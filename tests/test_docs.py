@@ -66,6 +66,7 @@ def help_of(command: tuple[str, ...]) -> tuple[int, str]:
     return code, out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_and_their_options_exist(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")

@@ -76,6 +76,7 @@ def test_values_of_every_kind_survive(sandbox: Sandbox) -> None:
 DIGITS = "1" + "0" * 40_000
 
 
+@pytest.mark.slow
 def test_integers_of_more_digits_than_python_prints(sandbox: Sandbox) -> None:
     """LiveCodeBench's evaluator allows 50,000."""
     row = {**CONTEST, "public_test_cases": contest_tests("stdin", ("40000", DIGITS))}

@@ -50,6 +50,7 @@ def make(request, tmp_path):
     return lambda *args, **kwargs: MistakeBook(*args, **kwargs, path=next(paths))
 
 
+@pytest.mark.slow
 def test_released_histories(make):
     for history in HISTORIES:
         book = make()
@@ -202,6 +203,7 @@ def test_texts_come_out_as_they_went_in(make, tmp_path, task):
     assert pickle.loads(pickle.dumps(book)).tests(task) == AWKWARD
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=[])), unique=True, max_size=20))
 def test_any_text_survives_the_file(texts):

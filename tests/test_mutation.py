@@ -126,6 +126,7 @@ def test_each_mutant_compiles_and_is_one_of_a_kind() -> None:
         assert len({*trees, ast.dump(ast.parse(source))}) == len(trees) + 1
 
 
+@pytest.mark.slow
 def test_text_of_a_mutant_is_the_mutated_tree() -> None:
     """Brackets, spacing and positions: the text must mean what the tree with the fault means."""
     checked = 0

@@ -56,6 +56,7 @@ def oracle(sandbox: Sandbox) -> Oracle:
     return Oracle(sandbox, LIMITS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "fault", "reason"),
     [
@@ -102,6 +103,7 @@ def golden(code: str, *tests: str) -> tuple[Subject, dict[Subject, Problem]]:
     return Subject.of(problem), {Subject.of(problem): problem}
 
 
+@pytest.mark.slow
 def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once(spy):
     oracle = Oracle(spy, LIMITS)
     code = "def f(n): return n + 1  # asked in one process"

@@ -91,6 +91,7 @@ def test_all_orders_pay_the_same(referee, name):
     assert len({str(paid(verdict)) for verdict in referee.judge(rounds)}) == 1
 
 
+@pytest.mark.slow
 def test_two_limits_pay_the_same_first_or_last(referee):
     """What is behind them is neither lost by the program nor won by the tester."""
     limits, others = right(10, 11), right(2, 3, 4, 5, 6, 8)
@@ -112,6 +113,7 @@ def test_a_wrong_prediction_is_invalid_though_its_call_is_not_made(referee):
     assert verdict.failed == tuple(right(10, 11))
 
 
+@pytest.mark.slow
 def test_replayed_tests_that_are_not_made_are_neither_passed_nor_failed(referee):
     for history in (right(10, 11, 2), right(2, 11, 10)):
         verdict = judge(referee, [], history)
@@ -135,6 +137,7 @@ TESTS = st.tuples(CALLS, st.booleans()).map(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(TESTS, max_size=12), st.integers(0, 2**32))
 def test_any_order_pays_the_same(referee, suite, seed):

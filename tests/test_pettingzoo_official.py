@@ -53,6 +53,7 @@ def test_parallel_seed(settings: dict[str, Any]) -> None:
     parallel_seed_test(lambda: code_a1_v1.parallel_env(**settings), num_cycles=20)
 
 
+@pytest.mark.slow
 def test_render(settings: dict[str, Any]) -> None:
     def make(render_mode: str | None = None) -> Any:
         return code_a1_v1.env(render_mode=render_mode, **settings)

@@ -54,6 +54,7 @@ def test_a_registered_name_is_a_source() -> None:
     assert env.game.running().problem.task_id == "mine/one"
 
 
+@pytest.mark.slow
 def test_a_file_is_a_source(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = load_problems(f"{file}:mine")
     assert [problem.task_id for problem in found] == ["mine/train", "mine/eval"]

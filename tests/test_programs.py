@@ -41,6 +41,7 @@ def test_what_the_prompt_gives_above_the_function_is_there(prompt, code, whole):
     assert whole_program(Problem("demo", prompt, "f", "def f(): ..."), code) == whole
 
 
+@pytest.mark.slow
 def test_references_are_whole_already(shared_data):
     for name in ("humanevalplus", "mbppplus"):
         problems = public_set(shared_data / f"{name}.jsonl.gz")

@@ -66,6 +66,7 @@ def test_without_any_evidence_the_program_is_not_scored(sandbox, referee):
     assert verdict.code_reward == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
@@ -142,6 +143,7 @@ def timeless(verdict: Verdict) -> Verdict:
     return dataclasses.replace(verdict, load=dataclasses.replace(verdict.load, cpu_time=0.0))
 
 
+@pytest.mark.slow
 def test_a_batch_gives_the_same_as_one_by_one(sandbox):
     double = Problem("double", "def double(n): ...", "double", "def double(n):\n    return 2 * n\n")
     hangs = "def inc(n):\n    while n > 100: pass\n    return n + 1\n"

@@ -95,6 +95,7 @@ TESTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("test", "number", "module"), TESTS.values(), ids=TESTS)
 def test_tests(test: object, number: int, module: bool, sandbox: Sandbox) -> None:
     problem = problem_of(test=test)

@@ -190,6 +190,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_answers_cost_little_and_are_explained(sandbox: Sandbox, text: str) -> None:
     started = time.monotonic()
@@ -256,6 +257,7 @@ def analysts() -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_analysis_process_changes_nothing() -> None:
     text = "\n".join(f"assert f({k}) == {2 * k}" for k in range(40)) + "\n# x" * 10_000
     with Sandbox(workers=1) as own:

@@ -76,6 +76,7 @@ def played(sandbox: Sandbox, rewards: object) -> dict[str, float]:
     return env.step({"tester_0": "assert add_numbers(2, 2) == 4"})[1]
 
 
+@pytest.mark.slow
 def test_the_environment_pays_them(sandbox: Sandbox, named: str) -> None:
     expected = {"coder_0": 0.0, "tester_0": 0.5}
     for rewards in (named, stakes, f"{__name__}:stakes"):
@@ -91,6 +92,7 @@ def quick(folder: Path, **changes: object) -> TrainConfig:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_training_pays_them_and_a_run_is_repeated_with_them(tmp_path, sandbox, named):
     train(quick(tmp_path / "one", rewards=named), sandbox=sandbox)
     rows = list(read_rows(tmp_path / "one" / METRICS))
@@ -103,6 +105,7 @@ def test_training_pays_them_and_a_run_is_repeated_with_them(tmp_path, sandbox, n
     assert read_config(tmp_path / "two").rewards == name_of(stakes)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_them(named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["play", "--json", "--coder", "reference", "--rewards", named]) == 0
     turns = json.loads(capsys.readouterr().out)["turns"]

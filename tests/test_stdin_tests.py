@@ -75,6 +75,7 @@ def problem_with(*tests: StdinTest) -> Problem:
 TESTS = (StdinTest("3", "6"), StdinTest("0", "0"), StdinTest("-2", "-4"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "outcomes"),
     [

@@ -49,6 +49,7 @@ with stop_request(waits={waits}):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("waits", "signals"), [(True, 2), (False, 1)])
 def test_a_long_operation_does_not_keep_the_process(waits, signals):
     process = subprocess.Popen(
@@ -71,6 +72,7 @@ def test_a_long_operation_does_not_keep_the_process(waits, signals):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_what_does_not_end_by_itself_is_left_in_order():
     """An operation that takes long keeps Python's handler from running."""
     script = (

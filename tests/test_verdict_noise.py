@@ -56,6 +56,7 @@ def test_starter_programs_pass_all_golden_tests(noise: ModuleType, sandbox: Sand
     assert noise.check(cases[::3], sandbox) == []
 
 
+@pytest.mark.slow
 def test_programs_of_public_sets_pass_all_golden_tests(
     noise: ModuleType, sandbox: Sandbox, shared_data: Path
 ) -> None:

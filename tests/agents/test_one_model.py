@@ -45,6 +45,7 @@ def suite(one, sandbox, code=""):
     return {test.text for test in parsed.tests}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "tests"),
     [

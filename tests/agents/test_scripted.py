@@ -38,6 +38,7 @@ def test_golden_tester_takes_only_what_is_data():
     assert GoldenTester([problem]).act([observe(problem)]) == ["assert f() == 1"]
 
 
+@pytest.mark.slow
 def test_golden_tester_asks_the_reference_for_values(sandbox: Sandbox):
     cases = (Case((2,)), Case((3,), {}, 9), Case((0,)))
     problem = Problem("p", "def f(n):", "f", "def f(n): return n * n", cases=cases)

@@ -168,6 +168,7 @@ def test_tables_of_shown_programs_are_saved(tmp_path):
     assert second.policy.state_dict() == first.policy.state_dict()
 
 
+@pytest.mark.slow
 def test_no_coder_can_make_a_tester_hold_more_and_more_tables():
     agent = make_tester()
     for number in range(MAX_SHOWN + 200):

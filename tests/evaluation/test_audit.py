@@ -58,6 +58,7 @@ def test_weak_tests(tests: list[str], kinds: set[str], sandbox: Sandbox) -> None
             assert "not" in rest
 
 
+@pytest.mark.slow
 def test_a_call_beyond_what_tests_span_shows_nothing(sandbox: Sandbox) -> None:
     """`clip(-3)` is outside of 5 to 12: where no contract speaks of it, the text need not either."""
     weak = problem(["assert clip(5) == 5", "assert clip(12) == 9"])
@@ -163,6 +164,7 @@ def audited(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[st
     return found
 
 
+@pytest.mark.slow
 def test_command_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, folder = rows(tmp_path / "set.jsonl", 4), tmp_path / "out"
     again = [source, "--mutants", "4", "--calls", "40", "--output-dir", str(folder)]
@@ -181,6 +183,7 @@ def test_command_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "a wrong program passes" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_answers_of_an_agent_and_right_programs(tmp_path, capsys):
     source = rows(tmp_path / "set.jsonl", 2)
     right = tmp_path / "right.jsonl"

@@ -167,6 +167,7 @@ def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
     return code, " ".join((captured.out + captured.err).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
@@ -209,6 +210,7 @@ def test_an_error_says_on_which_sample(tmp_path, capsys):
     assert "Own.judge on sample 0 of starter/add_numbers" in caught.value.__notes__[0]
 
 
+@pytest.mark.slow
 def test_it_goes_on_with_the_same_file_only(tmp_path, capsys):
     for returned, resume, expected in (("{'a': 1}", [], 0), ("{'a': 2}", ["--resume"], 2)):
         code, shown = run_own(tmp_path, capsys, returned, *resume)

@@ -96,6 +96,7 @@ def test_the_mean_counts_every_problem_once():
     assert 0 <= estimate.low < estimate.value < estimate.high <= 1
 
 
+@pytest.mark.slow
 def test_the_interval_covers_as_often_as_it_says():
     rng = np.random.default_rng(5)
     covered = 0

@@ -112,6 +112,7 @@ def test_judged_together_and_one_by_one(side: OneSide, expected: list[float | No
     assert [side.judge_one(answer).reward for answer in asked(side)[:10]] == expected[:10]
 
 
+@pytest.mark.slow
 def test_the_environment(side: OneSide, expected: list[float | None], sandbox: Sandbox) -> None:
     paid = []
     for answer in asked(side):
@@ -128,6 +129,7 @@ def test_the_environment(side: OneSide, expected: list[float | None], sandbox: S
     assert paid == [reward or 0.0 for reward in expected]
 
 
+@pytest.mark.slow
 def test_trl_reward_function_also_after_pickling(side, expected) -> None:
     found = asked(side)
     pay = trl_training.AnswerRewards(side)

@@ -39,6 +39,7 @@ def side(role: Side = "coder", **settings: Any) -> tuple[OneSide, Limited]:
     return OneSide(role, opponent, **settings), opponent
 
 
+@pytest.mark.slow
 def test_a_coder_cannot_play_the_turn_of_a_tester_that_failed() -> None:
     game, opponent = side()
     environment = GameFactory(game)()

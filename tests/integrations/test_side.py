@@ -21,6 +21,7 @@ ADD = "starter/add_numbers"
 RIGHT = SideAnswer(ADD, "def add_numbers(a, b): return a + b")
 
 
+@pytest.mark.slow
 def test_a_model_behind_a_server_is_the_opponent(sandbox: Sandbox) -> None:
     asked = []
 
@@ -100,6 +101,7 @@ def test_an_error_reaches_everybody_and_the_next_batch_is_judged() -> None:
     assert together(1) == 1
 
 
+@pytest.mark.slow
 def test_verl_over_http_pays_the_share_of_golden_tests(sandbox: Sandbox) -> None:
     def judged(body: dict) -> dict:  # the service has tests of its own
         results = sandbox.run_tests(body["code"], body["tests"], entry_point=body["entry_point"])

@@ -125,6 +125,7 @@ def test_definitions_are_found_in_prompts(prompt: str) -> None:
     assert not admits(prompt, "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prompt", "reference", "tests"),
     [

@@ -24,6 +24,7 @@ SLOW = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW.keys())
 def test_work_is_bounded(text: str) -> None:
     text = FIRST + text
@@ -36,6 +37,7 @@ def test_work_is_bounded(text: str) -> None:
     assert dropped[-1:] == [enough] or len(tests) == 2
 
 
+@pytest.mark.slow
 def test_the_rest_is_left_out() -> None:
     text = f"{FIRST}{SLOW['many arguments']}assert f(2) == 3\n"
     reason = "it takes too much work to read: the others are left out"

@@ -24,6 +24,7 @@ def summary(capsys: pytest.CaptureFixture[str], run: Path, *options: str) -> dic
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_same_rules_pay_the_same(finished: Path, capsys) -> None:
     found = summary(capsys, finished)
     assert (found["episodes"], found["changed"]) == (12, 0)
@@ -31,6 +32,7 @@ def test_the_same_rules_pay_the_same(finished: Path, capsys) -> None:
     assert before == now
 
 
+@pytest.mark.slow
 def test_other_rules_are_told_episode_by_episode(finished: Path, tmp_path: Path, capsys) -> None:
     file = tmp_path / "rewards.jsonl"
     found = summary(capsys, finished, "--alpha", "1", "--output", str(file))
@@ -81,6 +83,7 @@ def test_bad_input_is_one_line(finished: Path, arguments, message, capsys) -> No
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_lines_that_are_left_out_are_told(finished: Path, tmp_path: Path, capsys) -> None:
     run = tmp_path / "run"
     shutil.copytree(finished, run)

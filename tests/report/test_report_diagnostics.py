@@ -58,6 +58,7 @@ def test_scores_are_flat_rows(tmp_path: Path) -> None:
     assert (first["seeds"], control["area"]) == (2, None)
 
 
+@pytest.mark.slow
 def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> None:
     found = read_folders([written(tmp_path, "ZeroDivisionError: <b>oh</b>")])
     sheets, charts = diagnosed_section(found.diagnostics)

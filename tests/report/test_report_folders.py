@@ -69,6 +69,7 @@ def test_a_swept_benchmark_shows_the_runs_with_the_rates_that_were_chosen(tmp_pa
     assert [result.entry for result in found.results] == ["code-a1"]
 
 
+@pytest.mark.slow
 def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     settings = {"agent": "mutant", "problems": "starter", "num_samples": 4, "seed": 0}
@@ -99,6 +100,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     assert '<strong>0.500</strong> <span class="dim">[0.250, 0.750]</span>' in page
 
 
+@pytest.mark.slow
 def test_a_card_says_of_how_many_problems_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "few"
     few = ["--agent", "reference", "-n", "1", "--max-problems", "3", "--output-dir", str(folder)]
@@ -110,6 +112,7 @@ def test_a_card_says_of_how_many_problems_it_is(tmp_path: Path) -> None:
     assert part_of(report) == part_of({}) == ""
 
 
+@pytest.mark.slow
 def test_suites_of_tests_are_shown_as_codea1_eval_tests_writes_them(tmp_path: Path) -> None:
     name = "add_numbers"
     tests = [f"assert {name}(1, 2) == {value}" for value in (3, 4)]

@@ -67,6 +67,7 @@ def test_what_goes_wrong_is_an_analysis_error(
     assert shared.analyse(echo, "next") == "next"
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended(shared: Analyst) -> None:
     started = time.monotonic()
     with pytest.raises(AnalysisError, match=r"within 0.3 s"):
@@ -101,6 +102,7 @@ def test_closing_ends_it_and_it_can_start_again() -> None:
     assert children() == before
 
 
+@pytest.mark.slow
 def test_a_helper_that_is_killed_from_outside_is_replaced(analyst: Analyst) -> None:
     before, killed = children(), []
 
@@ -123,6 +125,7 @@ def test_a_helper_that_is_killed_each_time_is_our_failure(analyst: Analyst) -> N
     assert analyst.analyse(echo, 2) == 2
 
 
+@pytest.mark.slow
 def test_a_helper_that_gets_no_time_is_our_failure(
     analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,6 +153,7 @@ def test_runs_are_repeatable_whatever_worker_runs_them(sandbox):
                 assert other == ask(there, each, 1, 2, seed=1).replies
 
 
+@pytest.mark.slow
 def test_numpy_is_there_for_who_mentions_it(sandbox):
     code = "import numpy as np\ndef f(x): return [np.int64(x), np.float32(0.5), np.bool_(True), np.arange(x)]"
     hidden = "import importlib\ndef f(x): return importlib.import_module('num' + 'py').int64(x) + 1"

@@ -39,6 +39,7 @@ def namespaces() -> Sandbox:
     return sandbox
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["process", "kernel", "namespaces"])
 @pytest.mark.filterwarnings("ignore:.*level")
 def test_without_being_asked_there_is_no_folder(level: str) -> None:

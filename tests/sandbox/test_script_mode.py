@@ -35,6 +35,7 @@ def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
     assert (result.outcome, result.stdout, result.message) == (Outcome.PASS, stdout, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
@@ -82,6 +83,7 @@ def test_input_that_is_too_large_is_the_callers_mistake(sandbox):
         sandbox.run_script("", "x" * (1 + (16 << 20)))
 
 
+@pytest.mark.slow
 def test_a_program_that_is_too_large_is_its_own_mistake(sandbox):
     result = sandbox.run_script("#" + "x" * (65 << 20))
     assert (result.outcome, result.message) == (Outcome.SYNTAX_ERROR, "the program is too large")

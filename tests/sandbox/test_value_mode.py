@@ -71,6 +71,7 @@ def test_a_function_named_like_a_builtin(sandbox: Sandbox) -> None:
     assert (result.outcome, result.judged) == (Outcome.PASS, "inside")
 
 
+@pytest.mark.slow
 def test_the_hash_seed_of_our_own_process_decides_nothing() -> None:
     program = (
         "from codea1_env.sandbox import Sandbox\n"

@@ -25,6 +25,7 @@ TESTS = [
 ]
 
 
+@pytest.mark.slow
 def test_results_are_those_of_the_sandbox(url: str, sandbox: Sandbox) -> None:
     answer = httpx.post(f"{url}/run_tests", json={"code": CODE, "tests": TESTS}, timeout=60)
     assert answer.status_code == 200

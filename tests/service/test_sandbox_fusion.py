@@ -18,6 +18,7 @@ def ask(url: str, code: str, **words: object) -> RunCodeResponse:
     return fusion.run_code(request, endpoint=url, max_attempts=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "summary", "stdout"),
     [
@@ -126,6 +127,7 @@ def test_the_content_is_said_to_be_json(url: str) -> None:
     assert "application/json" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_16_clients_at_a_time(url: str) -> None:
     def one(number: int) -> bool:
         answer = ask(url, "print(int(input()) ** 2)", stdin=str(number))
