@@ -157,14 +157,27 @@ def _of_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]
     for name in names(ks):
         if name.partition("@")[0] in unlike:
             continue
-        found = [estimate(ours, name), estimate(theirs, name)]
-        between = difference_of_suites(ours, theirs, name)
+        x, y = _with_figure(ours, theirs, name)
+        found = [estimate(x, name), estimate(y, name)]
+        between = difference_of_suites(x, y, name)
         if found[0] and found[1] and between:
             differences.append(Difference(name, found[0], found[1], between))
     # Where they differ: the share of right tests among the first k, for the largest k that both have.
     last = [f"pass@{k}" for k in ks[-1:]]
-    x, y = ([each[name] or 0.0 for name in last for each in values] for values in (ours, theirs))
-    return differences, (x, y), left_out
+    first, second = (
+        [each[name] or 0.0 for name in last for each in values] for values in (ours, theirs)
+    )
+    return differences, (first, second), left_out
+
+
+def _with_figure(
+    ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], name: str
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return the problems that have a figure in both; all, where it is made of several values."""
+    pairs = list(zip(ours, theirs, strict=True))
+    if any(name in each for pair in pairs for each in pair):
+        pairs = [pair for pair in pairs if None not in (pair[0].get(name), pair[1].get(name))]
+    return [x for x, _ in pairs], [y for _, y in pairs]
 
 
 _MEASURED_BY = {

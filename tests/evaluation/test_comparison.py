@@ -106,3 +106,18 @@ def test_figures_of_other_settings_are_not_compared(tmp_path, setting, missing):
     figures = {each.figure for each in found.differences}
     assert "pass@1" in figures
     assert not any(name.partition("@")[0] in missing.split(", ") for name in figures)
+
+
+def test_a_figure_is_compared_where_both_have_it(tmp_path):
+    """mut@1@pass is of problems with a right first test: a has one in two problems, b in one."""
+    values = {"pass@1": 0.5, "mut@1": 0.5}
+    sides = {"a": (0.25, 0.75), "b": (None, 0.5)}
+    for side, found in sides.items():
+        rows = [{**values, "mut@1@pass": value} for value in found]
+        results = {f"p{i}": {"digest": f"p{i}", "values": row} for i, row in enumerate(rows)}
+        report = {"kind": "tests", "settings": {}, "figures": {}, "results": results}
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "report.json").write_text(json.dumps(report))
+    found = compare(tmp_path / "a", tmp_path / "b").differences
+    (told,) = [each for each in found if each.figure == "mut@1@pass"]
+    assert (told.a.value, told.b.value, told.difference.value) == (0.75, 0.5, -0.25)
