@@ -190,6 +190,16 @@ def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(capsys):
 
 
 @pytest.mark.slow
+def test_play_says_what_replayed_tests_and_a_broken_program_do(capsys, tmp_path):
+    two = ["--problem", "starter/is_leap_year", "--tester", "copier", "--rounds", "2"]
+    assert run(["play", *two]) == 0
+    assert "mean of two shares" in capsys.readouterr().out
+    (tmp_path / "mine.py").write_text(PLAYER.replace("def is_even", "def other"))
+    assert run(["play", "--coder", f"{tmp_path}/mine.py:Even", "--problem", "starter/is_even"]) == 0
+    assert "gets nothing, since the program does not run" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(PLAYER)

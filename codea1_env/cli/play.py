@@ -111,7 +111,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         print(json.dumps({"problem": task_id, "seed": command.seed, "turns": turns}, indent=2))
     elif command.render != "human":  # a human has seen every round when it was judged
         print(env.render())
-    if shown and (why := _why(env.game.config.rewards, infos[TESTER].get("rewards", {}))):
+    if shown and (why := _why(env.game.config.rewards, infos[TESTER])):
         print(why)
 
 
@@ -142,8 +142,11 @@ def _player(
     return reseeding(players.coder if known is CODERS else players.tester)(command.seed)
 
 
-def _why(config: RewardConfig, paid: Mapping[str, float | None]) -> str:
-    """Say how the tester's reward comes about, where it does so by the paper's formula."""
+def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
+    """Say how rewards come about, where they do so by the paper's formula."""
+    paid = info.get("rewards", {})
+    if not info.get("program", {}).get("executes", True):
+        return f"{TESTER} gets nothing, since the program does not run"
     test, parts = paid.get("test"), [paid.get("validity"), paid.get("adversarial")]
     if test is None or None in parts or config.function != "code-a1":
         return ""
@@ -151,7 +154,10 @@ def _why(config: RewardConfig, paid: Mapping[str, float | None]) -> str:
     weight = config.alpha
     if abs(test - weight * valid - (1 - weight) * broke) > 1e-9:  # as where no program runs
         return ""
+    share = "the share of tests that its program passes"
+    if info["history"]:
+        share = "the mean of two shares that its program passes: of new tests, and of replayed ones"
     return (
         f"{TESTER} gets {test:.3f} = {weight:g} x validity {valid:.3f} + {1 - weight:g} x adversarial {broke:.3f}; "
-        f"{CODER} the share of tests that its program passes"
+        f"{CODER} {share}"
     )
