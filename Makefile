@@ -2,7 +2,7 @@
 #   make train    two language models learn against each other (about 10 minutes on 2 cores, 8 GB of memory)
 #   make train PRESET=tabular    players without a language model (under 3 minutes, no torch)
 #   make test     all tests
-#   make test-fast    those for the loop of daily work, without language models (under 2 minutes)
+#   make test-fast    those for the loop of daily work, without language models (about a minute)
 #   make lint     ruff and mypy
 #   make build    wheel and sdist in dist/
 #   make docs     the site, in build/site; the first time runs are played for its gallery, which takes minutes
