@@ -205,8 +205,10 @@ def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, c
     capsys.readouterr()
     assert run([*play, str(parts), "--resume", "--seed", "1"]) == 2
     assert "seed was 0, now 1" in capsys.readouterr().err
-    assert run([*play, str(parts), "--seed", "1"]) == 0, "without --resume it begins anew"
-    assert run(["eval", "compare", str(whole), str(parts)]) == 0
+    assert run([*play, str(parts), "--seed", "1"]) == 2
+    assert "Add --resume to go on with it" in capsys.readouterr().err
+    assert run([*play, str(tmp_path / "other"), "--seed", "1"]) == 0
+    assert run(["eval", "compare", str(whole), str(tmp_path / "other")]) == 0
 
 
 def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):

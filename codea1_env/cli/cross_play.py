@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -65,8 +66,8 @@ class CrossPlayCommand:
     """Seed of scripted players."""
     workers: int = 2
     """Sandbox processes that work at the same time. Has no influence on the results."""
-    output_dir: Path = Path("runs/cross-play")
-    """Where the results are written."""
+    output_dir: Path | None = None
+    """Where the results are written; None for a new folder in runs/, named after the time."""
     resume: bool = False
     """Go on with what --output-dir holds, after the last coder whose programs were attacked; the other options must be
     the same."""
@@ -85,7 +86,7 @@ class CrossPlayCommand:
                     f"Expect {option} to name at least one player, actually: none. Name {' or '.join(known)}, "
                     "FILE.py:NAME or the folder of a run, or leave the option out"
                 )
-        if self.output_dir.exists() and not self.output_dir.is_dir():
+        if self.output_dir and self.output_dir.exists() and not self.output_dir.is_dir():
             raise ValueError(
                 f"Expect --output-dir to be a folder, actually {self.output_dir} is a file. Name another"
             )
@@ -94,14 +95,15 @@ class CrossPlayCommand:
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 eval cross-play`; returns the exit code."""
     command = parse(CrossPlayCommand, arguments, name="eval cross-play")
+    path = command.output_dir or Path("runs") / time.strftime("cross-play-%Y%m%d-%H%M%S")
     try:
-        written = _play(command)
+        written = _play(command, path)
     except (FolderError, RunError) as error:
         raise InputError(str(error)) from error
     except (Stopped, KeyboardInterrupt):
         say(
             Console(stderr=True),
-            f"Stopped. To go on, add: --resume --output-dir {command.output_dir}",
+            f"Stopped. To go on, add: --resume --output-dir {path}",
         )
         return INTERRUPTED
     if command.json:
@@ -113,7 +115,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _play(command: CrossPlayCommand) -> list[Path]:
+def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
     """Make the players, let them play, and write what came of it."""
     limits = Limits(call_cpu_time=0.5)
     with library_errors(), ExitStack() as stack:
@@ -143,7 +145,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         own.load(problems)
         settings = _settings(command, every, problems) | {own.kind_setting: own.kind}
         folder = stack.enter_context(
-            ResultFolder(command.output_dir, settings, resume=command.resume, kind=CROSS_PLAY)
+            ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY)
         )
         stop = stack.enter_context(stop_request())
         stop.step = "what is being judged"
@@ -155,7 +157,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         plan = EvaluationPlan(command.num_samples, size, command.seed)
         at_work.judge_agent(opponents, plan, shown.judged)
         folder.write(REPORT, build_report(own, settings, {}))
-    return write_cross_play(command.output_dir, own.played())
+    return write_cross_play(path, own.played())
 
 
 def _settings(command: CrossPlayCommand, players: Sequence[str], problems: Sequence[Problem]) -> dict[str, Any]:  # fmt: skip

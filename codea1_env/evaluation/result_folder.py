@@ -41,8 +41,7 @@ class FolderKind:
     extensible: tuple[str, ...] = ()
     """Settings that may be others when it goes on."""
     beside: bool = False
-    """Whether other files may be in the folder, too, if it has no `LOGS` of another kind and is no run; and what is begun there anew
-    takes the place of what was there."""
+    """Whether other files may be in the folder, too, if it has no `LOGS` of another kind and is no run."""
 
 
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
@@ -164,7 +163,7 @@ def _fault(path: Path, kind: FolderKind, *, resume: bool, begun: bool) -> str:
             f"a folder that holds {kind.name} to resume, actually: it has no {kind.settings}. Check the folder, or leave "
             "--resume out."
         )
-    if begun and not resume and not kind.beside:
+    if begun and not resume:
         return (
             f"a new folder, actually it holds {kind.name}. Add --resume to go on with it, or name "
             "another folder."
