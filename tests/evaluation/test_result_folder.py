@@ -37,12 +37,12 @@ def test_a_process_killed_at_its_very_beginning_leaves_the_folder_free(tmp_path)
         assert (folder.path / "eval.json").exists()
 
 
-def test_a_cross_play_begins_anew_but_not_where_another_is_at_work(tmp_path):
+def test_a_cross_play_is_neither_written_over_nor_joined(tmp_path):
     with ResultFolder(tmp_path, {"seed": 0}, resume=False, kind=CROSS_PLAY) as first:
         first.write_lines(SAMPLES, [{"task_id": "a"}])
         with pytest.raises(FolderError, match="Expect nobody else to work on"):
-            ResultFolder(tmp_path, {"seed": 1}, resume=False, kind=CROSS_PLAY)
+            ResultFolder(tmp_path, {"seed": 0}, resume=True, kind=CROSS_PLAY)
         assert first.rows(SAMPLES) == [{"task_id": "a"}]
-    with ResultFolder(tmp_path, {"seed": 1}, resume=False, kind=CROSS_PLAY) as second:
-        assert not (second.path / SAMPLES).exists()
-        assert read_json(second.path / CROSS_PLAY.settings)["settings"] == {"seed": 1}
+    with pytest.raises(FolderError, match="Add --resume to go on with it"):
+        ResultFolder(tmp_path, {"seed": 1}, resume=False, kind=CROSS_PLAY)
+    assert read_json(tmp_path / CROSS_PLAY.settings)["settings"] == {"seed": 0}
