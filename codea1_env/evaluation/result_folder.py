@@ -89,9 +89,6 @@ class ResultFolder(LogFolder):
             except FolderError:
                 self.close()
                 raise
-        elif begun:  # not before the folder is ours
-            for name in (kind.settings, SAMPLES, VERDICTS, REPORT):
-                (path / name).unlink(missing_ok=True)
         if not resume or kind.extensible:  # what was asked for last is what it goes on with next
             content = {"version": kind.version, "settings": dict(settings)}
             self.write(kind.settings, content | ({"command": command} if command else {}))
