@@ -195,8 +195,11 @@ def test_play_says_what_replayed_tests_and_a_broken_program_do(capsys, tmp_path)
     assert run(["play", *two]) == 0
     assert "mean of two shares" in capsys.readouterr().out
     (tmp_path / "mine.py").write_text(PLAYER.replace("def is_even", "def other"))
-    assert run(["play", "--coder", f"{tmp_path}/mine.py:Even", "--problem", "starter/is_even"]) == 0
+    broken = ["play", "--coder", f"{tmp_path}/mine.py:Even", "--problem", "starter/is_even"]
+    assert run(broken) == 0
     assert "gets nothing, since the program does not run" in capsys.readouterr().out
+    assert run([*broken, "--rewards", "rltf"]) == 0, "other rewards have reasons of their own"
+    assert "gets nothing" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

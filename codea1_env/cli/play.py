@@ -145,14 +145,16 @@ def _player(
 def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
     """Say how rewards come about, where they do so by the paper's formula."""
     paid = info.get("rewards", {})
-    if not info.get("program", {}).get("executes", True):
-        return f"{TESTER} gets nothing, since the program does not run"
     test, parts = paid.get("test"), [paid.get("validity"), paid.get("adversarial")]
     if test is None or None in parts or config.function != "code-a1":
         return ""
+    if test == 0 and not info["program"]["executes"]:
+        return f"{TESTER} gets nothing, since the program does not run"
     valid, broke = (float(each or 0.0) for each in parts)
     weight = config.alpha
-    if abs(test - weight * valid - (1 - weight) * broke) > 1e-9:  # as where no program runs
+    if (
+        abs(test - weight * valid - (1 - weight) * broke) > 1e-9
+    ):  # as where characters cannot be printed
         return ""
     share = "the share of tests that its program passes"
     if info["history"]:
