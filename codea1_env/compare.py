@@ -79,7 +79,7 @@ _checked = LRUCache[tuple[str, _Question], TestResult]()
 def read_reply(frame: bytes) -> Returned | TestResult:
     """Return a program's answer to a call of the game: plain data, or how the call ended."""
     found = rules.read_returned(frame, codec.Meter(_BUDGET))
-    return found if isinstance(found, Returned) else _repeatable(found)
+    return found if isinstance(found, Returned) else repeatable(found)
 
 
 def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
@@ -93,7 +93,7 @@ def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestRe
 def _judgement(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
     if comparison.rule == "not-none":
         expected = _IS_SOMETHING[expected != RETURNED + codec.encode(None)]
-    return _repeatable(rules.judge_reply(frame, expected, comparison, _BUDGET))
+    return repeatable(rules.judge_reply(frame, expected, comparison, _BUDGET))
 
 
 _PASSED = TestResult(Outcome.PASS)
@@ -110,7 +110,8 @@ def without_addresses(message: str) -> str:
     return _ADDRESS.sub("0x...", message) if "0x" in message else message
 
 
-def _repeatable(result: TestResult) -> TestResult:
+def repeatable(result: TestResult) -> TestResult:
+    """Return a result with a message that is the same in every run."""
     message = without_addresses(result.message)
     return result if message is result.message else replace(result, message=message)
 

@@ -143,7 +143,7 @@ def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
 
         own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
         own.load(problems)
-        settings = _settings(command, every, problems) | {own.kind_setting: own.kind}
+        settings = _settings(command, every, problems) | {"evaluates": own.kind}
         folder = stack.enter_context(
             ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY)
         )

@@ -368,7 +368,7 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
 def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
     """All that verdicts depend on; an evaluation of the user's also says where it is."""
     own = command.evaluation
-    name = {own.kind_setting: own.kind} if own.kind else {}
+    name = {"evaluates": own.kind} if own.kind else {}
     if ":" in typed:
         name["evaluation"] = typed
     if digest := digest_of_class(type(own)):

@@ -153,18 +153,14 @@ AUDITS = "audits.jsonl"
 _KIND = FolderKind("an audit", "audit.json", 1)
 _AT_ONCE = 16
 """Problems between two looks at what is to be stopped."""
-_SOURCE = tyro.conf.arg(
-    metavar="SOURCE", help="What every command takes: starter, humaneval+, FILE."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(AskingOptions):
     """Measure how far tests can be trusted: wrong programs that pass them, right programs that fail."""
 
-    source: Annotated[str, tyro.conf.Positional, _SOURCE] = "starter"
-    problems: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None
-    """The same as an option, as other commands have it."""
+    source: _Set = "starter"
+    problems: _Option = None
     num_samples: int = 4
     """Programs that --agent writes for each problem."""
     split: str | None = None

@@ -95,9 +95,7 @@ class Evaluation(Generic[S, V]):
     figure: ClassVar[str] = ""
     """Which value the progress display shows, by its name; "" for the first one."""
     kind: ClassVar[str] = ""
-    """How reports name it, such as the name of its class; "" for the one whose reports have no name."""
-    kind_setting: ClassVar[str] = "evaluates"
-    """The setting that says `kind`."""
+    """How reports, and the setting "evaluates", name it, such as the name of its class; "" for the one without a name."""
     check_type: ClassVar[type[Stored]] = ProblemFault
     """What `check` returns."""
     verdict_type: ClassVar[type[Stored] | None] = None

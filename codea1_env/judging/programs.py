@@ -16,8 +16,8 @@ from codea1_env.compare import (
     check_replies,
     judge_reply,
     read_reply,
+    repeatable,
     same,
-    without_addresses,
 )
 from codea1_env.judging.repeats import are_free
 from codea1_env.judging.verdicts import Counters
@@ -70,7 +70,7 @@ class ProgramRuns:
             [answer] = answers
             load = loads.get(attack)
             spent = answer.cpu_time + (load.cpu_time if load else 0.0)
-            load = loads[attack] = replace(_repeatable(load or answer.load), cpu_time=spent)
+            load = loads[attack] = replace(repeatable(load or answer.load), cpu_time=spent)
             results, right, subject = known[attack], truths[attack.subject], attack.subject
             comparison = subject.comparison(self._tolerance)
             unlike: dict[str, tuple[bytes, bytes, bytes]] = {}
@@ -78,7 +78,7 @@ class ProgramRuns:
             for test, reply in zip(tests, answer.replies, strict=False):
                 call = test.call_text
                 if isinstance(reply, TestResult):
-                    results[call] = _repeatable(reply)
+                    results[call] = repeatable(reply)
                     continue
                 expected = right[call].reply
                 results[call] = judge_reply(reply, expected, comparison)
@@ -136,11 +136,6 @@ class ProgramRuns:
         if kept.is_free is False:
             kept = kept._replace(calls={})
         self._kept.put(attack, kept, len(attack.code) + _RESULT_CHARS * len(kept.calls))
-
-
-def _repeatable(result: TestResult) -> TestResult:
-    message = without_addresses(result.message)
-    return result if message is result.message else replace(result, message=message)
 
 
 def _is_late(result: TestResult) -> bool:

@@ -53,8 +53,16 @@ class NoValueError(ValueError):
 
 
 def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
-    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values."""
-    known, unknown = problem.encoded, unknown_cases(problem)
+    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values.
+
+    The future raises a `NoValueError` where it gives none, and a TypeError where a case is no plain data.
+    """
+    try:
+        known, unknown = problem.encoded, unknown_cases(problem)
+    except TypeError as error:
+        failed: Future[EncodedCases] = Future()
+        failed.set_exception(error)
+        return failed
     if not unknown:
         return done(known)
 

@@ -78,12 +78,7 @@ def submit_to_tests(
             limits=limits, hash_seed=hash_seed, stop=stop,
         )  # fmt: skip
 
-    known: Future[EncodedCases] = Future()
-    try:
-        known = encoded(problem, sandbox)
-    except TypeError as error:
-        known.set_exception(error)
-    cases = then(known, judge)
+    cases = then(encoded(problem, sandbox), judge)
     if not problem.test_module:
         return cases
 
