@@ -160,8 +160,9 @@ class GameView:
         return {agent: self.game.info() for agent in AGENTS}
 
     def _show_judged_round(self) -> None:
-        if self.render_mode == "human" and self.game.running().program is None:
-            self.render()
+        episode = self.game.running()
+        if self.render_mode == "human" and episode.program is None:
+            rendering.show(episode, first_round=len(episode.rounds))
 
 
 class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo's name

@@ -154,6 +154,12 @@ def test_human_prints_each_judged_round_once(play: Any, capsys: pytest.CaptureFi
     assert "return a - b  # wrong" in printed
     assert game.render() is None
     assert capsys.readouterr().out == printed
+    game.step({CODER: WRONG})
+    game.step({TESTER: SUITE})
+    second = capsys.readouterr().out
+    assert second.count("Rewards") == 1
+    assert "round 2 of 2" in second
+    assert "Problem\n" not in second
 
 
 def test_a_terminal_that_knows_only_ascii_gets_escapes(play, monkeypatch, tmp_path):

@@ -14,6 +14,7 @@ import tyro
 from rich.console import Console
 
 from codea1_env.baselines.diagnose.experiments import (
+    EXPERIMENTS,
     Experiment,
     expectations,
     find_experiments,
@@ -38,9 +39,14 @@ class DiagnoseCommand:
     which every run is added when it ends, DIAGNOSE.md and scores.json (`codea1 report FOLDER` shows them). Exit code 1 if a run failed.
     """
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """Experiments; all if none is named."""
-    rows: tuple[str, ...] = ()
+    names: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="EXPERIMENT ...", help=f"All if none is named: {', '.join(EXPERIMENTS)}."
+        ),
+    ] = ()
+    rows: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """More rows for each experiment, beside its own: algorithms (ppo, "ppo(entropy=0.02)", FILE.py:CLASS), players of
     yours (FILE.py:CLASS), rewards, or rows of other experiments."""
     seeds: int | None = None
@@ -124,7 +130,8 @@ class _Shown:
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
         of = "" if len(runs) == len(self._seeds) else f"seed 1 of {len(self._seeds)}; "
         about = "" if seconds is None else f", about {clock(seconds)}"
-        rest = f"{left} runs left{about}" if left else "the last run"
+        runs_left = "1 run" if left == 1 else f"{left} runs"
+        rest = f"{runs_left} left{about}" if left else "the last run"
         say(
             self._console,
             f"{run.experiment:12} {run.setting:>6} {run.row:18} {measure} {mean}   {of}{rest}",

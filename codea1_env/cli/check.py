@@ -21,6 +21,7 @@ from codea1_env.testgen.against import (
     changes_since,
     check_module,
     compare_modules,
+    how_to_go_back,
 )
 from codea1_env.testgen.findings import Finding, failed_import
 from codea1_env.testgen.modules import (
@@ -173,8 +174,8 @@ def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> Non
     parts += [f"{same} {'has' if same == 1 else 'have'} not changed"] if same else []
     lines = [", ".join(parts)]
     lines += [f"skipped {clean(label)}: {clean(everything.skipped[label])}" for label in skipped]
-    if command.against and any(each.kind == "difference" for each in everything.findings):
-        lines.append(
-            f"To run a line in the earlier version: git worktree add ../before {command.against}; cd ../before"
-        )
+    differing = [each for each in everything.findings if each.kind == "difference"]
+    if command.against and differing:
+        how = how_to_go_back(command.against, Path(differing[0].path))
+        lines.append(f"To run a line in the earlier version: {how}")
     say(console, "\n".join(lines))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
 from rich.console import Console
 
 import codea1_env
@@ -46,13 +47,13 @@ from codea1_env.training.checkpoints import checkpoints, load_run
 class CrossPlayCommand:
     """Let every coder play against every tester.
 
-    A player is a name (coders: reference, mutant; testers: golden, boundary), FILE.py:NAME, or the folder of a
+    A player is a name (coders: mutant, reference; testers: golden, boundary, copier), FILE.py:NAME, or the folder of a
     run, whose last checkpoint plays. Writes CROSSPLAY.md and crossplay.json; `codea1 report` draws a heat map.
     """
 
-    coders: tuple[str, ...] = CODERS
+    coders: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = CODERS
     """Coders, by name, file or run folder."""
-    testers: tuple[str, ...] = TESTERS
+    testers: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = TESTERS
     """Testers, by name, file or run folder."""
     problems: str | None = None
     """What they play; None for the problems that all given runs were trained on, or the starter set."""

@@ -30,11 +30,12 @@ from codea1_env.cli.errors import (
     unknown_name,
     user_input,
 )
-from codea1_env.cli.parsing import parse
+from codea1_env.cli.parsing import SOURCES, parse
 from codea1_env.cli.players import (
     AskingOptions,
     Role,
     SamplingOptions,
+    agent_option,
     check_agent,
     check_problems,
     is_language_model,
@@ -149,11 +150,14 @@ def _compare(arguments: Sequence[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(AskingOptions):
-    """What an evaluation reads, whom it asks, and where it writes."""
+    """Run an evaluation of yours.
 
-    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
-    """"starter", humaneval+, mbpp+, mbpp, kodcode, bigcodebench[-hard], livecodebench, ult, a data set of the
-    Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
+    With FILE.py:NAME before --help its own options are shown, too. docs/evaluation.md says how to write one.
+    """
+
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
+    """Samples per problem that an agent writes."""
+    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE", help=SOURCES)] = "starter"
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Only this split."""
     max_problems: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
@@ -218,8 +222,6 @@ class EvaluationOptions(AskingOptions):
 class EvaluationCommand(EvaluationOptions):
     """The options of any evaluation."""
 
-    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
-    """Samples per problem that an agent writes."""
     evaluation: Any  # its fields are options, too
 
 
@@ -326,7 +328,10 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
     """Return the options of one evaluation, with its own help texts and defaults."""
     known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
     own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
-    fields: list[Any] = [("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own])]
+    fields: list[Any] = [
+        ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
+        ("agent", Annotated[str | None, agent_option(kind.role)], None),
+    ]
     for name in dict.fromkeys((*kind.help, *kind.fixed, *kind.defaults)):
         type_: Any = get_type_hints(EvaluationCommand, include_extras=True)[name]
         if name in kind.fixed:

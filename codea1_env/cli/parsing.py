@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 import shutil
 import sys
 import textwrap
@@ -43,6 +44,13 @@ Packages = Annotated[
     ),
 ]
 """The option --packages; `check_packages` looks at it."""
+
+
+SOURCES = (
+    '"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench[-hard], livecodebench, ult, a data set of the '
+    "Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."
+)
+"""Help of an option that says where problems come from."""
 
 
 def check_packages(packages: Sequence[str]) -> None:
@@ -117,32 +125,34 @@ def parse(
         _explain(command)
     markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
     return _said_in_a_line(
+        name,
         lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
             args=list(arguments),
             default=tyro.MISSING_NONPROP if default is None else default,
             config=markers,
-        )
+        ),
     )
 
 
 def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
     """Read only the options that the command knows, and leave all others to a later `parse`."""
     known, _ = _said_in_a_line(
+        name,
         lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
             args=list(arguments),
             return_unknown_args=True,
             add_help=False,
-        )
+        ),
     )
     return known
 
 
-def _said_in_a_line(read: Callable[[], Command]) -> Command:
-    """Return what is read. A value that its dataclass refuses is told as all commands do, not in tyro's box."""
+def _said_in_a_line(name: str, read: Callable[[], Command]) -> Command:
+    """Return what is read. What is wrong is told in one line, as all commands do, not in tyro's box."""
     errors, shown = io.StringIO(), io.StringIO()
     try:
         with user_input(), _registry, redirect_stderr(errors), redirect_stdout(shown):
@@ -150,13 +160,35 @@ def _said_in_a_line(read: Callable[[], Command]) -> Command:
     except SystemExit as end:
         cause = end.__context__
         while cause is not None:
-            # What dataclasses of ours and of users say; words that are no number, say, are left to the box.
+            # What dataclasses of ours and of users say; words that are no number, say, are told below.
             if isinstance(cause, ValueError) and str(cause).lower().startswith("expect "):
                 raise InputError(str(cause)) from end
             cause = cause.__context__
-        sys.stderr.write(errors.getvalue())
+        if errors.getvalue():
+            raise InputError(_out_of_box(errors.getvalue(), name)) from None
         sys.stdout.write(_fitted(shown.getvalue()))
         raise CommandLineExit(end.code) from None
+
+
+_REASONS = {
+    r"Error parsing (\S+): no type matching (.+?) could be instantiated from (.+?)\. Got errors.*": r"expect \1 to be \2, actually: \3",
+    r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.+)": r"expect \1 to be an integer, actually: \2",
+    r"Error parsing (\S+): could not convert string to float: (.+)": r"expect \1 to be a number, actually: \2",
+    r"invalid choice (.+) for argument '(\S+)'\. Expected one of \((.+)\)\.?": r"expect \2 to be one of \3, actually: \1",
+    r"Missing from .+?: (.+)": r"expect more arguments: \1",
+}
+"""What tyro says in its box -> how commands say it."""
+
+
+def _out_of_box(box: str, name: str) -> str:
+    """Return what stands in a box of tyro in one line, without the help of options, which is further in."""
+    lines = [line for line in box.split("\n")[2:] if not line.startswith(" " * 10)]
+    parts = [" ".join(part.split()) for part in re.split(r"\n +-{9,} *(?=\n)", "\n".join(lines))]
+    drop = ("Argument helptext", "For full helptext")
+    text = ". ".join(part.rstrip(".") for part in parts if part and not part.startswith(drop))
+    for pattern, words in _REASONS.items():
+        text = re.sub(f"^{pattern}$", words, text)
+    return f"{text[:1].lower()}{text[1:].rstrip('.')}. See codea1 {name} --help"
 
 
 def _explain(hint: Any) -> None:

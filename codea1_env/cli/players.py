@@ -94,6 +94,7 @@ def make_player(
     Raises:
         InputError: There is no such player.
     """
+    _check_is_there(name)
     try:
         if not is_own(name) and name not in known and is_model(name):
             asked = computing or ComputingOptions()
@@ -158,14 +159,27 @@ class SamplingOptions:
     """More fields of what a server is asked."""
 
 
+_WRITERS = {
+    "coder": 'Who writes the programs: "reference", "mutant" (the reference with one fault)',
+    "tester": 'Who writes the tests: "golden" (the problem\'s own), "boundary", "copier"',
+    None: "Who writes the samples: a scripted player (of `codea1 play --help`)",
+}
+
+
+def agent_option(role: Role | None = None) -> Any:
+    """Return what tyro has to know of the option --agent for this role."""
+    return tyro.conf.arg(
+        metavar="NAME_OR_PATH",
+        help=f'{_WRITERS[role]}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an '
+        "adapter), the address of an OpenAI-compatible server, the folder of a training run, or FILE.py:NAME.",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class AskingOptions(ComputingOptions):
     """Whom to ask, and how."""
 
-    agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
-    """Who writes the samples: a coder ("reference", or "mutant" with one fault), a tester ("golden", the problem's own
-    tests, or "boundary"), a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter),
-    the address of an OpenAI-compatible server, the folder of a training run, or FILE.py:NAME."""
+    agent: Annotated[str | None, agent_option()] = None
     backend: Engine = "transformers"
     """What language models generate with in this process, on a GPU where there is one. "vllm" needs the extra vllm,
     and is many times faster on a GPU."""
@@ -273,16 +287,12 @@ def is_language_model(role: Role, name: str) -> bool:
 
 def check_agent(role: Role, name: str) -> None:
     """Refuse a name that means nobody, before anything is loaded."""
+    _check_is_there(name)
     if is_own(name):
         try:
             find(name, "player")
         except ValueError as error:
             raise InputError(str(error)) from error
-    elif _among_runs(Path(name)):
-        raise InputError(
-            f"expect --agent to name a folder that exists, actually there is no {name}. "
-            f"{Path(name).parent} holds other runs: name one of them"
-        )
     elif name in _SCRIPTED[_OTHER[role]] and name not in _SCRIPTED[role]:
         other = _OTHER[role]
         raise InputError(
@@ -292,10 +302,16 @@ def check_agent(role: Role, name: str) -> None:
         check_name(name, _SCRIPTED[role])
 
 
-def _among_runs(path: Path) -> bool:
-    """Whether a folder that does not exist stands where training runs are, and so is no model of the hub."""
-    named = path.parent != Path()  # a bare word is the name of a player or model
-    return named and not path.exists() and any(path.parent.glob("*/config.toml"))
+def _check_is_there(name: str) -> None:
+    """Refuse a folder that does not exist where other runs are, and so is no model of the hub."""
+    path = Path(name)
+    # A bare word is the name of a player or model.
+    named = path.parent != Path() and not is_own(name)
+    if named and not path.exists() and any(path.parent.glob("*/config.toml")):
+        raise InputError(
+            f"expect the name of a folder that exists, actually there is no {name}. "
+            f"{path.parent} holds other runs: name one of them"
+        )
 
 
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:

@@ -29,8 +29,14 @@ from codea1_env.cli.errors import (
     library_errors,
     user_input,
 )
-from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
-from codea1_env.cli.players import AskingOptions, check_agent, check_problems, player_of
+from codea1_env.cli.parsing import SOURCES, Packages, SandboxLevel, check_packages, parse
+from codea1_env.cli.players import (
+    AskingOptions,
+    agent_option,
+    check_agent,
+    check_problems,
+    player_of,
+)
 from codea1_env.cli.tables import PlainProgress, progress_bar, say
 from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
@@ -43,11 +49,7 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.support.stopping import stop_request
 
-_HELP = (
-    '"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench, ult, a data set of the Hugging Face hub, '
-    "a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."
-)
-_Set = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=_HELP)]
+_Set = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCES)]
 _Option = Annotated[
     str | None,
     tyro.conf.arg(metavar="SOURCE", help="The same as an option, as other commands have it."),
@@ -70,7 +72,7 @@ class List:
 class Validate:
     """Check a problem set: names every error with file and line. Exit code 1 if there are errors."""
 
-    source: _Set = ""
+    source: _Set = "starter"
     problems: _Option = None
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Check only this split."""
@@ -112,11 +114,6 @@ def list_problems(command: List) -> int:
 
 def validate(command: Validate) -> int:
     """Print one line per finding; returns 1 if there are errors."""
-    if not command.source:
-        raise InputError(
-            "expect the problems to check: codea1 problems validate SOURCE, where SOURCE is a file, FILE.py:NAME "
-            "or a name such as starter"
-        )
     console, packages = Console(stderr=True), ("numpy", *command.packages)
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())  # with the time that is left
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -161,7 +158,8 @@ class Audit(AskingOptions):
 
     source: _Set = "starter"
     problems: _Option = None
-    num_samples: int = 4
+    agent: Annotated[str | None, agent_option("coder")] = None
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 4
     """Programs that --agent writes for each problem."""
     split: str | None = None
     """Only this split."""

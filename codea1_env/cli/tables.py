@@ -234,7 +234,8 @@ class EvaluationProgress:
         own.add(sample, verdict)
         self.advance()
         if self._console.is_terminal:
-            if self._task is not None and time.monotonic() >= self._next:
+            due = time.monotonic() >= self._next or self._done >= self._total
+            if self._task is not None and due:
                 self._next = time.monotonic() + _SECONDS
                 self._bar.update(self._task, state=self._so_far(""))
         else:

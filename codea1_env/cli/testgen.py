@@ -18,7 +18,7 @@ from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.check import check_timeout, lowered, own_code_errors
 from codea1_env.cli.errors import FailureError, InputError, check_least
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.players import AskingOptions, check_agent, player_of
+from codea1_env.cli.players import AskingOptions, agent_option, check_agent, player_of
 from codea1_env.cli.tables import say
 from codea1_env.evaluation.runner import AgentOf
 from codea1_env.mutation import Mutant
@@ -50,6 +50,7 @@ class TestgenCommand(AskingOptions):
         str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|FILE.py|FOLDER")
     ]  # fmt: skip
     """What is tested."""
+    agent: Annotated[str | None, agent_option("tester")] = None
     output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
     """The file for one function or class; None for test_MODULE_NAME.py in --output-dir."""
     output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None

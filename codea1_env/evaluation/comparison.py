@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.registry import BUILT_IN
-from codea1_env.evaluation.result_folder import REPORT, SETTINGS, FolderError, read_json
+from codea1_env.evaluation.result_folder import REPORT, FolderError, check_finished, read_json
 from codea1_env.evaluation.statistics import Count, Estimate, mean_over_problems, pass_at_k
 from codea1_env.evaluation.suites.figures import difference as difference_of_suites
 from codea1_env.evaluation.suites.figures import estimate, names
@@ -193,13 +193,7 @@ def _ks(names: Iterable[str]) -> set[int]:
 
 
 def _report(folder: Path) -> dict[str, Any]:
-    if not (folder / REPORT).is_file():
-        begun = (folder / SETTINGS).is_file()
-        more = ". Finish it with --resume, or name" if begun else f" and no {SETTINGS}. Name"
-        raise FolderError(
-            f"Expect {folder} to be the folder of a finished evaluation, actually: it has no {REPORT}{more} "
-            "another folder."
-        )
+    check_finished(folder, "evaluation")
     report = read_json(folder / REPORT)
     if not isinstance(report.get("results"), dict) or not isinstance(report.get("figures"), dict):
         raise FolderError(

@@ -32,6 +32,7 @@ from codea1_env.evaluation.result_folder import (
     SETTINGS,
     VERDICTS,
     FolderError,
+    check_finished,
     read_json,
 )
 from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
@@ -208,11 +209,7 @@ class CodeResults:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if not (path / REPORT).is_file():
-            raise FolderError(
-                f"Expect {path} to be the folder of a finished `codea1 eval code`, actually: it has no {REPORT}. "
-                "Finish it with --resume, or name another folder."
-            )
+        check_finished(path, "`codea1 eval code`")
         self.settings: Mapping[str, Any] = read_json(path / SETTINGS).get("settings", {})
         self._report = read_json(path / REPORT)
         if self._report.get("kind", "code") != "code":

@@ -182,3 +182,18 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FolderError(f"Expect {path} to hold a JSON object, actually: {content!r:.80}")
     return content
+
+
+def check_finished(folder: Path, what: str) -> None:
+    """Raise a FolderError if a folder does not hold the report of this evaluation."""
+    if (folder / REPORT).is_file():
+        return
+    if not folder.exists():
+        found, remedy = "there is no such folder", "Name another"
+    elif (folder / SETTINGS).is_file():
+        found, remedy = f"it has no {REPORT}", "Finish it with --resume, or name another folder"
+    else:
+        found, remedy = f"it has no {REPORT} and no {SETTINGS}", "Name another folder"
+    raise FolderError(
+        f"Expect {folder} to be the folder of a finished {what}, actually: {found}. {remedy}."
+    )

@@ -49,7 +49,11 @@ class Asked(NamedTuple):
 
 
 class NoValueError(ValueError):
-    """The reference gives no value for a case of unknown value."""
+    """The reference gives no value for a case of unknown value; `load` is set if it does not run at all."""
+
+    def __init__(self, message: str, load: CaseResult | None = None) -> None:
+        super().__init__(message)
+        self.load = load
 
 
 def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
@@ -147,22 +151,21 @@ def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
 def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
     frames: list[bytes] = []
     for part in parts:
+        if not part.load.passed:
+            said = f"{part.load.outcome.value}, {part.load.message}"
+            raise NoValueError(f"the reference does not run: {said}", part.load)
         for reply in part.replies:
             number = asked[len(frames)] + 1
             if isinstance(reply, bytes) and reply.startswith(RETURNED):
                 frames.append(reply)
                 continue
-            said = reply if isinstance(reply, CaseResult) else meaning_of(codec.decode(reply))
-            assert isinstance(said, CaseResult)
+            why = reply if isinstance(reply, CaseResult) else meaning_of(codec.decode(reply))
+            assert isinstance(why, CaseResult)
             if isinstance(reply, bytes) and DIGEST.encode() in reply:  # too large to be sent
                 frames.append(reply)
                 continue
             raise NoValueError(
-                f"the reference gives no value for case {number}: {said.outcome.value}, {said.message}"
-            )
-        if not part.load.passed:
-            raise NoValueError(
-                f"the reference does not run: {part.load.outcome.value}, {part.load.message}"
+                f"the reference gives no value for case {number}: {why.outcome.value}, {why.message}"
             )
     if len(frames) < len(asked):
         raise NoValueError(f"the reference gives no value for case {asked[len(frames)] + 1}")

@@ -137,8 +137,13 @@ def _check(
         try:
             first, second = (run.result() for run in runs[number])
         except (NoValueError, TypeError) as error:
+            load = error.load if isinstance(error, NoValueError) else None
             said = f"{error}. Correct the case or the reference."
-            found[number] = [(FindingKind.REFERENCE_FAILS, said)]
+            found[number] = [
+                _load_failure(item.problem, load, sandbox, limits)
+                if load is not None
+                else (FindingKind.REFERENCE_FAILS, said)
+            ]
         else:
             found[number] = list(_judge(item.problem, first, second, sandbox, limits))
             if not found[number]:

@@ -36,10 +36,11 @@ class ShownBlock(NamedTuple):
     rows: Sequence[DisplayRow] = ()
 
 
-def blocks(episode: Episode) -> Iterator[ShownBlock]:
-    """Yield the parts of an episode, in order."""
-    yield ShownBlock("Problem", code=episode.problem.prompt)
-    for number, played in enumerate(episode.rounds, start=1):
+def blocks(episode: Episode, first_round: int = 1) -> Iterator[ShownBlock]:
+    """Yield the parts of an episode from a round on, in order; before the first stands the problem."""
+    if first_round == 1:
+        yield ShownBlock("Problem", code=episode.problem.prompt)
+    for number, played in enumerate(episode.rounds[first_round - 1 :], start=first_round):
         yield from _round(number, played, episode.max_rounds)
     if episode.program is not None:
         yield _program(len(episode.rounds) + 1, episode.program, episode.max_rounds)

@@ -21,28 +21,30 @@ STYLES: Final = {"title": "1", "head": "1;36", "dim": "2", "good": "32", "bad": 
 MARKS: Final = {"good": "✓", "bad": "✗", "warn": "–"}
 
 
-def ansi(episode: Episode, *, colour: bool = True) -> str:
-    """Return the episode as text for a terminal, with ANSI escape sequences for colours."""
-    lines = list(_lines(episode))
+def ansi(episode: Episode, *, colour: bool = True, first_round: int = 1) -> str:
+    """Return the episode from a round on as text for a terminal, with ANSI escape sequences for colours."""
+    lines = list(_lines(episode, first_round))
     return "\n".join(
         f"\x1b[{STYLES[style]}m{text}\x1b[0m" if colour and style else text for style, text in lines
     )
 
 
-def show(episode: Episode) -> None:
-    """Print the episode to stdout: coloured on a terminal, plain into a file or a pipe."""
+def show(episode: Episode, first_round: int = 1) -> None:
+    """Print the episode from a round on to stdout: coloured on a terminal, plain into a file or a pipe."""
     # Not through rich, whose import draws from the global random state.
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     encoding = sys.stdout.encoding or "utf-8"
     # A terminal that knows only ASCII shows escapes instead of failing on a tick.
-    print(ansi(episode, colour=colour).encode(encoding, "backslashreplace").decode(encoding))
+    text = ansi(episode, colour=colour, first_round=first_round)
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _lines(episode: Episode) -> Iterator[tuple[str, str]]:
+def _lines(episode: Episode, first_round: int) -> Iterator[tuple[str, str]]:
     """Yield lines of text, each with the name of its style ("" for none)."""
     problem = episode.problem
-    yield "title", f"Code-A1 · {clean(problem.task_id)} · defines {clean(problem.entry_point)}"
-    for block in blocks(episode):
+    if first_round == 1:
+        yield "title", f"Code-A1 · {clean(problem.task_id)} · defines {clean(problem.entry_point)}"
+    for block in blocks(episode, first_round):
         if block.code or not block.rows:
             yield "dim", RULE
         yield from _block(block)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import shlex
 import subprocess
 import tarfile
 import tempfile
@@ -109,6 +111,18 @@ def changes_since(revision: str, paths: Sequence[Path]) -> Changes:
         except TargetError as error:
             changes.skipped[name] = str(error)
     return changes
+
+
+def how_to_go_back(revision: str, path: Path) -> str:
+    """Return what to do so that a finding's line runs in the earlier version of this file's repository."""
+    top = Path(_git(path.resolve().parent, "rev-parse", "--show-toplevel").decode().strip())
+    before = os.path.relpath(top.parent / "before")
+    add = f"worktree add {{}} {shlex.quote(revision)}"
+    if Path.cwd().is_relative_to(top):
+        folder = os.path.normpath(os.path.join(before, Path.cwd().relative_to(top)))
+        return f"git {add.format(shlex.quote(before))}; cd {shlex.quote(folder)}"
+    here = shlex.quote(os.path.relpath(top))
+    return f"git -C {here} {add.format('../before')}, and write {before} for {here} in the line"
 
 
 def _changed_files(top: Path, revision: str, places: Sequence[Path]) -> set[str]:

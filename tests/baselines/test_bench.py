@@ -262,6 +262,18 @@ def test_the_table_says_what_holds():
     assert "alpha" not in text.split("## What")[1], "nothing was said of what was not run"
 
 
+def test_intervals_stay_within_what_a_difference_of_shares_can_be():
+    levels = [("a", (0.0, 0.9)), ("b", (0.9, 0.0))]
+    results = [made_up(name, n, level) for name, both in levels for n, level in enumerate(both)]
+    difference = Table(results).difference("a", "b", "pass_rate")
+    assert difference is not None
+    assert (difference.low, difference.high) == (-1.0, 1.0)
+    head = leaderboard(SMALL, results, [], "", []).split("| coder: pass rate | ")[1]
+    assert head.startswith(
+        "pass rate less a | tester: kill rate | kill rate less a | new kill rate"
+    )
+
+
 def test_a_seed_whose_mutants_all_die_by_copies_ends_nothing():
     results = [made_up("code-a1", seed, 0.9) for seed in range(3)]
     none = {task: row | {"new_kill_rate": None} for task, row in results[0].end.items()}

@@ -233,6 +233,21 @@ def test_the_repository_is_that_of_the_path(repository, tmp_path, monkeypatch, c
     assert "git repository" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", [".", "src/shop", ".."])
+def test_the_way_back_leads_from_any_folder_to_the_earlier_version(
+    repository, monkeypatch, capsys, place
+):
+    folder = repository(BEFORE, changed(("return n", "return n + 1")))
+    monkeypatch.chdir(folder / place)
+    assert run([*AGAINST, str(folder / "src")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    line, way = lines[1], lines[-1].partition(": ")[2]
+    assert shown(line, Path.cwd()) == "2\n"
+    way, _, here = way.partition(", and write before for ")
+    line = line.replace(here.removesuffix(" in the line"), "before") if here else line
+    assert "1" in shown(f"{way} && {line}", Path.cwd()).splitlines()
+
+
 def test_code_that_moved_to_another_module_is_no_finding(repository):
     text = BEFORE["src/shop/prices.py"]
     helper = "def _clamp(value, low, high):\n    return max(low, min(value, high))\n"

@@ -225,7 +225,12 @@ def _rows(
     first = table.entries[0] if table.entries else ""
     less = f"less {names.get(first, first)}".replace("|", _BAR)
     last = ["only book", "past", "forgotten"] if of_end else []
-    heads = ["", *(f"{each} | {less}" for each in _SKILLS), *last, "runs"]
+    # A narrow terminal shows columns apart: each heading says its measure.
+    pairs = (
+        f"{each} | {each.removeprefix('coder: ').removeprefix('tester: ')} {less}"
+        for each in _SKILLS
+    )
+    heads = ["", *pairs, *last, "runs"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * (8 + len(last))}"]
     order = sorted(table.entries, key=lambda name: -(table.mean(name, measures[0]) or -1.0))
     shown = [(name, names[name]) for name in order] + (_CONTROL_ROWS if table.results else [])

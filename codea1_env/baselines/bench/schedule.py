@@ -100,6 +100,7 @@ def run_all(
     waiting = deque((job, 1) for job in jobs if not job.done)
     running: list[tuple[TrainingJob, int, subprocess.Popen[bytes]]] = []
     failures: list[str] = []
+    report(_progress(config, jobs, [], failures))
     try:
         while waiting or running:
             while waiting and len(running) < config.processes:

@@ -91,15 +91,22 @@ class Table:
         means = scores.mean(axis=1)
         if len(means) < 2:
             return float(means[0])
-        found = mean_over_runs(means)
-        most = 2.0 if measure.startswith(GAME_FIGURES[0]) else 1.0  # the gains of two, or a share
-        return Estimate(found.value, max(0.0, found.low), min(most, found.high))
+        return _within(0.0, mean_over_runs(means), _most(measure))
 
     def difference(self, entry: str, other: str, measure: str) -> Estimate | None:
         """By how much one entry scores more than another, paired by seed; None with less than two seeds of both."""
         ours, theirs = self.by_seed(entry, measure), self.by_seed(other, measure)
         pairs = [(ours[seed] - theirs[seed]).mean() for seed in ours if seed in theirs]
-        return mean_over_runs(pairs) if len(pairs) > 1 else None
+        most = _most(measure)
+        return _within(-most, mean_over_runs(pairs), most) if len(pairs) > 1 else None
+
+
+def _most(measure: str) -> float:
+    return 2.0 if measure.startswith(GAME_FIGURES[0]) else 1.0  # the gains of two, or a share
+
+
+def _within(least: float, found: Estimate, most: float) -> Estimate:
+    return Estimate(found.value, max(least, found.low), min(most, found.high))
 
 
 def _of(entry: str, result: Result) -> Scores:

@@ -74,6 +74,7 @@ def acts_of(
         CONTROLS[1]: ("", _thread),
         "raise a resource limit": ("rlimits", _raise_limit),
         "become root": ("privileges", lambda: os.setgroups([0])),
+        "gain privileges through a program": ("no_new_privs", _without_new_privileges),
     }
     if scratch:
         acts[SCRATCH] = ("", _write_scratch)
@@ -81,8 +82,6 @@ def acts_of(
     elif level in ("kernel", "namespaces"):
         acts["write a file"] = ("Landlock", _write_scratch)
         acts["lock a file that others see"] = ("seccomp", _lock)
-    if level == "process":
-        acts["gain privileges through a program"] = ("no_new_privs", _without_new_privileges)
     if level in ("kernel", "namespaces"):
         acts |= {
             "start a process": ("seccomp", _fork),
