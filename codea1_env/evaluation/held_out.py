@@ -20,13 +20,14 @@ from codea1_env.problems import Problem
 from codea1_env.reading.examples import split_examples
 from codea1_env.reading.golden import golden_cases
 from codea1_env.referee import Referee, Round, Verdict
-from codea1_env.responses import parse_suites, read_programs
+from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
 from codea1_env.sandbox import Case, Outcome, Sandbox
 from codea1_env.spaces import observe
 
 Flag = bool | None
 """Whether a test is passed, or a mutant killed; None if the sandbox could not judge it."""
+Judged = tuple[Round, Verdict]
 
 
 @dataclass(frozen=True)
@@ -196,16 +197,17 @@ def kills(
     held_out: Sequence[HeldOut],
     referee: Referee,
     samples: int = 4,
-    seen: list[Verdict] | None = None,
+    seen: list[Judged] | None = None,
 ) -> dict[str, list[Flag]]:
     """Return for each problem which held-out mutants, the first `samples`, a tester breaks with a valid test.
 
     The tester sees a mutant and writes one suite against it. Only tests that are right as written count. A flag is None
     where it depends on a test that could not be judged. `seen` gets the verdicts, for `youden_j`.
     """
-    verdicts = referee.judge(_rounds(tester, held_out, referee, samples))
+    rounds = _rounds(tester, held_out, referee, samples)
+    verdicts = referee.judge(rounds)
     if seen is not None:
-        seen += verdicts
+        seen += zip(rounds, verdicts, strict=True)
     return _killed(verdicts)
 
 
@@ -214,7 +216,7 @@ def kills_beside(
     tests: Sequence[tuple[HeldOut, Sequence[str]]],
     referee: Referee,
     samples: int = 4,
-    seen: list[Verdict] | None = None,
+    seen: list[Judged] | None = None,
 ) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
     """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book."""
     rounds = _rounds(tester, [item for item, _ in tests], referee, samples)
@@ -225,21 +227,39 @@ def kills_beside(
     ]
     verdicts = referee.judge([*rounds, *given])
     if seen is not None:
-        seen += verdicts[: len(rounds)]
+        seen += zip(rounds, verdicts, strict=False)
     return _killed(verdicts[: len(rounds)]), _killed(verdicts[len(rounds) :])
 
 
-def youden_j(verdicts: Iterable[Verdict]) -> float | None:
-    """Youden's J of one drawn test against wrong programs, as the game judges it; None if no test was written.
+def youden_j(seen: Iterable[Judged], referee: Referee) -> float | None:
+    """Youden's J of one drawn test as it was written, from -1 to 1; None if no test was written.
 
-    That is how much more often it breaks a wrong program than a right one. Here it breaks no right one: what counts has the
-    reference's value. A coder can learn from tests if this is above 0.
+    That is how much more often a right program passes it than a wrong one: `mu` of `codea1 eval tests`. A coder can
+    learn from tests if it is above 0.
     """
-    suites = [suite for verdict in verdicts for suite in verdict.suites]
-    tests = [test for suite in suites for test in suite.tests if test.attacks]
-    invalid = sum(suite.outcome.invalid for suite in suites)  # a corrected test is one, and attacks
-    drawn = sum(test.status == "kept" for test in tests) + invalid
-    return sum(test.broke for test in tests) / drawn if drawn else None
+    drawn = right = passed = 0
+    asked: list[Round] = []
+    for played, verdict in seen:
+        suite = played.suites[0]
+        assert isinstance(played.code, str)  # a mutant
+        assert isinstance(suite, Suite)
+        ruled = verdict.suites[0].tests
+        kept = [test for test in ruled if test.status == "kept"]
+        right += len(kept)
+        drawn += len(kept) + verdict.suites[0].outcome.invalid
+        passed += sum(not test.broke for test in kept)
+        # The game corrects their values. As written, a wrong program passes those that predict what it returns.
+        wrong = [
+            written.text
+            for written, test in zip(suite.tests, ruled, strict=True)
+            if test.status == "corrected" and test.broke and test.outcome is Outcome.FAIL
+        ]
+        if wrong:
+            problem = replace(played.problem, reference=played.code)
+            asked.append(Round(problem, played.code, [wrong]))
+    for verdict in referee.judge(asked):
+        passed += sum(test.status == "kept" for test in verdict.suites[0].tests)
+    return (right - passed) / drawn if drawn else None
 
 
 def kill_rate(

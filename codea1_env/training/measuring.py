@@ -19,9 +19,8 @@ from codea1_env.evaluation import (
     pass_rates,
     youden_j,
 )
-from codea1_env.evaluation.held_out import Flag
+from codea1_env.evaluation.held_out import Flag, Judged
 from codea1_env.evaluation.statistics import Count, pass_at_k
-from codea1_env.judging.verdicts import Verdict
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
@@ -109,7 +108,7 @@ class HeldBack:
         tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
         passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
         by_book: dict[str, list[Flag]] = {}
-        seen: list[Verdict] = []
+        seen: list[Judged] = []
         if self._booked:
             old = [(each, book.tests(each.problem.task_id, 2 * PAST_TESTS)) for each in held_out]
             killed, by_book = kills_beside(players.tester, old, referee, samples, seen)
@@ -135,7 +134,7 @@ class HeldBack:
             "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
             "held_out/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
             "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
-            "held_out/youden_j": youden_j(seen),
+            "held_out/youden_j": youden_j(seen, referee),
             "held_out/only_book": _weighted(rows, "only_book", "mutants"),
             "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
             "past/size": len(past),

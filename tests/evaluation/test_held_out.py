@@ -8,8 +8,8 @@ from in_one_process import Says
 from codea1_env import Referee, Sandbox
 from codea1_env.agents import GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate, youden_j
+from codea1_env.evaluation.held_out import Judged
 from codea1_env.evaluation.suites.pieces import lines_before_loops_end
-from codea1_env.judging.verdicts import Verdict
 from codea1_env.problems import Problem, load_problems
 
 PROBLEMS = load_problems("starter", "train")[20:26]
@@ -52,22 +52,29 @@ def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
     assert kills_beside(golden, [(item, ()) for item in held_out], referee)[0] == alone
 
 
-def test_youdens_j_is_the_share_of_drawn_tests_that_break_a_wrong_program(held_out, sandbox):
-    split = dataclasses.replace(held_out[0], mutants=held_out[0].mutants[:1])
-    right, *_ = split.problem.tests
-    wrong = right.replace("==", "== 12345 +", 1) if "==" in right else right
-    unread = f"assert {split.problem.entry_point}(*range(99)) == 1"
-    found = []
-    for answer in (right, f"{right}\n{unread}", wrong, unread, ""):
-        seen: list[Verdict] = []
-        kills(Says(answer), [split], Referee(sandbox), seen=seen)
-        found.append(youden_j(seen))
-    (one,) = {found[0]}
-    assert one == 1.0
-    assert found[1:2] == [one / 2], "what does not count breaks nothing, and was drawn"
-    assert found[2] == one, "the game corrects the value"
-    assert found[3:] == [0.0, None]
-    assert youden_j([]) is None
+def test_youdens_j_is_how_much_more_often_a_right_program_passes_a_test_as_written(sandbox):
+    problem = next(p for p in load_problems("starter") if p.entry_point == "is_even")
+    mutant = problem.reference.replace("== 0", "!= 0")
+    assert mutant != problem.reference
+    (split,) = hold_out([problem], sandbox)
+    split = dataclasses.replace(split, mutants=(mutant,))
+    right, of_mutant, unread = (
+        f"assert is_even({x}) == {y}" for x, y in ((2, True), (4, False), ("*range(99)", 1))
+    )
+    referee = Referee(sandbox)
+
+    def j(*tests: str) -> float | None:
+        seen: list[Judged] = []
+        kills(Says("\n".join(tests)), [split], referee, seen=seen)
+        return youden_j(seen, referee)
+
+    assert j(right) == 1.0
+    assert j(right, unread) == 0.5, "what does not count breaks nothing, and was drawn"
+    assert j(of_mutant) == -1.0, "the wrong program passes it, and the right one does not"
+    assert j(right, of_mutant) == 0.0
+    assert j("assert is_even(4) == 7") == 0.0, "neither passes it"
+    assert j() is None
+    assert youden_j([], referee) is None
 
 
 def test_a_corrected_test_is_no_kill(sandbox: Sandbox):
