@@ -67,7 +67,7 @@ class AlgorithmsCommand:
 
     settings: Annotated[BenchConfig, tyro.conf.arg(name="")] = field(default_factory=BenchConfig)
     quick: bool = False
-    """A benchmark of under two minutes (of tabular players), which only shows that everything works: no learning rates
+    """A benchmark of about two minutes (of tabular players), which only shows that everything works: no learning rates
     are swept."""
     output_dir: Path | None = None
     """Results folder; None for a new one in runs/, named after the time."""
@@ -176,21 +176,21 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
 def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> None:  # fmt: skip
     told, steps = 0, len(jobs) * config.max_steps
     lines: PlainProgress | None = None
-    with progress_bar(console, f"steps of {what}") as bar:
+    with progress_bar(console, "steps") as bar:
         task = bar.add_task("", total=steps, state="")
 
         def report(progress: RunsDone) -> None:
             nonlocal lines, told
-            done = f"{progress.done} of {len(jobs)} {what} done"
-            if progress.failures:
-                done += f", {len(progress.failures)} failed"
-            state = f"{done}; {', '.join(progress.running)}"
-            bar.update(task, completed=progress.steps, state=state)
+            runs = f"{progress.done} of {len(jobs)} {what}"
+            failed = f", {len(progress.failures)} failed" if progress.failures else ""
+            done = f"{runs} done{failed}"
+            bar.update(task, completed=progress.steps, state=runs + failed)
             new, told = progress.failures[told:], len(progress.failures)
             for failure in new:
                 say(console, f"{done}: {failure}")
             if lines is None:
                 lines = PlainProgress(console, progress.steps)
+                bar.update(task, known=progress.steps)
             lines.tell(progress.steps, steps, f"{done}, {progress.steps} of {steps} steps")
 
         run_all(config, jobs, report)

@@ -15,7 +15,6 @@ from typing import Annotated, Any, cast
 
 import tyro
 from rich.console import Console
-from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
 import codea1_env
@@ -115,11 +114,10 @@ def list_problems(command: List) -> int:
 def validate(command: Validate) -> int:
     """Print one line per finding; returns 1 if there are errors."""
     console, packages = Console(stderr=True), ("numpy", *command.packages)
-    columns = (*Progress.get_default_columns(), TimeElapsedColumn())  # with the time that is left
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    bar = progress_bar(console, "{task.description}")
     level = command.sandbox_level
     with library_errors(), Sandbox(command.workers, level=level, packages=packages) as sandbox, bar:
-        task, lines = bar.add_task("reading rows", total=None), PlainProgress(console)
+        task, lines = bar.add_task("reading rows", total=None, state=""), PlainProgress(console)
 
         def told(done: int, of: int) -> None:
             what = f"{_count(of, 'problem')}: references and mutants"
@@ -255,7 +253,8 @@ def _in_folder(
         console = Console(stderr=True)
         bar = stack.enter_context(progress_bar(console, "problems"))
         lines = PlainProgress(console, len(audits))
-        task = bar.add_task("", total=len(problems), completed=len(audits), state="")
+        done = len(audits)
+        task = bar.add_task("", total=len(problems), completed=done, known=done, state="")
         while todo := problems[len(audits) : len(audits) + _AT_ONCE]:
             written = answers(todo)
             known = [right.get(each.task_id, ()) for each in todo]

@@ -17,12 +17,13 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column, Table
+from rich.text import Text
 
 from codea1_env.agents.llm.completions import listening
 from codea1_env.evaluation.choosing import CHOSEN
@@ -44,15 +45,28 @@ def say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+class _Times(ProgressColumn):
+    """How long a task has taken and takes still, in the words of `PlainProgress`."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text."""
+        passed, new = task.elapsed or 0.0, task.completed - task.fields.get("known", 0)
+        left = passed * ((task.total or 0.0) - task.completed) / new if new > 0 else 0.0
+        return Text(f"{clock(passed)} so far" + (f", about {clock(left)} left" if left > 0 else ""))
+
+
 def progress_bar(console: Console, label: str) -> Progress:
-    """Make the bar of long work on a terminal. Tasks have a field `state`, which is shown behind the times."""
+    """Make the bar of long work on a terminal.
+
+    Tasks have a field `state`, which is shown behind the times, and may have `known`: what was done before.
+    """
     return Progress(
         TextColumn(label),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
+        _Times(table_column=Column(no_wrap=True)),
+        # Where there is little room it is this column that takes more lines.
+        TextColumn("{task.fields[state]}", table_column=Column(no_wrap=False)),
         console=console,
         disable=not console.is_terminal,
     )
@@ -189,7 +203,7 @@ class EvaluationProgress:
         self._what, self._total, self._done = what, total, 0
         self._lines = PlainProgress(self._console, known)
         self._lines.tell(0, total, f"{what}: {total}")
-        self._task = self._bar.add_task(what, total=total, state="")
+        self._task = self._bar.add_task(what, total=total, state="", known=known)
 
     def advance(self) -> None:
         """Show that one more is done."""

@@ -35,7 +35,6 @@ class RunsDone:
     """Runs that have a result."""
     steps: int
     """Steps of all runs together; those of failed runs count as done."""
-    running: tuple[str, ...]
     failures: tuple[str, ...] = ()
     """"NAME #SEED: message" of each that failed, in the order in which they did."""
 
@@ -185,6 +184,5 @@ def _progress(
     return RunsDone(
         len(done),
         len(done) * config.max_steps + sum(min(job.steps, config.max_steps) for job in running),
-        tuple(map(_short, running)),
         tuple(failures),
     )
