@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import compileall
+import gc
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +29,18 @@ _LANGUAGE_MODELS = (
     "tests/training/test_language_models.py",
     "tests/training/test_training_examples.py",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the package once: hundreds of commands and sandboxes are started, none of which keeps what it compiles."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(__file__).parent / "codea1_env", quiet=2)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported: trainers of TRL call it each time, and it took seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
