@@ -22,13 +22,16 @@ for _library, _modules in {
 }.items():
     collect_ignore += _modules if find_spec(_library) is None else []
 
-# Two of them at once may need more memory than there is.
-_LANGUAGE_MODELS = (
-    "tests/agents/llm/",
-    "tests/cluster/",
-    "tests/training/test_language_models.py",
-    "tests/training/test_training_examples.py",
-)
+# Two files of a group at once may need more memory than there is, or start two clusters.
+_GROUPS = {
+    "language models": (
+        "tests/agents/llm/",
+        "tests/training/test_language_models.py",
+        "tests/training/test_tracked_language_models.py",
+        "tests/training/test_training_examples.py",
+    ),
+    "clusters": ("tests/cluster/",),
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,12 +55,13 @@ def _forget_the_last_value() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Each file goes to one process, and all files that load language models to the same one."""
+    """Each file goes to one process, and all files of a group to the same one."""
     from xdist.scheduler import LoadFileScheduling  # pytest works without it
 
-    class OneLanguageModelAtATime(LoadFileScheduling):
+    class OneOfAGroupAtATime(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "language models" if file.startswith(_LANGUAGE_MODELS) else file
+            groups = (name for name, files in _GROUPS.items() if file.startswith(files))
+            return next(groups, file)
 
-    return OneLanguageModelAtATime(config, log)
+    return OneOfAGroupAtATime(config, log)
