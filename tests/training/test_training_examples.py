@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.training import TrainConfig
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -58,8 +59,14 @@ def loaded(name: str) -> Any:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["train_llm", "own_algorithm"])
 def test_an_example_trains(name, model, tmp_path, monkeypatch) -> None:
+    """On few problems, with short answers."""
     monkeypatch.chdir(tmp_path)
-    result = loaded(name).main(model, max_steps=1)
+    example = loaded(name)
+    few = {"max_problems": 4, "problems_per_step": 2, "num_generations": 2, "num_suites": 2}
+    short = {"max_completion_length": 16}
+    monkeypatch.setattr(example, "TrainConfig", lambda **own: TrainConfig(**own | few))
+    monkeypatch.setattr(example, "SamplingConfig", lambda **own: SamplingConfig(**own | short))
+    result = example.main(model, max_steps=1)
     assert (result.step, result.finished) == (1, True)
 
 
