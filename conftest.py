@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import compileall
+import gc
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -19,13 +22,28 @@ for _library, _modules in {
 }.items():
     collect_ignore += _modules if find_spec(_library) is None else []
 
-# Two of them at once may need more memory than there is.
-_LANGUAGE_MODELS = (
-    "tests/agents/llm/",
-    "tests/cluster/",
-    "tests/training/test_language_models.py",
-    "tests/training/test_training_examples.py",
-)
+# Two files of a group at once may need more memory than there is, or start two clusters.
+_GROUPS = {
+    "language models": (
+        "tests/agents/llm/",
+        "tests/training/test_language_models.py",
+        "tests/training/test_tracked_language_models.py",
+        "tests/training/test_training_examples.py",
+    ),
+    "clusters": ("tests/cluster/",),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the package once: hundreds of commands and sandboxes are started, none of which keeps what it compiles."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(__file__).parent / "codea1_env", quiet=2)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported: trainers of TRL call it each time, and it took seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +55,13 @@ def _forget_the_last_value() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Each file goes to one process, and all files that load language models to the same one."""
+    """Each file goes to one process, and all files of a group to the same one."""
     from xdist.scheduler import LoadFileScheduling  # pytest works without it
 
-    class OneLanguageModelAtATime(LoadFileScheduling):
+    class OneOfAGroupAtATime(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "language models" if file.startswith(_LANGUAGE_MODELS) else file
+            groups = (name for name, files in _GROUPS.items() if file.startswith(files))
+            return next(groups, file)
 
-    return OneLanguageModelAtATime(config, log)
+    return OneOfAGroupAtATime(config, log)

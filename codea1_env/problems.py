@@ -17,6 +17,7 @@ process.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -74,6 +75,18 @@ def load_problems(
         >>> problems[0].task_id.startswith("starter/")
         True
     """
+    problems = list(_bundled(source)) if source in STARTER else _read(source, split)
+    chosen = _chosen(source, problems, "difficulty", difficulty)
+    return _chosen(source, chosen, "split", split)
+
+
+@functools.cache
+def _bundled(source: str) -> tuple[Problem, ...]:
+    """Read a bundled set once in a process: nobody changes a problem."""
+    return tuple(_read(source, None))
+
+
+def _read(source: str, split: str | None) -> list[Problem]:
     problems: dict[str, Problem] = {}
     places: dict[str, str] = {}
     for item in read_problems(source, split):
@@ -89,8 +102,7 @@ def load_problems(
         problems[task_id], places[task_id] = item.problem, item.where
     if not problems:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
-    chosen = _chosen(source, list(problems.values()), "difficulty", difficulty)
-    return _chosen(source, chosen, "split", split)
+    return list(problems.values())
 
 
 def _chosen(source: str, problems: list[Problem], key: str, wanted: str | None) -> list[Problem]:

@@ -103,7 +103,7 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
 
 
 LONG = ["bench", "algorithms", "--algorithms", "golden-tests", "--seeds", "1"]
-LONG += ["--max-problems", "2", "--max-steps", "8", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
+LONG += ["--max-problems", "2", "--max-steps", "8", "--eval-steps", "8", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
 
 
 def test_an_interrupted_benchmark_goes_on_to_the_same_results(tmp_path: Path):

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -155,7 +156,11 @@ def until_there_are(count: int) -> None:
         time.sleep(0.1)
 
 
-def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
+def test_judges_on_nodes_judge_as_one_referee_does(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when all are killed, and on a node that joins, where the first attempt to start one fails."""
+    until_there_are(2)
     problems = load_problems("starter")[:3]  # one for each judge, so that each is needed
     programs = [
         Program(code)
@@ -164,6 +169,15 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
     ]
     asked = [problem for problem in problems for _ in range(2)]
     attacks = ["\n".join(problem.tests) for problem in asked]
+    before = {node.id for node in nodes(ray)}
+    tried, start = [], remote_judges.start_actor
+
+    def failing_at_first(_: Any, node: Any, *rest: Any, **options: Any) -> Any:
+        if node.id not in before:
+            tried.append(node.id)
+            if len(tried) == 1:
+                raise LostError("as where a node is not ready yet")
+        return start(ray, node, *rest, **options)
 
     def told(referee: Referee) -> list[Any]:
         judged = referee.judge_answers(asked, programs, attacks, {})
@@ -171,6 +185,7 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
             (one, each.code_reward, [suite.tests for suite in each.suites]) for one, each in judged
         ]
 
+    monkeypatch.setattr("codea1_env.cluster.remote_judges.start_actor", failing_at_first)
     with Sandbox(1) as sandbox, RemoteJudges(sandbox) as judges:
         expected = told(Referee(sandbox))
         assert told(judges) == expected
@@ -182,59 +197,33 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
             while len(ray_processes(cluster, "JudgeActor")) < 3 and time.monotonic() < deadline:
                 assert told(judges) == expected
             assert len(ray_processes(cluster, "JudgeActor")) == 3
+            assert len(tried) == 2
         assert told(judges) == expected
     with pytest.raises(SandboxError, match="close"):
         told(judges)
 
 
-def test_a_judge_that_could_not_be_started_is_tried_again(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    until_there_are(2)
-    problems = load_problems("starter")[:1]
-    programs = [Program(problems[0].reference)]
-    attacks = ["\n".join(problems[0].tests)]
-    started, start = [], remote_judges.start_actor
-
-    def failing_at_first(_: Any, node: Any, *rest: Any, **options: Any) -> Any:
-        started.append(node.id)
-        if started.count(node.id) == 1 and node.id not in before:
-            raise LostError("as where a node is not ready yet")
-        return start(ray, node, *rest, **options)
-
-    monkeypatch.setattr("codea1_env.cluster.remote_judges.start_actor", failing_at_first)
-    with Sandbox(1) as sandbox, RemoteJudges(sandbox) as judges:
-        before = {node.id for node in nodes(ray)}
-        judges.judge_answers(problems, programs, attacks, {})
-        with joined(cluster):
-            until_there_are(3)
-            [new] = {node.id for node in nodes(ray)} - before
-            deadline = time.monotonic() + 300
-            while started.count(new) < 2 and time.monotonic() < deadline:
-                judges.judge_answers(problems, programs, attacks, {})
-            assert started.count(new) == 2
-
-
-def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
-    until_there_are(2)
-    seats = Seats(ray, 1)
+def test_judges_have_seats_where_they_are_free() -> None:
+    there = [
+        {"Resources": {"CPU": 1.0}, "Alive": True, "NodeID": each, "NodeManagerAddress": each}
+        for each in ("a", "b")
+    ]
+    seats = Seats(SimpleNamespace(nodes=lambda: there), 1)
     one, other = seats.take(), seats.take()
-    assert {one.id, other.id} == {node.id for node in nodes(ray)}
+    assert {one.id, other.id} == {"a", "b"}
     assert not seats.leave_crowded(one)
     seats.leave(other)
-    crowded = Seats(ray, 1)
+    crowded = Seats(SimpleNamespace(nodes=lambda: there), 1)
     crowded._taken[one.id] = 2  # as where the other node has been away
     assert crowded.leave_crowded(one)
     assert not crowded.leave_crowded(one)
     assert crowded.take() == other
-    with joined(cluster):
-        until_there_are(3)
-        assert seats.look() == 3
-        unfit = next(node for node in nodes(ray) if node.id not in (one.id, other.id))
-        seats.refuse(unfit, ClusterError("another version"))
-        assert seats.look() == 2
-        with pytest.raises(ClusterError, match="another version"):
-            seats.refuse(one, ClusterError("another version"))
+    there.append(there[0] | {"NodeID": "c"})
+    assert seats.look() == 3
+    seats.refuse(nodes(SimpleNamespace(nodes=lambda: there))[-1], ClusterError("another version"))
+    assert seats.look() == 2
+    with pytest.raises(ClusterError, match="another version"):
+        seats.refuse(one, ClusterError("another version"))
 
 
 def test_three_failures_are_no_verdict(cluster: Any) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -70,20 +70,28 @@ def test_a_step_learns_from_answers_of_the_weights_before_until_nobody_writes(
 
 
 def test_an_interrupt_while_all_weights_of_one_model_learn(
-    cluster: Any, models: TrainConfig, tmp_path: Path
+    cluster: Any, models: TrainConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changes = {"self_play": True, "lora_rank": 0, "max_staleness": 1}
     settings, folder = settings_of(cluster, models, tmp_path, **changes), tmp_path / "run"
-    command = [sys.executable, "-m", "codea1_env.cli", "train", "--config", str(settings)]
-    driver = subprocess.Popen(
-        [*command, "--output-dir", str(folder)], stdout=subprocess.PIPE, text=True
-    )
-    until(lambda: steps_of(folder) >= 2 or driver.poll() is not None)
-    driver.send_signal(signal.SIGINT)
-    said = driver.communicate()[0]
+    over = threading.Event()
+
+    def interrupt() -> None:
+        until(lambda: steps_of(folder) >= 2 or over.is_set())
+        if not over.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    try:
+        code = codea1(["train", "--config", str(settings), "--output-dir", str(folder)])
+    finally:
+        over.set()
+    interrupting.join()
+    said = capsys.readouterr().out
     last = steps_of(folder)
     assert f"Stopped after step {last}. To go on:" in said
-    assert driver.returncode == 130
+    assert code == 130
     until(lambda: not ray_processes(cluster, "Actor"))
     assert [step_of(each) for each in checkpoints(folder)][-1] == last >= 2
     rows = list(read_rows(folder / METRICS))[1:]

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox, clocks
+from codea1_env.sandbox.analysis import Analyst
 from codea1_env.sandbox.results import RUN_LIMIT
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
@@ -43,7 +44,11 @@ def test_texts_without_end_are_no_programs_and_no_tests(sandbox: Sandbox) -> Non
     assert result.outcome is Outcome.SYNTAX_ERROR
 
 
-def test_slow_plans_cost_the_supervisor_nothing(sandbox: Sandbox) -> None:
+def test_slow_plans_cost_the_supervisor_nothing(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Analyst.analyse.__kwdefaults__, "timeout", 2.0)
+    monkeypatch.setattr("codea1_env.sandbox.planner._TIMEOUT", 2.0)
     tests = ["assert f(1) == [[None] * 10_000] * 29"]
     tests += ["assert f(" + "*".join(["(9**300)**1000"] * 200) + ") == 1", "assert f(1) == 1"]
     before = os.times()

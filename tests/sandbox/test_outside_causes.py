@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import descendants, parents, run_python
+from processes import descendants, parents, run_python, until
 
 from codea1_env.sandbox import (
     Case,
@@ -63,7 +65,17 @@ def forked() -> set[int]:
     """The processes that workers have forked: grandchildren and below, but not a worker in its namespaces."""
     family = parents()
     inner = descendants(os.getpid()) & family.keys()
-    return {pid for pid in inner - set(family.values()) if family[pid] != os.getpid()}
+    leaves = {pid for pid in inner - set(family.values()) if family[pid] != os.getpid()}
+    return {pid for pid in leaves if not is_first_of_a_namespace(pid)}
+
+
+def is_first_of_a_namespace(pid: int) -> bool:
+    """Whether it is a worker, though an idle one without children."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # it has just ended
+        return False
+    return re.search(r"^NSpid:.*\s1$", status, re.MULTILINE) is not None
 
 
 def disturb(number: signal.Signals) -> tuple[threading.Thread, list[int]]:
@@ -72,6 +84,7 @@ def disturb(number: signal.Signals) -> tuple[threading.Thread, list[int]]:
 
     def run() -> None:
         time.sleep(0.15)
+        until(lambda: bool(forked()))
         for pid in forked():
             try:
                 os.kill(pid, number)

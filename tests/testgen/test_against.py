@@ -14,6 +14,13 @@ import codea1_env
 from codea1_env.cli.app import run
 from codea1_env.testgen.examples import contradiction
 
+
+@pytest.fixture(autouse=True)
+def less_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call is endless here after one second of processor time, not after five."""
+    monkeypatch.setattr("codea1_env.testgen.observe._PATIENCE", 2)
+
+
 BEFORE = {
     "src/shop/__init__.py": "",
     "src/shop/prices.py": """\

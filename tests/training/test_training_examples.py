@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.training import TrainConfig
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -45,6 +46,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_tiny(tmp_path_factory.mktemp("model"))
 
 
+SHORT = {"max_completion_length": 16}
+
+
+def with_changes(made: Any, **changes: Any) -> Any:
+    """A class whose settings are others than those that it is given."""
+    return lambda *given, **own: made(*given, **own | changes)
+
+
 def loaded(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     assert spec is not None
@@ -58,15 +67,23 @@ def loaded(name: str) -> Any:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["train_llm", "own_algorithm"])
 def test_an_example_trains(name, model, tmp_path, monkeypatch) -> None:
+    """On few problems, with short answers."""
     monkeypatch.chdir(tmp_path)
-    result = loaded(name).main(model, max_steps=1)
+    example = loaded(name)
+    few = {"max_problems": 4, "problems_per_step": 2, "num_generations": 2, "num_suites": 2}
+    monkeypatch.setattr(example, "TrainConfig", with_changes(TrainConfig, **few))
+    monkeypatch.setattr(example, "SamplingConfig", with_changes(SamplingConfig, **SHORT))
+    result = example.main(model, max_steps=1)
     assert (result.step, result.finished) == (1, True)
 
 
 @pytest.mark.parametrize(("side", "environment"), [("tester", False), ("coder", True)])
 def test_the_reward_function(side, environment, model, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    loaded("trl_reward_function").main(model, 1, side, environment)
+    example = loaded("trl_reward_function")
+    for made in (example.SamplingConfig, example.GRPOConfig):
+        monkeypatch.setattr(example, made.__name__, with_changes(made, **SHORT))
+    example.main(model, 1, side, environment)
     name = "episode_rewards" if environment else f"{side}_reward"
     assert f"'rewards/{name}/mean'" in capsys.readouterr().out
     assert len((EXAMPLES / "trl_reward_function.py").read_text().splitlines()) < 90

@@ -92,8 +92,9 @@ def test_command_line_plays_language_models(model_folder, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize("what", [["code"], ["tests", "--protocol", "rounds"]])
-def test_a_model_goes_on_after_a_kill(what, model_folder, tmp_path, capsys, monkeypatch) -> None:
-    asked = ["--agent", str(model_folder), "--max-problems", "3", "-n", "2", "--batch-size", "2"]
+def test_a_model_goes_on_after_a_kill(what, tmp_path, capsys, monkeypatch) -> None:
+    model = save_tiny(tmp_path / "model", max_position_embeddings=8192)
+    asked = ["--agent", model, "--max-problems", "3", "-n", "2", "--batch-size", "2"]
     options = ["eval", *what, *asked, "--max-completion-length", "6"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run([*options, "--output-dir", str(whole), "--json"]) == 0
@@ -115,8 +116,8 @@ def test_a_model_goes_on_after_a_kill(what, model_folder, tmp_path, capsys, monk
     monkeypatch.setattr("codea1_env.cli.tables._PAUSE", 0.0)
     assert run([*options, "--output-dir", str(parts), "--resume"]) == 0
     shown = capsys.readouterr().out
-    assert f"waiting for 2 answers of {model_folder}" in shown
-    assert f"% of 2 answers of {model_folder} in " in shown
+    assert f"waiting for 2 answers of {model}" in shown
+    assert f"% of 2 answers of {model} in " in shown
     for name in ("samples.jsonl", "verdicts.jsonl", "usage.jsonl", "report.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
 

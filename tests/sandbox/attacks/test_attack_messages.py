@@ -61,7 +61,7 @@ def _packages_are_found(sandbox: Sandbox) -> None:
 def test_what_is_said_costs_nothing_and_raises_nothing(
     sandbox: Sandbox, messages: list[str]
 ) -> None:
-    limits = Limits(call_cpu_time=2, run_cpu_time=10, calls_per_test=1)
+    limits = Limits(call_cpu_time=1, run_cpu_time=4, calls_per_test=1)
     begun, cpu = time.monotonic(), time.process_time()
     # Coverage stands in what was collected, and in a test's own message.
     results = list(sandbox.run_test_module(says(*messages), TEST, limits=limits))
