@@ -51,6 +51,8 @@ COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 # An encoded float whose exponent is that of inf and nan; what else may hold one.
 _MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
 _MOST_KEPT = REMEMBERED_CHARS // 4  # characters of the answers of one reference
+_FINITE = frozenset((b"", b"j", b"s", b"N", b"T", b"F", b"I", b"J"))
+"""How encoded integers, texts, None, True, False and rows of integers begin."""
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _ENDS = {
     Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
@@ -147,7 +149,8 @@ class Truth(NamedTuple):
     @property
     def is_finite(self) -> bool:
         """Whether the value is free of inf and nan."""
-        if not _MAY_BE_INFINITE.search(self.value):
+        value = self.value
+        if value[:1] in _FINITE or not _MAY_BE_INFINITE.search(value):
             return True
         read = self.read
         return not isinstance(read, Returned) or not _holds_infinity(read.value)
@@ -386,9 +389,11 @@ def _truths_of(
 
 def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Truth:
     """Return the truth from several runs of one call."""
-    first = replies[0]
+    first, *others = replies
     truth = _truth(first)
-    for other in replies:
+    if isinstance(first, TestResult) and first.outcome is Outcome.UNJUDGED:
+        return _UNJUDGED
+    for other in others:
         if isinstance(other, TestResult) and other.outcome is Outcome.UNJUDGED:
             return _UNJUDGED
         if other != first and truth.fault is None:

@@ -138,7 +138,7 @@ def blocks_in(text: str) -> list[Block]:
     if "```" not in text and "~~~" not in text:
         return []
     lines = text.split("\n")
-    return list(_blocks([*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]))
+    return list(_blocks([*[f"{line}\n" for line in lines[:-1]], *filter(None, lines[-1:])]))
 
 
 def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
@@ -196,11 +196,11 @@ def _body(
 ) -> tuple[str, int, bool, bool]:
     """Code of a block, the line behind it, whether it is closed, and whether no string was left open."""
     code: list[str] = []
-    quotes = ""
+    quotes, mark = "", fence[0] * 3
     skipped = False
     for place in range(at, len(lines)):
         line = lines[place]
-        if fence[0] * 3 in line:
+        if mark in line:
             closing = _closing(line, fence)
             if closing is not None:
                 if quotes:
@@ -212,9 +212,9 @@ def _body(
                     if last:
                         code.append(_dedented(last, indentation))
                     return "".join(code), place if reopened else place + 1, True, True
-        if with_strings:
+        if with_strings and (quotes or '"""' in line or "'''" in line):
             quotes = _quotes_after(line, quotes)
-        code.append(_dedented(line, indentation))
+        code.append(_dedented(line, indentation) if indentation else line)
     return "".join(code), len(lines), False, not (quotes and skipped)
 
 
@@ -239,8 +239,6 @@ def _dedented(line: str, indentation: int) -> str:
 
 def _quotes_after(line: str, quotes: str) -> str:
     """Which triple quotes are open behind a line."""
-    if '"""' not in line and "'''" not in line:
-        return quotes
     at = 0
     while True:
         if quotes:

@@ -24,7 +24,8 @@ _CONVERTS: dict[str, type | None] = {
     "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
-_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+_LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
+_CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
 _DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
@@ -134,6 +135,8 @@ class Conditions:
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else."""
+        if type(node) not in _CALLS:
+            return None
         if type(node) is ast.Name:
             bound = names.get(node.id)
             if type(bound) is not Call:
@@ -179,6 +182,8 @@ class Conditions:
 
     def is_function(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
+        if type(node) is ast.Name and node.id not in names:
+            return node.id == self.entry_point
         key = self.key(node)
         if key in names:  # whatever it is named
             return names[key] is ENTRY_POINT
@@ -275,13 +280,11 @@ class Conditions:
             return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
         if kind is ast.Eq or kind is ast.Is:
-            for condition, constant in ((left, right), (right, left)):
-                if (
-                    type(constant) is ast.Constant
-                    and constant.value is True
-                    and type(condition) is ast.Compare
-                ):
-                    return self._comparison(condition, names)
+            if type(left) is ast.Compare or type(right) is ast.Compare:
+                for condition, constant in ((left, right), (right, left)):
+                    is_true = type(constant) is ast.Constant and constant.value is True
+                    if is_true and type(condition) is ast.Compare:
+                        return self._comparison(condition, names)
             if type(left) in _LISTS or type(right) in _LISTS:
                 several = self._several(left, right, names) if kind is ast.Eq else None
                 if several is not None:

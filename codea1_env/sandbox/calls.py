@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import marshal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -163,9 +163,10 @@ def answer_calls(
             reloads = ended >= _MOST_ENDED or (ended > 1 and used > 2 * limits.call_cpu_time)
             if stop or (until_timeout and (reloads or last.outcome is Outcome.TIMEOUT)):
                 break
-        left = less(left, part.cpu_time, time.monotonic() - started)
-        if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and rest:
-            replies += [_LATE] * (1 if stop else rest)
+        if rest:
+            left = less(left, part.cpu_time, time.monotonic() - started)
+            if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
+                replies += [_LATE] * (1 if stop else rest)
     times += [0.0] * (len(replies) - len(times))
     return Answers(load, replies, used, times, load_time)
 
@@ -247,15 +248,15 @@ class _Part:
                 return load, frame
             spent = watch.lap()
             counted += spent
+            came = [frame]
             if load is None:
                 load, self.load_time = load_of(frame), spent
                 if not load.passed:
                     return load, None
-            else:
-                self._keep([frame], spent)
-            if child.frames:  # no more than there are calls
-                self._keep(child.frames, 0.0)
-                child.frames.clear()
+                came, spent = [], 0.0
+            came += child.frames  # no more than there are calls
+            child.frames.clear()
+            self._keep(came, spent)
             # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
             if len(self.replies) < count and watch.is_idle(
                 _MOST_IDLE * limits.call_wall_time, queued
@@ -263,7 +264,13 @@ class _Part:
                 return load, Stop.WALL
         return load, None
 
-    def _keep(self, frames: Iterable[bytes], spent: float) -> None:
+    def _keep(self, frames: Sequence[bytes], spent: float) -> None:
+        held = self._held + sum(map(len, frames))
+        if self.judge is None and held <= _MOST_HELD:  # all at once
+            self._held = held
+            self.replies += frames
+            self.times += [spent, *[0.0] * len(frames)][: len(frames)]
+            return
         for frame in frames:
             if self._failed:
                 return

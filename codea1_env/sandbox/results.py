@@ -115,7 +115,11 @@ def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
     if ending.outcome is Outcome.MEMORY:
         message = message or "the memory limit was reached"  # a MemoryError has no text
         limit = limit or Limit.MEMORY
-    settled = {"message": one_line(message), "limit": limit} if message or limit else {}
+    settled: dict[str, Any] = {}
+    if (line := one_line(message)) is not ending.message:
+        settled["message"] = line
+    if limit is not ending.limit:
+        settled["limit"] = limit
     if ending.error is not None or ending.missing_module is not None:
         answered = ending.outcome in (Outcome.PASS, Outcome.FAIL)
         settled["error"] = None if answered else identifier(ending.error)

@@ -207,15 +207,12 @@ def write(value: Any) -> str | None:
         >>> write(object()) is None
         True
     """
+    writer = _WRITERS.get(type(value))
     try:
-        text = _write(value)
-    except (
-        NotLiteralError,
-        RecursionError,
-        ValueError,
-    ):  # ValueError: more digits than Python prints
+        text = writer(value) if writer is not None else None
+    except (NotLiteralError, RecursionError, ValueError):  # more digits than Python prints
         return None
-    return text if len(text) <= MAX_SOURCE else None
+    return text if text is not None and len(text) <= MAX_SOURCE else None
 
 
 def _write(value: Any) -> str:
