@@ -58,7 +58,7 @@ _NAME = "check"
 _SHOWN = 60
 
 # What equals a value whose literal has 20,000 characters is not larger; and keys of one hash are compared one by one.
-_BUDGET = replace(codec.CHEAP, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
+_BUDGET = codec.CHEAP._replace(size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
 _read = rules.reading(_BUDGET)
 MAX_REPLY = _BUDGET.size
 """Bytes of a reply that can be read in the game."""

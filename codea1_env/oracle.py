@@ -337,7 +337,7 @@ def reached(
     calls = {test.call_text: test for suite in suites for test in suite}
     if any(map(is_late, known.values())):
         calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
-    made = {call: known[call] for call in calls if call in known}
+    made = {call: known[call] for call in calls if call in known} if known else {}
     if len(made) == len(calls):
         return made, []
     return made, [calls[call] for call in sorted(calls.keys() - made.keys())]
@@ -391,9 +391,7 @@ def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Tr
     """Return the truth from several runs of one call."""
     first, *others = replies
     truth = _truth(first)
-    if isinstance(first, TestResult) and first.outcome is Outcome.UNJUDGED:
-        return _UNJUDGED
-    for other in others:
+    for other in others if not truth.unjudged else ():
         if isinstance(other, TestResult) and other.outcome is Outcome.UNJUDGED:
             return _UNJUDGED
         if other != first and truth.fault is None:
@@ -404,7 +402,7 @@ def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Tr
 def _truth(reply: bytes | TestResult) -> Truth:
     """Return the truth from one run."""
     if isinstance(reply, TestResult):
-        return _no_truth(reply)
+        return _UNJUDGED if reply.outcome is Outcome.UNJUDGED else _no_truth(reply)
     if reply.startswith(RETURNED):
         truth = Truth(reply, reply[len(RETURNED) :])
         # A right program may say the same in other bytes: a value that cannot be compared is no test.

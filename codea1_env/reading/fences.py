@@ -138,7 +138,8 @@ def blocks_in(text: str) -> list[Block]:
     if "```" not in text and "~~~" not in text:
         return []
     lines = text.split("\n")
-    return list(_blocks([*[f"{line}\n" for line in lines[:-1]], *filter(None, lines[-1:])]))
+    parts = [*[f"{line}\n" for line in lines[:-1]], *filter(None, lines[-1:])]
+    return list(_blocks(parts, '"""' in text or "'''" in text))
 
 
 def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
@@ -147,9 +148,8 @@ def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
     return [each for each in blocks if each.language in languages or not each.language] or blocks
 
 
-def _blocks(lines: list[str]) -> Iterator[Block]:
+def _blocks(lines: list[str], with_strings: bool) -> Iterator[Block]:
     at = 0
-    with_strings = True
     while at < len(lines):
         with_code = _WITH_CODE.match(lines[at].rstrip()) if "```" in lines[at] else None
         if with_code is not None and with_code["end"]:
@@ -212,7 +212,7 @@ def _body(
                     if last:
                         code.append(_dedented(last, indentation))
                     return "".join(code), place if reopened else place + 1, True, True
-        if with_strings and (quotes or '"""' in line or "'''" in line):
+        if with_strings:
             quotes = _quotes_after(line, quotes)
         code.append(_dedented(line, indentation) if indentation else line)
     return "".join(code), len(lines), False, not (quotes and skipped)
@@ -239,6 +239,8 @@ def _dedented(line: str, indentation: int) -> str:
 
 def _quotes_after(line: str, quotes: str) -> str:
     """Which triple quotes are open behind a line."""
+    if '"""' not in line and "'''" not in line:
+        return quotes
     at = 0
     while True:
         if quotes:

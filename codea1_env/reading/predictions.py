@@ -25,6 +25,7 @@ _CONVERTS: dict[str, type | None] = {
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
 _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
+_PLAIN = frozenset({ast.Constant, ast.UnaryOp, ast.Dict, ast.Set})
 _CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
 _DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
@@ -279,6 +280,10 @@ class Conditions:
         if len(node.ops) != 1:
             return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
+        if kind is ast.Eq and type(left) is ast.Call and _is_plain(right):  # most are
+            call = self.call(left, names)
+            if call is not None:
+                return [Prediction(call, read(right, names, self.meter))]
         if kind is ast.Eq or kind is ast.Is:
             if type(left) is ast.Compare or type(right) is ast.Compare:
                 for condition, constant in ((left, right), (right, left)):
@@ -412,6 +417,14 @@ def _or_else(stated: Tolerance, default: Tolerance) -> Tolerance:
 def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
     pairs = zip(one, other or Tolerance(), strict=True)
     return Tolerance(*(max((x for x in pair if x is not None), default=None) for pair in pairs))
+
+
+def _is_plain(node: Any) -> bool:
+    """Whether an expression can only be a value: no call, and no row of calls."""
+    kind = type(node)
+    if kind is ast.List or kind is ast.Tuple:
+        return not node.elts or type(node.elts[0]) is not ast.Call
+    return kind in _PLAIN
 
 
 def _asserts(node: ast.AST) -> bool:

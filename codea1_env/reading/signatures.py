@@ -239,12 +239,12 @@ class Signature:
         """
         if not self.binds:
             return arguments, keywords, _written(arguments)
-        most = len(self._rows)
-        if len(arguments) > most and self._rest is None:
+        given, most = len(arguments), len(self._rows)
+        if given > most and self._rest is None:
             raise BindingError(
                 f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
             )
-        if keywords or len(arguments) < self._required or self._needs_names:
+        if keywords or given < self._required or self._needs_names:
             arguments, keywords = self._placed(arguments, keywords)
         texts = _written(arguments)
         end = len(texts)

@@ -10,7 +10,7 @@ import marshal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from .clocks import own_queue_time
@@ -111,6 +111,9 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
     return _ATOMS.issuperset(map(type, value)) or all(_is_plain(each, depth + 1) for each in value)
 
 
+_with_room_for = lru_cache(64)(Limits.with_room_for)
+
+
 def answer_calls(
     slots: Slots,
     code: str,
@@ -139,7 +142,7 @@ def answer_calls(
     why = too_long(code)
     if why is not None:
         return Answers(why, [] if stop else [why] * count, times=[0.0] * count)
-    left = limits.with_room_for(2 * count) if until_timeout else limits
+    left = _with_room_for(limits, 2 * count) if until_timeout else limits
     replies: list[bytes | TestResult] = []
     times: list[float] = []
     load: TestResult | None = None

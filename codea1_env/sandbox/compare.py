@@ -9,9 +9,9 @@ import math
 import reprlib
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .inside import codec
 from .inside.run.running import RETURNED
@@ -32,8 +32,7 @@ _SMALL, _REMEMBERED = 64, 1 << 12  # bytes of a value that is remembered, and ho
 _NUMBERS = (float, int, bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A rule, and the tolerances of floats.
 
     - "equal": Python's `==` on data of equal structure; where a float is expected, within the tolerances.
@@ -66,7 +65,7 @@ def reading(budget: codec.Budget) -> Callable[[bytes], Returned | TestResult]:
     return lambda frame: (remembered if len(frame) <= _SMALL else read)(frame)
 
 
-_read = reading(replace(codec.VALUES, seconds=2.0))
+_read = reading(codec.VALUES._replace(seconds=2.0))
 _small_value = lru_cache(_REMEMBERED)(codec.decode)
 
 

@@ -138,23 +138,22 @@ class Supervised:
         start, prefix, there = 0, frames.PREFIX.size, len(received)
         # An error message may come on top of the value itself.
         longest = self.limits.result + 65536
-        while (begin := start + prefix) <= there:
+        left, keep = self.frames_left, self.frames.append
+        while left and (begin := start + prefix) <= there:
             (size,) = _size_at(received, start)
             end = begin + size
             if not size and not self.ready:  # frames.READY
                 self.ready = True
-                start = end
-                continue
-            if not self.frames_left:
-                break
-            if size > longest:
+            elif size > longest:
                 self.stop = Stop.TOO_LONG
                 return False
-            if end > there:
+            elif end > there:
                 break
-            self.frames_left -= 1
-            self.frames.append(bytes(received[begin:end]))
+            else:
+                left -= 1
+                keep(bytes(received[begin:end]))
             start = end
+        self.frames_left = left
         if received is self._received:
             del self._received[:start]
         else:

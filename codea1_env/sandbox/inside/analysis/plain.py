@@ -208,11 +208,13 @@ def write(value: Any) -> str | None:
         True
     """
     writer = _WRITERS.get(type(value))
+    if writer is None:
+        return None
     try:
-        text = writer(value) if writer is not None else None
+        text = writer(value)
     except (NotLiteralError, RecursionError, ValueError):  # more digits than Python prints
         return None
-    return text if text is not None and len(text) <= MAX_SOURCE else None
+    return text if len(text) <= MAX_SOURCE else None
 
 
 def _write(value: Any) -> str:

@@ -7,7 +7,6 @@ it is the first to write to is copied for it, which takes longer than a call.
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import sys
@@ -21,6 +20,14 @@ from ..codec.encoding import encode
 from ..codec.formats import EncodeError, Numpy, SizeError
 from ..confine.privileges import limit_job
 from ..errors import MAX_MESSAGE, describe_error, message_of
+
+try:  # as in `random`: hashlib's library would make every fork dearer
+    from _sha2 import sha256  # type: ignore[import-not-found]
+except ImportError:
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256
 
 # Kept here, since the program may replace the functions of these modules.
 _close, _exit, _loads = os.close, os._exit, marshal.loads
@@ -128,7 +135,7 @@ class Caller:
 
 def _digest(value: Any) -> str:
     """Return a digest of a value that is too large to be sent. `marshal` knows exact types only and runs nothing of theirs."""
-    whole = hashlib.sha256()
+    whole = sha256()
     try:
         if type(value) is list or type(value) is tuple:
             whole.update(f"{type(value).__name__} {len(value)}".encode())
