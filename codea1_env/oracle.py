@@ -7,6 +7,7 @@ having been made.
 from __future__ import annotations
 
 import cmath
+import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -251,11 +252,10 @@ class Oracle:
         old = self._truths.get(subject)
         if old is None or old.size > _MOST_KEPT:
             old = _Answered({}, len(subject.code))
-        size = old.size
-        for call, truth in truths.items():
-            if not truth.unjudged:
-                old.truths[call] = truth
-                size += len(call) + 4 * len(truth.reply) + ENTRY_CHARS
+        judged = {call: truth for call, truth in truths.items() if not truth.unjudged}
+        old.truths.update(judged)
+        replies = sum([len(truth.reply) for truth in judged.values()])
+        size = old.size + sum(map(len, judged)) + 4 * replies + ENTRY_CHARS * len(judged)
         self._truths.put(subject, _Answered(old.truths, size), size)
 
     def _plans(
@@ -334,12 +334,14 @@ def reached(
     suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
 ) -> tuple[dict[str, T], list[Test]]:
     """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order."""
+    late = any(map(is_late, known.values()))
+    with contextlib.suppress(KeyError):
+        if not late:  # nor is anything missing, after most runs
+            return {test.call_text: known[test.call_text] for suite in suites for test in suite}, []
     calls = {test.call_text: test for suite in suites for test in suite}
-    if any(map(is_late, known.values())):
+    if late:
         calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
-    made = {call: known[call] for call in calls if call in known} if known else {}
-    if len(made) == len(calls):
-        return made, []
+    made = {call: known[call] for call in calls if call in known}
     return made, [calls[call] for call in sorted(calls.keys() - made.keys())]
 
 
@@ -379,17 +381,18 @@ def _truths_of(
     """Return the truth of calls from the runs of a reference. Runs that ended early have timed out."""
     exactly = Comparison(subject.rule, 0.0, 0.0)
     truths = {}
-    for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
-        truth = _agreed(replies, exactly)
+    for test, first, *others in zip(tests, *(each.replies for each in answers), strict=False):
+        truth = _agreed(first, others, exactly) if others else _truth(first)
         if truth.fault is InvalidReason.TIMEOUT and subject.contract:
             truth = truth._replace(reason=f"{truth.reason} ({TOGETHER})")
         truths[test.call_text] = truth
     return truths
 
 
-def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Truth:
+def _agreed(
+    first: bytes | TestResult, others: Sequence[bytes | TestResult], comparison: Comparison
+) -> Truth:
     """Return the truth from several runs of one call."""
-    first, *others = replies
     truth = _truth(first)
     for other in others if not truth.unjudged else ():
         if isinstance(other, TestResult) and other.outcome is Outcome.UNJUDGED:

@@ -46,7 +46,7 @@ class Calls(NamedTuple):
     """Calls of functions of one program."""
 
     names: str | tuple[str, ...]
-    """Of the function, or of that of each call; see `inside.run.running.Caller.answer`."""
+    """Of the function, or of that of each call; see `inside.run.running.target_of`."""
     arguments: Sequence[bytes]
     """Of each call; see `encoded_arguments`."""
     entry_point: str | None

@@ -223,9 +223,9 @@ def short(value: Any) -> str:
         return repr(value)
     if kind is str and len(value) <= _LONGEST and len(text := repr(value)) <= _LONGEST:
         return text
-    if kind is list and 0 < len(value) <= _MOST and {int}.issuperset(map(type, value)):
-        if -_LARGE < min(value) and max(value) < _LARGE:
-            return repr(value)
+    small = kind is list and 0 < len(value) <= _MOST and {int}.issuperset(map(type, value))
+    if small and min(value) > -_LARGE and max(value) < _LARGE:
+        return repr(value)
     try:
         return _SHORT.repr(value)
     except ValueError:  # more digits than Python prints

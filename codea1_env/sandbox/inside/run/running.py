@@ -96,6 +96,15 @@ def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
     return not method or any(method in vars(each) for each in getattr(found, "__mro__", ()))
 
 
+def target_of(name: str) -> tuple[str, str, bool]:
+    """Return what a name means: a function, or a class and the method of a new instance, and whether to iterate.
+
+    With a `*` before it, what is returned is iterated over: a generator becomes a list in the program's process.
+    """
+    owner, _, method = name.lstrip(ITERATED).partition(".")
+    return owner, method, name[:1] == ITERATED
+
+
 class Caller:
     """Calls functions of the program and encodes what they return."""
 
@@ -103,21 +112,17 @@ class Caller:
         self.namespace = namespace
         self.limit = limit
 
-    def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        """Make one call.
-
-        Args:
-            name: Of a function; `Class.method`, of a new instance; with a `*` before it, what is returned is iterated over:
-                a generator becomes a list here, in the program's process.
-            arguments: Its arguments.
-            keywords: The same by name.
-        """
-        iterates, name = name[:1] == ITERATED, name.lstrip(ITERATED)
-        owner, _, method = name.partition(".")
-        if owner not in self.namespace:
+    def answer(
+        self, target: tuple[str, str, bool], arguments: list[Any], keywords: dict[str, Any]
+    ) -> bytes:
+        """Make one call, of what `target_of` says."""
+        owner, method, iterates = target
+        namespace = self.namespace
+        if owner not in namespace:
+            name = f"{owner}.{method}" if method else owner
             return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
         try:
-            called = getattr(self.namespace[owner](), method) if method else self.namespace[name]
+            called = getattr(namespace[owner](), method) if method else namespace[owner]
             value = called(*arguments, **keywords)
             if iterates and type(value) not in _NOT_ITERATED:
                 value = list(value)
@@ -185,12 +190,12 @@ def _answer(
     reply, namespace = loaded(code, entry_point)
     frames.write_frame(reply_pipe, encode(reply))
     if reply == ("ok",):
-        caller = Caller(namespace, result)
+        answer = Caller(namespace, result).answer
+        target = target_of(names) if type(names) is str else None
         for number, call in enumerate(calls):
-            name = names if type(names) is str else names[number]
             # The supervisor's own: marshalled, or in the codec's form what has no marshalled one.
             values = _loads(call) if call[:1] == _MARSHALLED else decode(call)
-            frames.write_frame(reply_pipe, caller.answer(name, *values))
+            frames.write_frame(reply_pipe, answer(target or target_of(names[number]), *values))
 
 
 def rehearse() -> None:
