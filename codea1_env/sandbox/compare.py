@@ -55,7 +55,10 @@ class Returned:
     value: Any
 
 
-def reading(budget: codec.Budget) -> Callable[[bytes], Returned | TestResult]:
+Read = Callable[[bytes], Returned | TestResult]
+
+
+def reading(budget: codec.Budget) -> Read:
     """Return what reads replies, each within a budget. What small ones say is remembered: nobody may change it."""
 
     def read(frame: bytes) -> Returned | TestResult:
@@ -70,10 +73,7 @@ _small_value = lru_cache(_REMEMBERED)(codec.decode)
 
 
 def judge_reply(
-    frame: bytes,
-    expected: bytes,
-    comparison: Comparison,
-    read: Callable[[bytes], Returned | TestResult] = _read,
+    frame: bytes, expected: bytes, comparison: Comparison, read: Read = _read
 ) -> TestResult:
     """Judge what a program's process answered to a call. `read`: see `reading`."""
     if frame == expected and comparison.rule != "not-none":
@@ -223,9 +223,6 @@ def short(value: Any) -> str:
         return repr(value)
     if kind is str and len(value) <= _LONGEST and len(text := repr(value)) <= _LONGEST:
         return text
-    small = kind is list and 0 < len(value) <= _MOST and {int}.issuperset(map(type, value))
-    if small and min(value) > -_LARGE and max(value) < _LARGE:
-        return repr(value)
     try:
         return _SHORT.repr(value)
     except ValueError:  # more digits than Python prints

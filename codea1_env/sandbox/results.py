@@ -115,17 +115,14 @@ def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
     if ending.outcome is Outcome.MEMORY:
         message = message or "the memory limit was reached"  # a MemoryError has no text
         limit = limit or Limit.MEMORY
-    settled: dict[str, Any] = {}
-    if (line := one_line(message)) is not ending.message:
-        settled["message"] = line
-    if limit is not ending.limit:
-        settled["limit"] = limit
+    settled = {"message": one_line(message), "limit": limit}
     if ending.error is not None or ending.missing_module is not None:
         answered = ending.outcome in (Outcome.PASS, Outcome.FAIL)
         settled["error"] = None if answered else identifier(ending.error)
         settled["missing_module"] = None if answered else identifier(ending.missing_module)
     for name, value in settled.items():
-        object.__setattr__(ending, name, value)
+        if value is not getattr(ending, name):
+            object.__setattr__(ending, name, value)
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,9 @@ from ..confine.privileges import limit_job
 from ..errors import MAX_MESSAGE, describe_error, message_of
 
 try:  # as in `random`: hashlib's library would make every fork dearer
-    from _sha2 import sha256  # type: ignore[import-not-found]
-except ImportError:
-    try:
-        from _sha256 import sha256  # type: ignore[import-not-found]
-    except ImportError:
-        from hashlib import sha256
+    from _sha256 import sha256  # type: ignore[import-not-found]
+except ImportError:  # since Python 3.12 it has another name
+    from hashlib import sha256
 
 # Kept here, since the program may replace the functions of these modules.
 _close, _exit, _loads = os.close, os._exit, marshal.loads
@@ -97,45 +94,34 @@ def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
 
 
 def target_of(name: str) -> tuple[str, str, bool]:
-    """Return what a name means: a function, or a class and the method of a new instance, and whether to iterate.
-
-    With a `*` before it, what is returned is iterated over: a generator becomes a list in the program's process.
-    """
+    """Return the function or the class and method of a name, and whether what is returned is iterated over (`*`)."""
     owner, _, method = name.lstrip(ITERATED).partition(".")
     return owner, method, name[:1] == ITERATED
 
 
-class Caller:
-    """Calls functions of the program and encodes what they return."""
-
-    def __init__(self, namespace: dict[str, Any], limit: int) -> None:
-        self.namespace = namespace
-        self.limit = limit
-
-    def answer(
-        self, target: tuple[str, str, bool], arguments: list[Any], keywords: dict[str, Any]
-    ) -> bytes:
-        """Make one call, of what `target_of` says."""
-        owner, method, iterates = target
-        namespace = self.namespace
-        if owner not in namespace:
-            name = f"{owner}.{method}" if method else owner
-            return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
-        try:
-            called = getattr(namespace[owner](), method) if method else namespace[owner]
-            value = called(*arguments, **keywords)
-            if iterates and type(value) not in _NOT_ITERATED:
-                value = list(value)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt included
-            return encode(describe_error(error))
-        try:
-            return RETURNED + encode(value, numpy=_numpy, limit=self.limit)
-        except SizeError as error:
-            return encode(("too large", f"{error}{_digest(value)}"))
-        except EncodeError as error:
-            return encode(("unencodable", str(error)))
-        except MemoryError as error:
-            return encode(describe_error(error))
+def _answered(
+    namespace: dict[str, Any], target: tuple[str, str, bool], limit: int, call: tuple[Any, Any]
+) -> bytes:
+    """Make one call of a program's function, and return what it returned, encoded."""
+    owner, method, iterates = target
+    if owner not in namespace:
+        name = f"{owner}.{method}" if method else owner
+        return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
+    try:
+        called = getattr(namespace[owner](), method) if method else namespace[owner]
+        value = called(*call[0], **call[1])
+        if iterates and type(value) not in _NOT_ITERATED:
+            value = list(value)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt included
+        return encode(describe_error(error))
+    try:
+        return RETURNED + encode(value, numpy=_numpy, limit=limit)
+    except SizeError as error:
+        return encode(("too large", f"{error}{_digest(value)}"))
+    except EncodeError as error:
+        return encode(("unencodable", str(error)))
+    except MemoryError as error:
+        return encode(describe_error(error))
 
 
 def _digest(value: Any) -> str:
@@ -190,12 +176,12 @@ def _answer(
     reply, namespace = loaded(code, entry_point)
     frames.write_frame(reply_pipe, encode(reply))
     if reply == ("ok",):
-        answer = Caller(namespace, result).answer
-        target = target_of(names) if type(names) is str else None
+        one = target_of(names) if type(names) is str else None
         for number, call in enumerate(calls):
             # The supervisor's own: marshalled, or in the codec's form what has no marshalled one.
             values = _loads(call) if call[:1] == _MARSHALLED else decode(call)
-            frames.write_frame(reply_pipe, answer(target or target_of(names[number]), *values))
+            reply_of = _answered(namespace, one or target_of(names[number]), result, values)
+            frames.write_frame(reply_pipe, reply_of)
 
 
 def rehearse() -> None:
