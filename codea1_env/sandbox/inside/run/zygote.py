@@ -21,7 +21,6 @@ import gc
 import importlib
 import json
 import os
-import platform
 import random
 import resource
 import select
@@ -330,7 +329,7 @@ def _enter_namespaces(settings: Settings, control: _socket.socket) -> bool:
     if select.select([starter], [], [], 0)[0]:
         os._exit(1)
     os.close(starter)
-    namespaces.isolate_files(settings.mounts, platform.machine())
+    namespaces.isolate_files(settings.mounts, os.uname().machine)
     if [name for _, name in _socket.if_nameindex()] not in ([], ["lo"]):
         raise OSError("the network namespace has interfaces of the machine")
     return not in_user_namespace
