@@ -58,7 +58,8 @@ _NAME = "check"
 _SHOWN = 60
 
 # What equals a value whose literal has 20,000 characters is not larger; and keys of one hash are compared one by one.
-_BUDGET = replace(codec.CHEAP, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
+_BUDGET = codec.CHEAP._replace(size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
+_read = rules.reading(_BUDGET)
 MAX_REPLY = _BUDGET.size
 """Bytes of a reply that can be read in the game."""
 _SMALL = 512  # bytes of two replies whose comparison is worth remembering
@@ -78,7 +79,7 @@ _checked = LRUCache[tuple[str, _Question], TestResult]()
 
 def read_reply(frame: bytes) -> Returned | TestResult:
     """Return a program's answer to a call of the game: plain data, or how the call ended."""
-    found = rules.read_returned(frame, codec.Meter(_BUDGET))
+    found = _read(frame)
     return found if isinstance(found, Returned) else repeatable(found)
 
 
@@ -93,7 +94,7 @@ def judge_reply(frame: bytes, expected: bytes, comparison: Comparison) -> TestRe
 def _judgement(frame: bytes, expected: bytes, comparison: Comparison) -> TestResult:
     if comparison.rule == "not-none":
         expected = _IS_SOMETHING[expected != RETURNED + codec.encode(None)]
-    return repeatable(rules.judge_reply(frame, expected, comparison, _BUDGET))
+    return repeatable(rules.judge_reply(frame, expected, comparison, _read))
 
 
 _PASSED = TestResult(Outcome.PASS)

@@ -7,6 +7,7 @@ having been made.
 from __future__ import annotations
 
 import cmath
+import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -51,6 +52,8 @@ COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 # An encoded float whose exponent is that of inf and nan; what else may hold one.
 _MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
 _MOST_KEPT = REMEMBERED_CHARS // 4  # characters of the answers of one reference
+_FINITE = frozenset((b"", b"j", b"s", b"N", b"T", b"F", b"I", b"J"))
+"""How encoded integers, texts, None, True, False and rows of integers begin."""
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _ENDS = {
     Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
@@ -147,7 +150,8 @@ class Truth(NamedTuple):
     @property
     def is_finite(self) -> bool:
         """Whether the value is free of inf and nan."""
-        if not _MAY_BE_INFINITE.search(self.value):
+        value = self.value
+        if value[:1] in _FINITE or not _MAY_BE_INFINITE.search(value):
             return True
         read = self.read
         return not isinstance(read, Returned) or not _holds_infinity(read.value)
@@ -248,11 +252,10 @@ class Oracle:
         old = self._truths.get(subject)
         if old is None or old.size > _MOST_KEPT:
             old = _Answered({}, len(subject.code))
-        size = old.size
-        for call, truth in truths.items():
-            if not truth.unjudged:
-                old.truths[call] = truth
-                size += len(call) + 4 * len(truth.reply) + ENTRY_CHARS
+        judged = {call: truth for call, truth in truths.items() if not truth.unjudged}
+        old.truths.update(judged)
+        replies = sum([len(truth.reply) for truth in judged.values()])
+        size = old.size + sum(map(len, judged)) + 4 * replies + ENTRY_CHARS * len(judged)
         self._truths.put(subject, _Answered(old.truths, size), size)
 
     def _plans(
@@ -331,12 +334,14 @@ def reached(
     suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
 ) -> tuple[dict[str, T], list[Test]]:
     """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order."""
+    late = any(map(is_late, known.values()))
+    with contextlib.suppress(KeyError):
+        if not late:  # nor is anything missing, after most runs
+            return {test.call_text: known[test.call_text] for suite in suites for test in suite}, []
     calls = {test.call_text: test for suite in suites for test in suite}
-    if any(map(is_late, known.values())):
+    if late:
         calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
     made = {call: known[call] for call in calls if call in known}
-    if len(made) == len(calls):
-        return made, []
     return made, [calls[call] for call in sorted(calls.keys() - made.keys())]
 
 
@@ -376,19 +381,20 @@ def _truths_of(
     """Return the truth of calls from the runs of a reference. Runs that ended early have timed out."""
     exactly = Comparison(subject.rule, 0.0, 0.0)
     truths = {}
-    for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
-        truth = _agreed(replies, exactly)
+    for test, first, *others in zip(tests, *(each.replies for each in answers), strict=False):
+        truth = _agreed(first, others, exactly) if others else _truth(first)
         if truth.fault is InvalidReason.TIMEOUT and subject.contract:
             truth = truth._replace(reason=f"{truth.reason} ({TOGETHER})")
         truths[test.call_text] = truth
     return truths
 
 
-def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Truth:
+def _agreed(
+    first: bytes | TestResult, others: Sequence[bytes | TestResult], comparison: Comparison
+) -> Truth:
     """Return the truth from several runs of one call."""
-    first = replies[0]
     truth = _truth(first)
-    for other in replies:
+    for other in others if not truth.unjudged else ():
         if isinstance(other, TestResult) and other.outcome is Outcome.UNJUDGED:
             return _UNJUDGED
         if other != first and truth.fault is None:
@@ -399,7 +405,7 @@ def _agreed(replies: Sequence[bytes | TestResult], comparison: Comparison) -> Tr
 def _truth(reply: bytes | TestResult) -> Truth:
     """Return the truth from one run."""
     if isinstance(reply, TestResult):
-        return _no_truth(reply)
+        return _UNJUDGED if reply.outcome is Outcome.UNJUDGED else _no_truth(reply)
     if reply.startswith(RETURNED):
         truth = Truth(reply, reply[len(RETURNED) :])
         # A right program may say the same in other bytes: a value that cannot be compared is no test.

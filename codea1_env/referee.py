@@ -267,14 +267,16 @@ class Referee:
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
-        verdicts = []
-        same: dict[str, list[int]] = {}
-        for number, test in enumerate(suite.tests):
-            verdict = self._ruling(number, test, subject, truths)
-            verdicts.append(verdict)
-            if verdict.call:
-                same.setdefault(test.same_as, []).append(number)
-        if sum(map(len, same.values())) > len(same):
+        tests = suite.tests
+        verdicts = [
+            self._ruling(number, test, subject, truths) for number, test in enumerate(tests)
+        ]
+        made = [test.same_as for test, ruled in zip(tests, verdicts, strict=True) if ruled.call]
+        if len({*made}) < len(made):
+            same: dict[str, list[int]] = {}
+            for number, test in enumerate(tests):
+                if verdicts[number].call:
+                    same.setdefault(test.same_as, []).append(number)
             for numbers in same.values():
                 if len(numbers) > 1:
                     self._keep_one(numbers, suite, verdicts)
@@ -395,8 +397,7 @@ class Referee:
                 nonprintable_ratio=suite.nonprintable_ratio,
             )
             rewards = suite_rewards(outcome, self.config.rewards)
-            unjudged = Outcome.UNJUDGED
-            if load.outcome is unjudged or any(test.outcome is unjudged for test in tests):
+            if Outcome.UNJUDGED in (load.outcome, *[test.outcome for test in tests]):
                 rewards = replace(rewards, code=None, test=None)
             suites.append(SuiteVerdict(tests, outcome, rewards))
         return Verdict(

@@ -177,17 +177,18 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     for (text, problem), reason in zip(answers, reasons, strict=True):
         nothing: Any = [[], [["", reason, text[:_SHOWN], False]]]
         found, left = next(rows) if reason is None else nothing
-        tests = tuple([_test(problem.entry_point, *row) for row in found])
+        tests = tuple([_test(problem.entry_point, row) for row in found])
         dropped = tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in left])
         suites.append(Suite(tests, dropped, nonprintable_ratio(text)))
     return suites
 
 
-def _test(name: str, call: str, predicted: str, arguments: str, *about: Any) -> Test:
-    same, value, absolute, relative, fault, reason = about
-    encoded = bytes.fromhex(call), bytes.fromhex(predicted)
-    texts = f"{name}({arguments})", same, value
-    return Test(*encoded, *texts, absolute, relative, _FAULTS.get(fault), reason)
+def _test(name: str, row: Sequence[Any]) -> Test:
+    call, predicted, arguments, same, value, absolute, relative, fault, reason = row
+    return Test(
+        bytes.fromhex(call), bytes.fromhex(predicted), f"{name}({arguments})", same, value,
+        absolute, relative, _FAULTS.get(fault), reason,
+    )  # fmt: skip
 
 
 def nonprintable_ratio(text: str) -> float:

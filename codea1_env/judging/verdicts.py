@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 from codea1_env.problems import Problem
@@ -151,21 +150,20 @@ class Counters:
     @classmethod
     def of(cls, outcomes: Iterable[Outcome], seconds: float) -> Counters:
         """One program, with what became of its tests."""
-        counts = Counter(outcomes)
-        timeouts = counts[Outcome.TIMEOUT]
-        unjudged = counts[Outcome.UNJUDGED]
-        known = counts[Outcome.PASS] + counts[Outcome.FAIL] + timeouts + unjudged
-        return cls(1, counts.total(), timeouts, counts.total() - known, unjudged, seconds)
+        found = list(outcomes)
+        timeouts, unjudged = found.count(Outcome.TIMEOUT), found.count(Outcome.UNJUDGED)
+        known = found.count(Outcome.PASS) + found.count(Outcome.FAIL) + timeouts + unjudged
+        return cls(1, len(found), timeouts, len(found) - known, unjudged, seconds)
 
     def __add__(self, other: Counters) -> Counters:
-        return Counters(*map(operator.add, astuple(self), astuple(other)))
+        return Counters(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def __iadd__(self, other: Counters) -> Counters:
         vars(self).update(vars(self + other))
         return self
 
     def __sub__(self, other: Counters) -> Counters:
-        return Counters(*map(operator.sub, astuple(self), astuple(other)))
+        return Counters(*map(operator.sub, vars(self).values(), vars(other).values()))
 
 
 WrongOracle = Literal["correct", "drop"]

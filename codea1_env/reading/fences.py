@@ -138,7 +138,8 @@ def blocks_in(text: str) -> list[Block]:
     if "```" not in text and "~~~" not in text:
         return []
     lines = text.split("\n")
-    return list(_blocks([*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]))
+    parts = [*[f"{line}\n" for line in lines[:-1]], *filter(None, lines[-1:])]
+    return list(_blocks(parts, '"""' in text or "'''" in text))
 
 
 def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
@@ -147,9 +148,8 @@ def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
     return [each for each in blocks if each.language in languages or not each.language] or blocks
 
 
-def _blocks(lines: list[str]) -> Iterator[Block]:
+def _blocks(lines: list[str], with_strings: bool) -> Iterator[Block]:
     at = 0
-    with_strings = True
     while at < len(lines):
         with_code = _WITH_CODE.match(lines[at].rstrip()) if "```" in lines[at] else None
         if with_code is not None and with_code["end"]:
@@ -196,11 +196,11 @@ def _body(
 ) -> tuple[str, int, bool, bool]:
     """Code of a block, the line behind it, whether it is closed, and whether no string was left open."""
     code: list[str] = []
-    quotes = ""
+    quotes, mark = "", fence[0] * 3
     skipped = False
     for place in range(at, len(lines)):
         line = lines[place]
-        if fence[0] * 3 in line:
+        if mark in line:
             closing = _closing(line, fence)
             if closing is not None:
                 if quotes:
@@ -214,7 +214,7 @@ def _body(
                     return "".join(code), place if reopened else place + 1, True, True
         if with_strings:
             quotes = _quotes_after(line, quotes)
-        code.append(_dedented(line, indentation))
+        code.append(_dedented(line, indentation) if indentation else line)
     return "".join(code), len(lines), False, not (quotes and skipped)
 
 

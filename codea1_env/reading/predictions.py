@@ -24,7 +24,9 @@ _CONVERTS: dict[str, type | None] = {
     "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
-_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+_LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
+_PLAIN = frozenset({ast.Constant, ast.UnaryOp, ast.Dict, ast.Set})
+_CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
 _DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
@@ -134,6 +136,8 @@ class Conditions:
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else."""
+        if type(node) not in _CALLS:
+            return None
         if type(node) is ast.Name:
             bound = names.get(node.id)
             if type(bound) is not Call:
@@ -179,6 +183,8 @@ class Conditions:
 
     def is_function(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
+        if type(node) is ast.Name and node.id not in names:
+            return node.id == self.entry_point
         key = self.key(node)
         if key in names:  # whatever it is named
             return names[key] is ENTRY_POINT
@@ -274,14 +280,16 @@ class Conditions:
         if len(node.ops) != 1:
             return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
+        if kind is ast.Eq and type(left) is ast.Call and _is_plain(right):  # most are
+            call = self.call(left, names)
+            if call is not None:
+                return [Prediction(call, read(right, names, self.meter))]
         if kind is ast.Eq or kind is ast.Is:
-            for condition, constant in ((left, right), (right, left)):
-                if (
-                    type(constant) is ast.Constant
-                    and constant.value is True
-                    and type(condition) is ast.Compare
-                ):
-                    return self._comparison(condition, names)
+            if type(left) is ast.Compare or type(right) is ast.Compare:
+                for condition, constant in ((left, right), (right, left)):
+                    is_true = type(constant) is ast.Constant and constant.value is True
+                    if is_true and type(condition) is ast.Compare:
+                        return self._comparison(condition, names)
             if type(left) in _LISTS or type(right) in _LISTS:
                 several = self._several(left, right, names) if kind is ast.Eq else None
                 if several is not None:
@@ -409,6 +417,14 @@ def _or_else(stated: Tolerance, default: Tolerance) -> Tolerance:
 def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
     pairs = zip(one, other or Tolerance(), strict=True)
     return Tolerance(*(max((x for x in pair if x is not None), default=None) for pair in pairs))
+
+
+def _is_plain(node: Any) -> bool:
+    """Whether an expression can only be a value: no call, and no row of calls."""
+    kind = type(node)
+    if kind is ast.List or kind is ast.Tuple:
+        return not node.elts or type(node.elts[0]) is not ast.Call
+    return kind in _PLAIN
 
 
 def _asserts(node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
@@ -223,6 +223,7 @@ class Signature:
         self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
+        self._checks_of_places = [(name, self._checks[name]) for name in self._places]
         self._domains: dict[str | None, Any] = {row[0]: row[3] for row in rows}
 
     def bound(
@@ -237,17 +238,17 @@ class Signature:
             NotLiteralError: One of them has no text, or too long a one.
         """
         if not self.binds:
-            return arguments, keywords, [_written(each) for each in arguments]
-        if len(arguments) > len(self._rows) and self._rest is None:
-            most = len(self._rows)
+            return arguments, keywords, _written(arguments)
+        given, most = len(arguments), len(self._rows)
+        if given > most and self._rest is None:
             raise BindingError(
                 f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
             )
-        if keywords or len(arguments) < self._required or self._needs_names:
+        if keywords or given < self._required or self._needs_names:
             arguments, keywords = self._placed(arguments, keywords)
-        texts = [_written(each) for each in arguments]
+        texts = _written(arguments)
         end = len(texts)
-        if self._required < end <= len(self._rows):
+        if self._required < end <= most:
             while end > self._required and self._defaults[end - 1] == texts[end - 1]:
                 end -= 1
             return arguments[:end], keywords, texts[:end]
@@ -306,21 +307,25 @@ class Signature:
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
-        found: Iterable[tuple[str | None, Any]] = zip(self._places, arguments, strict=False)
-        if keywords or len(arguments) > len(self._rows):
-            owners = [(name if name in self._checks else self._others) for name in keywords]
-            rest = ((self._rest, value) for value in arguments[len(self._rows) :])
-            found = [*found, *rest, *zip(owners, keywords.values(), strict=True)]
-        for owner, value in found:
-            check = self._checks.get(owner)
+        for (name, check), value in zip(self._checks_of_places, arguments, strict=False):
             if check is not None and not check(value):
-                given, wanted = described(shape(value)), described(self._domains[owner])
-                if given == wanted or wanted.startswith("Literal"):
-                    given = write(value) or given
-                elif given != "None":
-                    given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
-                return f"{owner} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
+                return self._said(name, value)
+        if keywords or len(arguments) > len(self._rows):
+            rest = [(self._rest, value) for value in arguments[len(self._rows) :]]
+            for name, value in (*rest, *keywords.items()):
+                owner = name if name in self._checks else self._others
+                check = self._checks.get(owner)
+                if check is not None and not check(value):
+                    return self._said(owner, value)
         return ""
+
+    def _said(self, owner: str | None, value: Any) -> str:
+        given, wanted = described(shape(value)), described(self._domains[owner])
+        if given == wanted or wanted.startswith("Literal"):
+            given = write(value) or given
+        elif given != "None":
+            given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
+        return f"{owner} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
 
 
 def same_text(value: Any) -> str:
@@ -355,11 +360,11 @@ def _value_of(text: str) -> Any:
     return read(ast.parse(text, mode="eval").body)
 
 
-def _written(value: Any) -> str:
-    text = write(value)
-    if text is None:
+def _written(values: list[Any]) -> list[str]:
+    texts = [*map(write, values)]
+    if None in texts:
         raise NotLiteralError(TOO_LONG)
-    return text
+    return texts  # type: ignore[return-value]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -244,17 +244,18 @@ class _Suite:
             self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
 
     def _add(self, found: Prediction) -> None:
-        reason = ""
+        reason, signature = "", self._signature
         arguments, keywords, _ = found.call
         try:
-            arguments, keywords, texts = self._signature.bound(arguments, {**keywords})
-            if outside := self._signature.outside(arguments, keywords):
+            arguments, keywords, texts = signature.bound(arguments, keywords and {**keywords})
+            if outside := signature.outside(arguments, keywords):
                 reason = f"outside the signature: {outside}"
         except BindingError as error:
             texts = [write(each) or "" for each in arguments]
             reason = f"the signature does not take these arguments: {error}"
         fault = "outside the signature" if reason else ""
-        texts += [f"{name}={write(each) or ''}" for name, each in keywords.items()]
+        if keywords:
+            texts += [f"{name}={write(each) or ''}" for name, each in keywords.items()]
         source = ", ".join(texts)
         value = write(found.value)
         if value is None or len(source) > MAX_SOURCE or "" in texts:
@@ -267,7 +268,7 @@ class _Suite:
             predicted = codec.encode(found.value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        same_as = self._signature.same_as(arguments, keywords, source)
+        same_as = signature.same_as(arguments, keywords, source)
         absolute, relative = found.tolerance or (None, None)
         about = [absolute, relative, fault, reason]
         self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])

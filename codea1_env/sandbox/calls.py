@@ -8,9 +8,9 @@ from __future__ import annotations
 import enum
 import marshal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from .clocks import own_queue_time
@@ -46,7 +46,7 @@ class Calls(NamedTuple):
     """Calls of functions of one program."""
 
     names: str | tuple[str, ...]
-    """Of the function, or of that of each call; see `inside.run.running.Caller.answer`."""
+    """Of the function, or of that of each call; see `inside.run.running.target_of`."""
     arguments: Sequence[bytes]
     """Of each call; see `encoded_arguments`."""
     entry_point: str | None
@@ -111,6 +111,9 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
     return _ATOMS.issuperset(map(type, value)) or all(_is_plain(each, depth + 1) for each in value)
 
 
+_with_room_for = lru_cache(64)(Limits.with_room_for)
+
+
 def answer_calls(
     slots: Slots,
     code: str,
@@ -139,7 +142,7 @@ def answer_calls(
     why = too_long(code)
     if why is not None:
         return Answers(why, [] if stop else [why] * count, times=[0.0] * count)
-    left = limits.with_room_for(2 * count) if until_timeout else limits
+    left = _with_room_for(limits, 2 * count) if until_timeout else limits
     replies: list[bytes | TestResult] = []
     times: list[float] = []
     load: TestResult | None = None
@@ -163,9 +166,10 @@ def answer_calls(
             reloads = ended >= _MOST_ENDED or (ended > 1 and used > 2 * limits.call_cpu_time)
             if stop or (until_timeout and (reloads or last.outcome is Outcome.TIMEOUT)):
                 break
-        left = less(left, part.cpu_time, time.monotonic() - started)
-        if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and rest:
-            replies += [_LATE] * (1 if stop else rest)
+        if rest:
+            left = less(left, part.cpu_time, time.monotonic() - started)
+            if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
+                replies += [_LATE] * (1 if stop else rest)
     times += [0.0] * (len(replies) - len(times))
     return Answers(load, replies, used, times, load_time)
 
@@ -247,15 +251,15 @@ class _Part:
                 return load, frame
             spent = watch.lap()
             counted += spent
+            came = [frame]
             if load is None:
                 load, self.load_time = load_of(frame), spent
                 if not load.passed:
                     return load, None
-            else:
-                self._keep([frame], spent)
-            if child.frames:  # no more than there are calls
-                self._keep(child.frames, 0.0)
-                child.frames.clear()
+                came, spent = [], 0.0
+            came += child.frames  # no more than there are calls
+            child.frames.clear()
+            self._keep(came, spent)
             # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
             if len(self.replies) < count and watch.is_idle(
                 _MOST_IDLE * limits.call_wall_time, queued
@@ -263,7 +267,13 @@ class _Part:
                 return load, Stop.WALL
         return load, None
 
-    def _keep(self, frames: Iterable[bytes], spent: float) -> None:
+    def _keep(self, frames: Sequence[bytes], spent: float) -> None:
+        held = self._held + sum(map(len, frames))
+        if self.judge is None and held <= _MOST_HELD:  # all at once
+            self._held = held
+            self.replies += frames
+            self.times += [spent, *[0.0] * len(frames)][: len(frames)]
+            return
         for frame in frames:
             if self._failed:
                 return

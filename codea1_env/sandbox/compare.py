@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import reprlib
 from collections import OrderedDict, deque
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 from .inside import codec
 from .inside.run.running import RETURNED
@@ -26,12 +28,11 @@ FLOAT_RTOL = 1e-7
 
 _LONGER, _LONGEST_MESSAGE = 9, 4096
 _MOST_KEYS = 30_000
-_BUDGET = replace(codec.VALUES, seconds=2.0)
+_SMALL, _REMEMBERED = 64, 1 << 12  # bytes of a value that is remembered, and how many are
 _NUMBERS = (float, int, bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A rule, and the tolerances of floats.
 
     - "equal": Python's `==` on data of equal structure; where a float is expected, within the tolerances.
@@ -54,25 +55,42 @@ class Returned:
     value: Any
 
 
+Read = Callable[[bytes], Returned | TestResult]
+
+
+def reading(budget: codec.Budget) -> Read:
+    """Return what reads replies, each within a budget. What small ones say is remembered: nobody may change it."""
+
+    def read(frame: bytes) -> Returned | TestResult:
+        return read_returned(frame, codec.Meter(budget))
+
+    remembered = lru_cache(_REMEMBERED)(read)
+    return lambda frame: (remembered if len(frame) <= _SMALL else read)(frame)
+
+
+_read = reading(codec.VALUES._replace(seconds=2.0))
+_small_value = lru_cache(_REMEMBERED)(codec.decode)
+
+
 def judge_reply(
-    frame: bytes, expected: bytes, comparison: Comparison, budget: codec.Budget = _BUDGET
+    frame: bytes, expected: bytes, comparison: Comparison, read: Read = _read
 ) -> TestResult:
-    """Judge what a program's process answered to a call."""
+    """Judge what a program's process answered to a call. `read`: see `reading`."""
     if frame == expected and comparison.rule != "not-none":
         return _PASSED
     if comparison.rule == "not-none":
         return _something(frame, expected)
     if not expected.startswith(RETURNED):  # too large to be sent: only its digest is known
-        said = read_returned(frame, codec.Meter(budget))
+        said = read(frame)
         if isinstance(said, TestResult) and said.outcome is not Outcome.OUTPUT_LIMIT:
             return said
         return TestResult(Outcome.FAIL, "it did not return the very large value that is expected")
     if comparison.rule != "set" and len(frame) > _LONGER * len(expected) + _LONGEST_MESSAGE:
         return TestResult(Outcome.FAIL, "it returned a much longer value")
-    found = read_returned(frame, codec.Meter(budget))
+    found = read(frame)
     if isinstance(found, TestResult):
         return found
-    right = codec.decode(expected[len(RETURNED) :])
+    right = (_small_value if len(expected) <= _SMALL else codec.decode)(expected[len(RETURNED) :])
     if same(found.value, right, comparison):
         return _PASSED
     return TestResult(Outcome.FAIL, f"returned {short(found.value)}, not {short(right)}")
@@ -201,10 +219,10 @@ def _as_set(*sides: Any) -> bool:
 def short(value: Any) -> str:
     """Return a value in few characters, the same in every process."""
     kind = type(value)
-    if kind in _SIMPLE or (
-        kind is int and -_LARGE < value < _LARGE
-    ):  # most are, and quickly written
+    if kind in _SIMPLE or (kind is int and -_LARGE < value < _LARGE):  # most are
         return repr(value)
+    if kind is str and len(value) <= _LONGEST and len(text := repr(value)) <= _LONGEST:
+        return text
     try:
         return _SHORT.repr(value)
     except ValueError:  # more digits than Python prints
@@ -212,8 +230,8 @@ def short(value: Any) -> str:
 
 
 _SIMPLE = (float, bool, type(None))
-_LARGE = 10**18
+_LARGE, _LONGEST, _MOST = 10**18, 60, 8
 _SHORT = reprlib.Repr()
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = 8
-_SHORT.maxdeque = _SHORT.maxarray = 8
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = _MOST
+_SHORT.maxdeque = _SHORT.maxarray = _MOST
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _LONGEST

@@ -115,13 +115,14 @@ def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
     if ending.outcome is Outcome.MEMORY:
         message = message or "the memory limit was reached"  # a MemoryError has no text
         limit = limit or Limit.MEMORY
-    settled = {"message": one_line(message), "limit": limit} if message or limit else {}
+    settled = {"message": one_line(message), "limit": limit}
     if ending.error is not None or ending.missing_module is not None:
         answered = ending.outcome in (Outcome.PASS, Outcome.FAIL)
         settled["error"] = None if answered else identifier(ending.error)
         settled["missing_module"] = None if answered else identifier(ending.missing_module)
     for name, value in settled.items():
-        object.__setattr__(ending, name, value)
+        if value is not getattr(ending, name):
+            object.__setattr__(ending, name, value)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .results import WorkerDiedError
 from .worker import ChildProcess, Ended, Worker, WorkerAnswer
 
 _READ = 1 << 18
+_size_at = frames.PREFIX.unpack_from
 _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
 
 
@@ -134,27 +135,25 @@ class Supervised:
         if self._received:
             self._received += data
             received = self._received
-        start, prefix = 0, frames.PREFIX.size
+        start, prefix, there = 0, frames.PREFIX.size, len(received)
         # An error message may come on top of the value itself.
         longest = self.limits.result + 65536
-        while start + prefix <= len(received):
-            (size,) = frames.PREFIX.unpack_from(received, start)
-            begin = start + prefix
+        left, keep = self.frames_left, self.frames.append
+        while left and (begin := start + prefix) <= there:
+            (size,) = _size_at(received, start)
             end = begin + size
-            if not self.ready and not size:  # frames.READY
+            if not size and not self.ready:  # frames.READY
                 self.ready = True
-                start = end
-                continue
-            if not self.frames_left:
-                break
-            if size > longest:
+            elif size > longest:
                 self.stop = Stop.TOO_LONG
                 return False
-            if end > len(received):
+            elif end > there:
                 break
-            self.frames_left -= 1
-            self.frames.append(bytes(received[begin:end]))
+            else:
+                left -= 1
+                keep(bytes(received[begin:end]))
             start = end
+        self.frames_left = left
         if received is self._received:
             del self._received[:start]
         else:

@@ -86,6 +86,7 @@ def main(arguments: list[str]) -> None:
             file, function, values = codec.decode(request)
             if (file, function) not in functions:
                 functions[file, function] = _load(file, function)
+                gc.freeze()  # it stays: no collection need look through it
             reply = codec.encode(("ok", functions[file, function](*values)), limit=frames.MAX_FRAME)
         except Exception as error:  # whatever the text provokes is the answer
             reply = codec.encode(("raised", f"{type(error).__name__}: {message_of(error)}"))

@@ -207,13 +207,12 @@ def write(value: Any) -> str | None:
         >>> write(object()) is None
         True
     """
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        return None
     try:
-        text = _write(value)
-    except (
-        NotLiteralError,
-        RecursionError,
-        ValueError,
-    ):  # ValueError: more digits than Python prints
+        text = writer(value)
+    except (NotLiteralError, RecursionError, ValueError):  # more digits than Python prints
         return None
     return text if len(text) <= MAX_SOURCE else None
 

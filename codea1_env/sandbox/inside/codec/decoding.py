@@ -190,9 +190,6 @@ class _Decoder:
         numbers = Struct(b"<" + codes).unpack(payload)
         return numbers if kind is tuple else list(numbers)
 
-    def read_list(self, depth: int) -> list[Any]:
-        return self.many(depth)
-
     def filled(self, found: dict[Any, Any], depth: int) -> Any:
         if type(found) is not dict:
             self.meter.spend(_MAPPING)
@@ -265,7 +262,7 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"N": lambda decoder, depth: None,
     b"T": lambda decoder, depth: True,
     b"F": lambda decoder, depth: False,
-    b"l": _Decoder.read_list,
+    b"l": _Decoder.many,
     b"t": lambda decoder, depth: tuple(decoder.many(depth)),
     b"d": lambda decoder, depth: decoder.filled({}, depth),
     **{

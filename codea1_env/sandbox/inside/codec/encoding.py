@@ -238,12 +238,12 @@ def encode(value: Any, *, numpy: Numpy | None = None, limit: int = 1 << 26) -> b
         b'l\x02\x00\x00\x00NT'
     """
     kind = type(value)
+    if kind is int and -_MAX_I64 <= value < _MAX_I64:
+        return _tagged_i64(b"j", value)
     if kind is bool:
         return b"T" if value else b"F"
     if value is None:
         return b"N"
-    if kind is int and -_MAX_I64 <= value < _MAX_I64:
-        return _tagged_i64(b"j", value)
     encoder = _Encoder(numpy, limit)
     try:
         encoder.value(value)

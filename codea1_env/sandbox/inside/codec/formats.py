@@ -10,8 +10,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_DEPTH = 100
 MAX_ITEMS = 16_000_000
@@ -97,8 +96,7 @@ class BudgetError(DecodeError):
     """The bytes are well formed as far as they were read, but reading them would cost too much."""
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(NamedTuple):
     """Bounds for one message. The defaults leave the bounds to the process and to the format."""
 
     size: int = 1 << 62

@@ -7,8 +7,6 @@ import fcntl
 import json
 import os
 import signal
-import socket
-import threading
 from collections.abc import Callable
 
 from ..codec import frames
@@ -47,6 +45,8 @@ def _lock() -> None:
 
 
 def _thread() -> None:
+    import threading  # here, since what a worker has imported makes forks dearer
+
     thread = threading.Thread(target=int)
     thread.start()
     thread.join()
@@ -85,7 +85,7 @@ def acts_of(
     if level in ("kernel", "namespaces"):
         acts |= {
             "start a process": ("seccomp", _fork),
-            "open a socket": ("seccomp", lambda: socket.socket().close()),
+            "open a socket": ("seccomp", lambda: __import__("_socket").socket().close()),
             "signal the worker": ("seccomp", lambda: os.kill(parent, signal.SIG_DFL)),
             "read /etc/passwd": ("Landlock", lambda: _read("/etc/passwd")),
             "list /": ("Landlock", lambda: os.listdir("/")),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import re
 import struct
 
@@ -184,7 +183,7 @@ _WITH_LOCKS: dict[str, list[bytes]] = {
 
 def build(*, locks: bool = False) -> bytes:
     """Assembles the filter, which `Filter` completes with the number of the process."""
-    machine = platform.machine()
+    machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
     architecture, numbers = _ARCHITECTURES[machine]

@@ -7,7 +7,6 @@ it is the first to write to is copied for it, which takes longer than a call.
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import sys
@@ -21,6 +20,11 @@ from ..codec.encoding import encode
 from ..codec.formats import EncodeError, Numpy, SizeError
 from ..confine.privileges import limit_job
 from ..errors import MAX_MESSAGE, describe_error, message_of
+
+try:  # as in `random`: hashlib's library would make every fork dearer
+    from _sha256 import sha256  # type: ignore[import-not-found]
+except ImportError:  # since Python 3.12 it has another name
+    from hashlib import sha256
 
 # Kept here, since the program may replace the functions of these modules.
 _close, _exit, _loads = os.close, os._exit, marshal.loads
@@ -89,46 +93,40 @@ def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
     return not method or any(method in vars(each) for each in getattr(found, "__mro__", ()))
 
 
-class Caller:
-    """Calls functions of the program and encodes what they return."""
+def target_of(name: str) -> tuple[str, str, bool]:
+    """Return the function or the class and method of a name, and whether what is returned is iterated over (`*`)."""
+    owner, _, method = name.lstrip(ITERATED).partition(".")
+    return owner, method, name[:1] == ITERATED
 
-    def __init__(self, namespace: dict[str, Any], limit: int) -> None:
-        self.namespace = namespace
-        self.limit = limit
 
-    def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        """Make one call.
-
-        Args:
-            name: Of a function; `Class.method`, of a new instance; with a `*` before it, what is returned is iterated over:
-                a generator becomes a list here, in the program's process.
-            arguments: Its arguments.
-            keywords: The same by name.
-        """
-        iterates, name = name[:1] == ITERATED, name.lstrip(ITERATED)
-        owner, _, method = name.partition(".")
-        if owner not in self.namespace:
-            return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
-        try:
-            called = getattr(self.namespace[owner](), method) if method else self.namespace[name]
-            value = called(*arguments, **keywords)
-            if iterates and type(value) not in _NOT_ITERATED:
-                value = list(value)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt included
-            return encode(describe_error(error))
-        try:
-            return RETURNED + encode(value, numpy=_numpy, limit=self.limit)
-        except SizeError as error:
-            return encode(("too large", f"{error}{_digest(value)}"))
-        except EncodeError as error:
-            return encode(("unencodable", str(error)))
-        except MemoryError as error:
-            return encode(describe_error(error))
+def _answered(
+    namespace: dict[str, Any], target: tuple[str, str, bool], limit: int, call: tuple[Any, Any]
+) -> bytes:
+    """Make one call of a program's function, and return what it returned, encoded."""
+    owner, method, iterates = target
+    if owner not in namespace:
+        name = f"{owner}.{method}" if method else owner
+        return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
+    try:
+        called = getattr(namespace[owner](), method) if method else namespace[owner]
+        value = called(*call[0], **call[1])
+        if iterates and type(value) not in _NOT_ITERATED:
+            value = list(value)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt included
+        return encode(describe_error(error))
+    try:
+        return RETURNED + encode(value, numpy=_numpy, limit=limit)
+    except SizeError as error:
+        return encode(("too large", f"{error}{_digest(value)}"))
+    except EncodeError as error:
+        return encode(("unencodable", str(error)))
+    except MemoryError as error:
+        return encode(describe_error(error))
 
 
 def _digest(value: Any) -> str:
     """Return a digest of a value that is too large to be sent. `marshal` knows exact types only and runs nothing of theirs."""
-    whole = hashlib.sha256()
+    whole = sha256()
     try:
         if type(value) is list or type(value) is tuple:
             whole.update(f"{type(value).__name__} {len(value)}".encode())
@@ -178,12 +176,12 @@ def _answer(
     reply, namespace = loaded(code, entry_point)
     frames.write_frame(reply_pipe, encode(reply))
     if reply == ("ok",):
-        caller = Caller(namespace, result)
+        one = target_of(names) if type(names) is str else None
         for number, call in enumerate(calls):
-            name = names if type(names) is str else names[number]
             # The supervisor's own: marshalled, or in the codec's form what has no marshalled one.
             values = _loads(call) if call[:1] == _MARSHALLED else decode(call)
-            frames.write_frame(reply_pipe, caller.answer(name, *values))
+            reply_of = _answered(namespace, one or target_of(names[number]), result, values)
+            frames.write_frame(reply_pipe, reply_of)
 
 
 def rehearse() -> None:

@@ -13,6 +13,7 @@ Answers: the child's number with a pidfd; or wait status and CPU seconds.
 
 from __future__ import annotations
 
+import _socket
 import builtins
 import contextlib
 import errno
@@ -20,12 +21,10 @@ import gc
 import importlib
 import json
 import os
-import platform
 import random
 import resource
 import select
 import signal
-import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +45,7 @@ from . import running
 
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<id")
-_ROOM_FOR_FDS = socket.CMSG_SPACE(8 * _NUMBER.size)
+_ROOM_FOR_FDS = _socket.CMSG_SPACE(8 * _NUMBER.size)
 _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
 _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
@@ -233,7 +232,7 @@ class Zygote:
     """Serves requests until the supervisor closes the control socket."""
 
     def __init__(
-        self, control: socket.socket, confinement: Confinement, main: Callable[..., None]
+        self, control: _socket.socket, confinement: Confinement, main: Callable[..., None]
     ) -> None:
         self.control = control
         self.main = main
@@ -289,7 +288,7 @@ class Zygote:
             os.close(descriptor)
         self.live.add(pid)
         handle = os.pidfd_open(pid)
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _NUMBER.pack(handle))]
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _NUMBER.pack(handle))]
         self.control.sendmsg([_NUMBER.pack(pid)], rights)
         os.close(handle)
 
@@ -316,7 +315,7 @@ class Zygote:
             self.confinement.clean()
 
 
-def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
+def _enter_namespaces(settings: Settings, control: _socket.socket) -> bool:
     """Go on as the first process of new namespaces; whether it may change its children's user."""
     in_user_namespace = namespaces.enter()
     starter = os.pidfd_open(os.getpid())
@@ -330,13 +329,13 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
     if select.select([starter], [], [], 0)[0]:
         os._exit(1)
     os.close(starter)
-    namespaces.isolate_files(settings.mounts, platform.machine())
-    if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
+    namespaces.isolate_files(settings.mounts, os.uname().machine)
+    if [name for _, name in _socket.if_nameindex()] not in ([], ["lo"]):
         raise OSError("the network namespace has interfaces of the machine")
     return not in_user_namespace
 
 
-def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
+def _prepare(control: _socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
     may_change_user, own_users = True, False
     if settings.level == "namespaces":
         may_change_user = _enter_namespaces(settings, control)
@@ -380,7 +379,7 @@ def main(arguments: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    control = socket.socket(fileno=int(arguments[0]))
+    control = _socket.socket(fileno=int(arguments[0]))
     settings = Settings(**json.loads(control.recv(_MOST_SETTINGS)))
     # What children do. What they import is there before the worker is confined.
     finder: Any = AllowedPackages(settings.packages, settings.metadata)
