@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from codea1_env.baselines.bench.ranking import by_chance, command, told
+from codea1_env.baselines.bench.ranking import by_chance, command, no_better_than_copies, told
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX
 from codea1_env.baselines.bench.score_table import (
     CONTROLS,
@@ -44,10 +44,10 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
     if found := told(table):
         rows = []
         for each in found:
-            rows.append([text_cell(each.says), Cell(" ".join(each.verdict).replace(" :", ":"))])
+            rows.append([text_cell(each.says), Cell("".join(each.verdict))])
             of = [table.mean(name, each.measure) for name in (each.claim.better, each.claim.worse)]
             rows[-1] += [Cell(each.measure), *map(figure_cell, of), figure_cell(each.difference)]
-        headings = ["claim", "", "measure", "of the first", "of the second", "difference"]
+        headings = ["claim", "verdict", "measure", "of the first", "of the second", "difference"]
         note = by_chance(len(found)) if found[1:] else ""
         yield Sheet(f"What holds at this scale: {benchmark.name}", note, headings, rows)
 
@@ -83,7 +83,10 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     headings += ["runs", "command"] if coders and decides else []
     where = ", on problems that are not trained on" if kind else ""
     title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}{where}"
-    return Sheet(title, _note(benchmark, skill, less, decides=decides), headings, rows)
+    note = _note(benchmark, skill, less, decides=decides)
+    if not coders:
+        note = " ".join([note, *no_better_than_copies(table, names, f"{kind}kill_rate")[1:]])
+    return Sheet(title, clean(note), headings, rows)
 
 
 def _made(benchmark: Benchmark, entry: str) -> list[Cell]:

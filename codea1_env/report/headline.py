@@ -33,6 +33,11 @@ _OF_RUNS = {
     "held_out/new_kill_rate": "of those that copying does not kill",
     "tester/validity": "validity of suites",
 }
+_SIGNS = {
+    "as expected": "signs as expected before the runs",
+    "otherwise": "signs other than expected",
+    "cannot be told": "signs that cannot be told: too few seeds",
+}
 _OF_TESTS = ("pass", "mut", "Mul")
 
 
@@ -59,9 +64,10 @@ def headline(found: Findings, groups: Sequence[RunGroup]) -> tuple[PageSubject, 
     about = clean(f"{day}codea1_env {', '.join(sorted(versions)) or codea1_env.__version__}")
     if len(subjects) == 1:
         (one,) = subjects
-        return one._replace(title=clean(one.title), command=clean(one.command), about=about), None
+        shown = one._replace(title=clean(one.title), command=clean(one.command), about=about)
+        return shown._replace(figures=one.figures[:_FIGURES]), None
     kinds = dict.fromkeys(each.title.partition(":")[0].partition(",")[0] for each in subjects)
-    title = f"Code-A1 report of {len(subjects)}: {', '.join(kinds)}"
+    title = f"Report of {len(subjects)} results: {', '.join(kinds)}"
     return PageSubject(title, about=about), _contents(subjects)
 
 
@@ -69,13 +75,15 @@ def _contents(subjects: Sequence[PageSubject]) -> Sheet:
     rows = [
         [
             text_cell(each.title),
-            text_cell("; ".join(f"{value} {what}" for value, what in each.figures) + each.of),
+            text_cell(
+                "; ".join(f"{value} {what}" for value, what in each.figures[:_FIGURES]) + each.of
+            ),
             text_cell(each.warning),
             command_cell(each.command) if each.command else Cell("-"),
         ]
         for each in subjects
     ]
-    return Sheet("In short", "", ["what", "figures", "warning", "command"], rows)
+    return Sheet("What this page is about", "", ["result", "figures", "warning", "command"], rows)
 
 
 def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[PageSubject]:
@@ -95,16 +103,16 @@ def _benchmark(each: Benchmark) -> PageSubject:
     title = f"Benchmark: {each.name}"
     if len(each.results) < each.wanted:
         title += f", not finished: {done} runs"
-    warning = " ".join(nobody_learned(table) or ()) if table.entries else "No run has a result yet."
+    warning = "" if table.entries else "No run has a result yet."
+    if said := nobody_learned(table):
+        warning = " ".join(said).replace("`", "")
     return PageSubject(title, command(each.config), figures, warning=warning)
 
 
 def _diagnosed(each: Diagnosed) -> PageSubject:
     found = signs(each)
     figures = [
-        (f"{found[what]} of {found.total()}", f"signs that were expected before the runs: {what}")
-        for what in ("as expected", "otherwise", "cannot be told")
-        if found
+        (f"{found[sign]} of {found.total()}", what) for sign, what in _SIGNS.items() if found
     ]
     failed = sum(len(row["failures"]) for one in each.experiments for row in one["rows"])
     warning = f"{failed} run{'' if failed == 1 else 's'} failed." if failed else ""

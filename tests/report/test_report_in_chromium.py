@@ -146,10 +146,17 @@ def test_wrong_answers_of_evaluations_are_read_as_episodes_are(browser, tmp_path
     path.write_text(document(read_folders([tmp_path / "code", tmp_path / "tests"])), "utf-8")
     page = browser.new_page(viewport={"width": 400, "height": 800})
     page.goto(path.as_uri())
-    assert page.title() == "Evaluation, code: me on -, and 1 more · Code-A1 report"
-    assert page.locator(".figures .card").count() == 3
-    figures = page.locator("#evaluations .scroll").first
-    assert figures.evaluate("each => each.scrollWidth - each.clientWidth") == 0
+    assert page.title() == "Report of 2 results: Evaluation · Code-A1 report"
+    assert page.locator("#contents tbody tr").count() == 2
+    # All of a table can be read: nothing is cut aside or below.
+    cut = "all => all.map((each) => [each.scrollWidth - each.clientWidth, each.scrollHeight - each.clientHeight])"
+    tables = page.locator("main .scroll").evaluate_all(cut)
+    assert len(tables) > 5
+    assert set(map(tuple, tables)) == {(0, 0)}
+    folder = page.locator("#evaluations td[data-heading=agent]").first
+    shown = folder.evaluate("each => getComputedStyle(each, '::before').content")
+    assert shown == '"agent"', "a heading stands beside each value"
+    assert [page.locator(".filters label").nth(place).inner_text().split("\n")[0].strip() for place in (1, 3, 5)] == ["Folder", "Sample from", "Result"]  # fmt: skip
     assert page.locator("#count").inner_text() == "1 to 3 of 3 answers"
     first = page.locator("#episode")
     assert "b</script>" in first.inner_text()

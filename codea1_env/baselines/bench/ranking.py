@@ -158,7 +158,8 @@ def nobody_learned(table: Table) -> tuple[str, str] | None:
     )
 
 
-def _no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
+def no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
+    """Return a blank line and the testers that are not told from copying, if there are any."""
     above = {name: _clearly_above(table, name, COPIER, measure) for name in table.entries}
     below = [names[name] for name, holds in above.items() if holds is False]
     if not below:
@@ -186,7 +187,7 @@ def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
         *_about_intervals(table, names),
         "",
         *_rows(table, names, measures),
-        *_no_better_than_copies(table, names, measures[1]),
+        *no_better_than_copies(table, names, measures[1]),
     ]
 
 
@@ -202,7 +203,7 @@ def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
         "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much at its pass rate).",
         "",
         *_rows(table, names, MEASURES, of_end=True),
-        *_no_better_than_copies(table, names, "kill_rate"),
+        *no_better_than_copies(table, names, "kill_rate"),
     ]
 
 
