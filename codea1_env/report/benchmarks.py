@@ -17,7 +17,7 @@ from codea1_env.baselines.bench.score_table import (
 )
 from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.folders import Benchmark
-from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell
+from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell, with_values
 
 _SHOWN = {
     "pass_rate": ({"pass_rate": "pass rate"}, {"past_pass_rate": "past", "forgetting": "forgotten"}),
@@ -31,6 +31,10 @@ _SAYS = {
     "pass_rate": "Pass rate: golden tests that no reward uses and the coder passes. Past: tests that once broke a program and pass now.",
     "new_kill_rate": "Kill rate: mutants that no reward uses and the tester kills; new: of those that copied examples do not kill.",
 }  # fmt: skip
+
+_INTERVALS = (
+    "Brackets: 95% intervals over seeds, by Student's t; what each is {} is paired by seed: an interval with 0 says nothing."
+)  # fmt: skip
 
 
 def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
@@ -53,67 +57,50 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
 
 
 def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet:
-    (measures, at_end), first = _SHOWN[skill], table.entries[0]
-    names = short_names(table.entries)
+    measures, at_end = _SHOWN[skill]
+    names, first, coders = short_names(table.entries), table.entries[0], skill == "pass_rate"
     less = f"less {clean(names[first])}"
+    decides = bool(kind) or not table.measures_unseen
     ranked = {each.entry: each for each in standings(table, skill)}
-    decides = (
-        bool(kind) or not table.measures_unseen
-    )  # what is trained on does not, where there is more
-    coders = skill == "pass_rate"
     rows = []
     for entry in [*dict.fromkeys([*ranked, *table.entries]), *CONTROLS]:
-        rank, area, steps = standing_cells(standing := ranked.get(entry))
-        row = [text_cell(CONTROLS.get(entry) or names[entry])]
-        row += [Cell(rank, float(standing.rank[0]) if standing else None)] if decides else []
-        for measure in measures:
+        standing = ranked.get(entry) if decides else None
+        rank, area, steps = standing_cells(standing)
+        row = [("entry", text_cell(CONTROLS.get(entry) or names[entry]))]
+        row.append(("rank", Cell(rank, float(standing.rank[0]) if standing else None)))
+        for measure, words in measures.items():
             difference = table.difference(entry, first, kind + measure) if entry != first else None
-            row += [figure_cell(table.estimate(entry, kind + measure)), figure_cell(difference)]
-        known = any(cell.text != "-" for cell in row[1:])
-        row += [Cell(area), Cell(steps)] if decides else []
-        for measure in () if kind else at_end:
-            row.append(figure_cell(None if entry in CONTROLS else table.mean(entry, measure)))
-        row += _made(benchmark, entry) if coders and decides else []
-        rows += [row] if known or entry not in CONTROLS else []
-    headings = ["entry", *(["rank"] if decides else [])]
-    for words in measures.values():
-        headings += [words, less]
-    headings += ["area", f"steps to {GOAL:g}"] if decides else []
-    headings += [] if kind else at_end.values()
-    headings += ["runs", "command"] if coders and decides else []
-    where = ", on problems that are not trained on" if kind else ""
-    title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}{where}"
-    note = _note(benchmark, skill, less, decides=decides)
+            row.append((words, figure_cell(table.estimate(entry, kind + measure))))
+            row.append((less, figure_cell(difference)))
+        row += [("area", Cell(area)), (f"steps to {GOAL:g}", Cell(steps))]
+        for measure, words in at_end.items():
+            there = entry not in CONTROLS and not kind
+            row.append((words, figure_cell(table.mean(entry, measure) if there else None)))
+        made = coders and decides and entry not in CONTROLS
+        row += _made(benchmark, entry) if made else [("runs", Cell("-")), ("command", Cell("-"))]
+        if any(cell.text != "-" for _, cell in row[1:]):
+            rows.append(row)
+    note = [_SAYS[skill], _INTERVALS.format(less)]
+    if decides:
+        note.append(f"A rank as 1-3 is a tie ({SKILLS[skill]}). Area: mean over the steps.")
+    if len(benchmark.config.sweep) == 1:
+        note.append(
+            "Learning rates were not swept: a higher row may only have the better step size."
+        )
     if not coders:
-        note = " ".join([note, *no_better_than_copies(table, names, f"{kind}kill_rate")[1:]])
-    return Sheet(title, clean(note), headings, rows)
+        note += no_better_than_copies(table, names, f"{kind}kill_rate")[1:]
+    title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}"
+    title += ", on problems that are not trained on" if kind else ""
+    cells = [[cell for _, cell in row] for row in rows]
+    return with_values(Sheet(title, clean(" ".join(note)), [name for name, _ in row], cells))
 
 
-def _made(benchmark: Benchmark, entry: str) -> list[Cell]:
-    if entry in CONTROLS:
-        return [Cell("-"), Cell("-")]
+def _made(benchmark: Benchmark, entry: str) -> list[tuple[str, Cell]]:
     runs = [result for result in benchmark.results if result.entry == entry]
     failed = sum(result.status == "failed" for result in runs)
     one = dataclasses.replace(benchmark.config, algorithms=(entry,))
     number = Cell(f"{len(runs)}" + (f", {failed} failed" if failed else ""), len(runs))
-    return [number, command_cell(command(one))]
-
-
-def _note(benchmark: Benchmark, skill: str, less: str, *, decides: bool) -> str:
-    said = [
-        _SAYS[skill],
-        f"Brackets: 95% intervals over seeds, by Student's t; what each is {less} is paired by seed: an interval with 0 says nothing.",
-    ]
-    if decides:
-        said.append(
-            f"A rank as 1-3 is a tie ({SKILLS[skill]}). Area: mean over the steps."
-            + (
-                " Learning rates were not swept: a higher row may only have the better step size."
-                if len(benchmark.config.sweep) == 1
-                else ""
-            )
-        )
-    return " ".join(said)
+    return [("runs", number), ("command", command_cell(command(one)))]
 
 
 def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, str] | None:
@@ -121,15 +108,11 @@ def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, st
     ranked = standings(table, skill)
     measure = f"{UNSEEN_PREFIX if table.measures_unseen else ''}{skill}"
     tied = [each.entry for each in ranked if each.rank[0] <= ranked[0].rank[1]]
-    if len(tied) == 1:
-        return figure_cell(
-            table.estimate(tied[0], measure)
-        ).text, f"{SKILLS[skill]}: {names[tied[0]]}"
-    means = [f"{table.mean(entry, measure):.3f}" for entry in tied]
-    if not means:
-        return None
-    values = " to ".join(dict.fromkeys((min(means), max(means))))
-    return (
-        values,
-        f"{SKILLS[skill]}, {len(tied)} rows with rank {ranked[0].rank_text}: no winner can be told",
+    if len(tied) < 2:
+        shown = [(figure_cell(table.estimate(name, measure)).text, names[name]) for name in tied]
+        return next(((text, f"{SKILLS[skill]}: {name}") for text, name in shown), None)
+    means = sorted(f"{table.mean(entry, measure):.3f}" for entry in tied)
+    what = (
+        f"{SKILLS[skill]}, {len(tied)} rows with rank {ranked[0].rank_text}: no winner can be told"
     )
+    return " to ".join(dict.fromkeys((means[0], means[-1]))), what

@@ -112,10 +112,10 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
             rows += [{**point, "group": group.name, "line": "control"} for point in dashed]
         if rows:
             found.append((each, rows))
-            top = max(float(row.get("high") or row["value"]) for row in rows)
-            tops[each.alike] = max(top, tops.get(each.alike, top))
+            highest = max(float(row.get("high") or row["value"]) for row in rows)
+            tops[each.alike] = max(highest, tops.get(each.alike, highest))
     for each, rows in found:
-        top = 1.0 if each.share else tops[each.alike] if each.alike else None
+        top = 1.0 if each.share else (tops[each.alike] or None) if each.alike else None
         yield Chart(each.title, each.note, _lines(rows, names, top))
 
 

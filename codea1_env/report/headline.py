@@ -48,6 +48,8 @@ class PageSubject(NamedTuple):
     command: str = ""
     figures: Sequence[tuple[str, str]] = ()
     """Values with what they are."""
+    folder: str = ""
+    """Where the title does not say so."""
     of: str = ""
     """What all figures are of."""
     warning: str = ""
@@ -74,7 +76,7 @@ def headline(found: Findings, groups: Sequence[RunGroup]) -> tuple[PageSubject, 
 def _contents(subjects: Sequence[PageSubject]) -> Sheet:
     rows = [
         [
-            text_cell(each.title),
+            text_cell(each.title + (f" ({each.folder})" if each.folder else "")),
             text_cell(
                 "; ".join(f"{value} {what}" for value, what in each.figures[:_FIGURES]) + each.of
             ),
@@ -128,7 +130,7 @@ def _evaluation(each: EvaluationResult) -> PageSubject:
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
     shown = [(str(figures[name]), words_of(kind, name)) for name in names]
-    return PageSubject(title, each.command, shown, part_of(each.report))
+    return PageSubject(title, each.command, shown, each.name, part_of(each.report))
 
 
 def part_of(report: Mapping[str, Any]) -> str:
