@@ -258,7 +258,9 @@ def _lines(rows: Sequence[Point], groups: Sequence[str], top: float | None = Non
     # Charts beside each other have the same axis; a reward may be below 0.
     low = min(float(row.get("low") or row["value"]) for row in rows)
     axis = (
-        alt.Scale(zero=True, nice=True) if top is None else alt.Scale(domain=[min(0.0, low), top])
+        alt.Scale(zero=True, nice=True)
+        if top is None
+        else alt.Scale(domain=[min(0.0, low), top], nice=top > 1)
     )
     value = alt.Y("value:Q", title=None, scale=axis)
     few = len({row["step"] for row in rows}) <= _FEW

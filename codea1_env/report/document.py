@@ -73,6 +73,7 @@ def document(found: Findings) -> str:
     top, contents = headline(found, groups)
     if contents:
         sections.insert(0, Section("contents", "In short", "", [contents]))
+    if contents and len(found.paths) > len(found.runs):
         of = f"Training: {', '.join(group.name for group in groups)}. "
         sections = [
             each._replace(note=of + each.note) if each.name in _RUNS else each for each in sections

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.result_folder import SAMPLES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
@@ -63,8 +64,14 @@ def problems_of(settings: Mapping[str, Any]) -> str:
 
 
 def words_of(kind: str, name: str) -> str:
-    """Return the name of a figure, with what it says where it is one of suites of tests."""
-    return in_words(name) if kind == "tests" else name
+    """Return what a figure says, where it is one of suites of tests or of choices among programs."""
+    return (
+        in_words(name)
+        if kind == "tests"
+        else CHOSEN.get(name, name)
+        if kind == "best-of-n"
+        else name
+    )
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
