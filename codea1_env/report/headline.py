@@ -105,7 +105,7 @@ def _benchmark(each: Benchmark) -> PageSubject:
     title = f"Benchmark: {each.name}"
     if len(each.results) < each.wanted:
         title += f", not finished: {done} runs"
-    warning = "" if table.entries else "No run has a result yet."
+    warning = "" if table.results else "No run has a result yet."
     if said := nobody_learned(table):
         warning = " ".join(said).replace("`", "")
     return PageSubject(title, command(each.config), figures, warning=warning)

@@ -70,6 +70,10 @@ def test_the_page_draws_everything_loads_nothing_and_runs_nothing(browser, addre
     page.on("dialog", lambda dialog: said.append(dialog.message))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
+    page.set_viewport_size({"width": max(width, 850), "height": 900})
+    overflow = page.locator("nav").evaluate("bar => bar.scrollWidth - bar.clientWidth")
+    assert overflow == 0, "every section can be seen in the bar"
+    page.set_viewport_size({"width": width, "height": 900})
     charts = page.locator("[data-chart]")
     assert charts.count() >= 5
     for number in range(charts.count()):
