@@ -37,6 +37,7 @@ def test_a_run_that_has_only_begun_has_no_empty_tables(tmp_path: Path) -> None:
     assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "steps so far" in text
+    assert "damaged lines" not in text
     assert "Time and tokens" not in text
 
 

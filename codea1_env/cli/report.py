@@ -70,9 +70,10 @@ def run(arguments: Sequence[str]) -> int:
 
     try:
         check_extras()
+        found = read_folders(command.folders)
         said = "Reading " + ", ".join(map(str, command.folders))
         with Console(stderr=True).status(escape(said)):  # nothing, where no terminal is
-            page = document(read_folders(command.folders))
+            page = document(found)
     except (MissingExtraError, ReportError) as error:
         raise InputError(str(error)) from error
     write_whole(command.output, page)

@@ -53,6 +53,8 @@ class _Measure(NamedTuple):
     control: str = ""
     """A metric that could refute it; "start" for its own first value."""
     share: bool = True
+    alike: str = ""
+    """Charts with the same word here have the same axis."""
 
 
 REWARDS = (
@@ -78,8 +80,11 @@ HELD_OUT = tuple(
 )  # fmt: skip
 BOOK = (
     _Measure("book/size", "Tests in the Mistake Book", "After each step.", share=False),
-    _Measure("book/added", "Tests that came", "In a step.", share=False),
-    _Measure("book/removed", "Tests that left the book", "In a step: programs pass them now, or the page was full.", share=False),
+    _Measure("book/added", "Tests that came", "In a step.", share=False, alike="book"),
+    _Measure(
+        "book/removed", "Tests that left the book", "In a step: programs pass them now, or the page was full.",
+        share=False, alike="book",
+    ),
     _Measure("book/pass_rate", "Replayed tests that passed", "Share of them."),
     _Measure("book/share_of_breaks", "Breaking tests from the book", "Share of all distinct tests that broke a program."),
     _Measure(
@@ -91,6 +96,9 @@ BOOK = (
 
 def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator[Chart]:
     """Yield a chart for each measure that some run has: a line for each group, with its interval."""
+    names = [group.name for group in groups]
+    found: list[tuple[_Measure, list[Point]]] = []
+    tops: dict[str, float] = {}
     for each in wanted:
         rows: list[Point] = []
         for group in groups:
@@ -103,8 +111,12 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
                 dashed = curve(group, each.control) if each.control else []
             rows += [{**point, "group": group.name, "line": "control"} for point in dashed]
         if rows:
-            names = [group.name for group in groups]
-            yield Chart(each.title, each.note, _lines(rows, names, share=each.share))
+            found.append((each, rows))
+            highest = max(float(row.get("high") or row["value"]) for row in rows)
+            tops[each.alike] = max(highest, tops.get(each.alike, highest))
+    for each, rows in found:
+        top = 1.0 if each.share else (tops[each.alike] or None) if each.alike else None
+        yield Chart(each.title, each.note, _lines(rows, names, top))
 
 
 def curve(group: RunGroup, metric: str, *, share: bool = False) -> list[Point]:
@@ -237,27 +249,7 @@ def radar_spec(points: Sequence[Point], rings: Sequence[Point], rows: Sequence[s
     return _spec(net + names.encode(text="name:N") + lines)
 
 
-def bars(rows: Sequence[Point]) -> Spec:
-    """Return figures of folders side by side, with their intervals."""
-    folders = list(dict.fromkeys(str(row["folder"]) for row in rows))
-    base = _chart(rows, height=16 * len(rows) + 30).encode(
-        y=alt.Y("figure:N", sort=None, title=None),
-        yOffset=alt.YOffset("folder:N", sort=None),
-        tooltip=["folder:N", "figure:N", *_numbers("value", "low", "high")],
-    )
-    x = alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=_axis())
-    legend = alt.Legend() if len(folders) > 1 else None
-    filled = base.mark_bar(opacity=0.75).encode(
-        x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
-    )
-    end = base.mark_tick(thickness=3).encode(  # a bar of 0 has no length
-        x=x, color=alt.Color("folder:N", scale=_scale(folders), legend=legend, title=None)
-    )
-    interval = base.mark_rule(color="#888", strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
-    return _spec(filled + end + interval)
-
-
-def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False) -> Spec:
+def _lines(rows: Sequence[Point], groups: Sequence[str], top: float | None = None) -> Spec:
     legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it
     base = _chart(rows).encode(
         x=alt.X("step:Q", axis=_axis(tickMinStep=1, format="d")),
@@ -265,7 +257,11 @@ def _lines(rows: Sequence[Point], groups: Sequence[str], *, share: bool = False)
     )
     # Charts beside each other have the same axis; a reward may be below 0.
     low = min(float(row.get("low") or row["value"]) for row in rows)
-    axis = alt.Scale(domain=[min(0.0, low), 1]) if share else alt.Scale(zero=True, nice=True)
+    axis = (
+        alt.Scale(zero=True, nice=True)
+        if top is None
+        else alt.Scale(domain=[min(0.0, low), top], nice=top > 1)
+    )
     value = alt.Y("value:Q", title=None, scale=axis)
     few = len({row["step"] for row in rows}) <= _FEW
     line = base.transform_filter("datum.line != 'run'").mark_line(strokeWidth=1.8, point=few)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from codea1_env.baselines.diagnose.experiments import EXPERIMENTS
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.charts import Chart, drawn, radar_spec
 from codea1_env.report.folders import Diagnosed, ReportError
@@ -17,15 +20,41 @@ _SPOKES = 3
 
 def _sheets(found: Diagnosed) -> list[Sheet]:
     """Return expectations beside results, and the rows of each experiment beside their control."""
-    said = [
-        [text_cell(each[key]) for key in ("name", "question", "expected", "came", "refuted_by")]
-        for each in found.experiments
-    ]
+    said = []
+    for each in found.experiments:
+        keys = ("name", "question", "expected", "came", "refuted_by")
+        said.append(
+            [text_cell(each[key] + (_not_run(each) if key == "refuted_by" else "")) for key in keys]
+        )
     headings = ["experiment", "question", "expected before the runs", "came", "refuted if"]
     return [
         Sheet(f"{found.name}: expected and come", "", headings, said),
         *(_rows(found, each) for each in found.experiments),
     ]
+
+
+def _not_run(experiment: Mapping[str, Any]) -> str:
+    """Return which rows that belong to an experiment were not run, as with --quick."""
+    there = {each["row"] for each in experiment["rows"]}
+    own = EXPERIMENTS.get(experiment["name"])
+    left = [row for row in (own.rows if own else ()) if row not in there]
+    return f" Not in this run: {', '.join(left)}." if left and experiment["refuted_by"] else ""
+
+
+def signs(found: Diagnosed) -> Counter[str]:
+    """Return how many signs came as they were expected, otherwise, and of how many no sign can be told."""
+    told = re.findall(
+        r"expected ([-+0]), came ([-+0]|too few)",
+        " ".join(each["came"] for each in found.experiments),
+    )
+    return Counter(
+        "cannot be told"
+        if came == "too few"
+        else "as expected"
+        if came == expected
+        else "otherwise"
+        for expected, came in told
+    )
 
 
 def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
@@ -35,12 +64,13 @@ def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
         score, area = own[each["row"]], None
         if score["area"] is not None:
             area = Estimate(*(float(score[key]) for key in ("area", "low", "high")))
-        control = " (control)" if each["row"] == experiment["control"] else ""
+        control = each["row"] == experiment["control"]
+        value = figure_cell(None if score["score"] is None else float(score["score"]), ".2f")
         rows.append(
             [
-                text_cell(f"{each['row']}{control}"),
+                text_cell(each["row"] + (" (control)" if control else "")),
                 *(_setting(each, setting) for setting in experiment["settings"]),
-                figure_cell(None if score["score"] is None else float(score["score"]), ".2f"),
+                value._replace(text="control") if control else value,
                 figure_cell(area),
                 text_cell("; ".join(each["failures"]) or "none"),
             ]

@@ -13,7 +13,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from codea1_env.report import charts, tables
+from codea1_env.report.benchmarks import benchmark_sheets
 from codea1_env.report.charts import Chart
+from codea1_env.report.cross_play import cross_play_section
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.episode_log import (
     SAMPLE_BYTES,
@@ -23,14 +25,17 @@ from codea1_env.report.episode_log import (
     sample,
     scan,
 )
-from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets, kind_of
+from codea1_env.report.evaluations import add_answers, evaluation_sheets, kind_of
 from codea1_env.report.folders import Findings
 from codea1_env.report.headline import PageSubject, headline
 from codea1_env.report.runs import RunGroup, by_difference, grouped
-from codea1_env.report.tables import Sheet
+from codea1_env.report.tables import Sheet, with_values
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
 
+_BROWSED = (("episodes", "answers"), ("run", "folder"), ("step", "sample"), ("winner", "result"))
+"""What the browser shows of runs, and of evaluations; and by what it filters."""
+_RUNS = ("overview", "held-out", "rewards", "invalid", "book", "time")
 _DIAGNOSED = "What was expected was written before the runs. Every row stands beside the control that could refute it."
 
 
@@ -46,7 +51,7 @@ class Section(NamedTuple):
     @property
     def columns(self) -> int:
         """Charts beside each other, so that none stands alone."""
-        number = len(self.charts) if self.name != "evaluations" else 1  # of unequal heights
+        number = len(self.charts)
         return min(number, 4 if number % 3 == 1 else 3)
 
 
@@ -64,26 +69,36 @@ def document(found: Findings) -> str:
     episodes = sample(logs, share)
     for number, each in enumerate(found.evaluations, start=len(logs)):
         add_answers(episodes, each, number, share // len(found.evaluations))
-    of_runs = [  # one that has only begun has nothing to show in most tables
-        section._replace(sheets=[sheet for sheet in section.sheets if sheet.rows])
-        for section in (_of_runs(groups, logs) if groups else ())
+    sections = [*_of_results(found), *(_of_runs(groups, logs) if groups else ())]
+    top, contents = headline(found, groups)
+    if contents:
+        sections.insert(0, Section("contents", "In short", "", [contents]))
+    if contents and len(found.paths) > len(found.runs):
+        of = f"Training: {', '.join(group.name for group in groups)}. "
+        sections = [
+            each._replace(note=of + each.note) if each.name in _RUNS else each for each in sections
+        ]
+    # A run that has only begun has nothing to show in most tables.
+    tidied = [
+        each._replace(sheets=[with_values(sheet) for sheet in each.sheets if sheet.rows])
+        for each in sections
     ]
-    sections = [*_of_results(found), *of_runs]
-    shown = [section for section in sections if section.sheets or section.charts]
-    return _render(headline(found, groups), _players(found, groups), shown, episodes)
+    shown = [section for section in tidied if section.sheets or section.charts]
+    return _render(top, _players(found, groups), shown, episodes)
 
 
 def _of_results(found: Findings) -> list[Section]:
-    sorts = "A click on a heading sorts."
-    boards = [tables.leaderboard_sheet(each) for each in found.benchmarks]
-    evaluations = list(evaluation_sheets(found.evaluations))
-    bars = list(evaluation_charts(found.evaluations))
-    maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]
+    boards = [sheet for each in found.benchmarks for sheet in benchmark_sheets(each)]
     return [
-        Section("leaderboard", "Benchmarks", sorts, boards),
+        Section("leaderboard", "Benchmarks", "", boards),
         Section("diagnostics", "Diagnostics", _DIAGNOSED, *diagnosed_section(found.diagnostics)),
-        Section("evaluations", "Evaluations", sorts, evaluations, bars),
-        Section("cross-play", "Cross-play", "Every coder against every tester.", charts=maps),
+        Section("evaluations", "Evaluations", "", list(evaluation_sheets(found.evaluations))),
+        Section(
+            "cross-play",
+            "Cross-play",
+            "Every coder against every tester.",
+            *cross_play_section(found.cross_plays),
+        ),
     ]
 
 
@@ -134,9 +149,10 @@ def _render(
     safe = jinja2.utils.markupsafe.Markup
     bundle = require("vl_convert", "report").javascript_bundle()
     scripts = [bundle, _file("drawing.js"), _file("episodes.js")]
-    browser = ("Episodes" if any("alpha" in each for each in runs) else "") or "Answers"
-    if browser == "Episodes" and any("kind" in each for each in runs):
-        browser = "Episodes and answers"
+    both = [any(key in each for each in runs) for key in ("alpha", "kind")]
+    words = [[name for name, there in zip(pair, both, strict=True) if there] for pair in _BROWSED]
+    browser, *labels = (" or ".join(each).capitalize() for each in words)
+    browser = browser.replace(" or ", " and ")
     page: str = environment.get_template("page.html").render(
         policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src {' '.join(map(_digest, scripts))}",
@@ -147,6 +163,7 @@ def _render(
         specs=safe(embedded([chart.spec for section in sections for chart in section.charts])),
         episodes=safe(embedded({**found.data(), "runs": runs})),
         browser=browser,
+        labels=labels,
         shown=len(found.rows),
         total=found.total,
     )

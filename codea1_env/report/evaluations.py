@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.result_folder import SAMPLES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean
-from codea1_env.report.charts import Chart, bars
 from codea1_env.report.episode_log import EpisodeSample, embedded
 from codea1_env.report.folders import EvaluationResult
-from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell
+from codea1_env.report.tables import Cell, Sheet, bar_cell, command_cell, figure_cell, text_cell
 from codea1_env.support.logs import every_line
 from codea1_env.training.metrics import Row
 
@@ -30,12 +29,15 @@ def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet
         figures = [figures_of(each) for each in members]
         names = dict.fromkeys(name for each in figures for name in each)
         if names:
-            yield Sheet(
-                f"Evaluations: {clean(kind)}",
-                "Brackets: 95% interval over problems.",
-                ["figure", *(clean(each.name) for each in members)],
-                [[text_cell(words_of(kind, it)), *(figure_cell(of.get(it)) for of in figures)] for it in names],
-            )  # fmt: skip
+            note = "Brackets and lines: 95% intervals over problems. Bars: from 0 to 1"
+            rows = []
+            for name in names:
+                least = -1.0 if (kind, name) == ("tests", "mu") else 0.0
+                note += ", of mu from -1 to 1" if least else ""
+                cells = (bar_cell(of.get(name), least) for of in figures)
+                rows.append([text_cell(words_of(kind, name)), *cells])
+            headings = ["figure", *(clean(each.name) for each in members)]
+            yield Sheet(f"Evaluations: {clean(kind)}", f"{note}.", headings, rows)
         yield Sheet(
             f"Folders: {clean(kind)}",
             "",
@@ -62,8 +64,14 @@ def problems_of(settings: Mapping[str, Any]) -> str:
 
 
 def words_of(kind: str, name: str) -> str:
-    """Return the name of a figure, with what it says where it is one of suites of tests."""
-    return in_words(name) if kind == "tests" else name
+    """Return what a figure says, where it is one of suites of tests or of choices among programs."""
+    return (
+        in_words(name)
+        if kind == "tests"
+        else CHOSEN.get(name, name)
+        if kind == "best-of-n"
+        else name
+    )
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
@@ -96,21 +104,6 @@ def _right(verdict: Mapping[str, Any]) -> float | None:
     if isinstance(tests, list) and all(isinstance(test, dict) for test in tests):
         return sum(not test.get("fault") for test in tests) / len(tests) if tests else 0.0
     return None
-
-
-def evaluation_charts(evaluations: Sequence[EvaluationResult]) -> Iterator[Chart]:
-    """Yield for each kind its figures as bars with intervals, as far as they are shares."""
-    for kind in dict.fromkeys(map(kind_of, evaluations)):
-        rows = [
-            {"figure": name, "folder": each.name, **dataclasses.asdict(found)}
-            for each in evaluations
-            if kind_of(each) == kind
-            for name, found in figures_of(each).items()
-            if found.low >= 0 and found.high <= 1
-        ]
-        if rows:
-            note = "Lines: 95% intervals over problems."
-            yield Chart(f"Figures: {clean(kind)}", note, bars(rows))
 
 
 def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: int) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
+from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, with_rows
+from codea1_env.baselines.diagnose.running import done_runs
 from codea1_env.baselines.diagnose.scores import SCORES, unfinished
 from codea1_env.baselines.diagnose.scores import VERSION as SCORES_VERSION
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
+    CROSS_PLAY,
     REPORT,
     SETTINGS,
     VERDICTS,
@@ -68,6 +72,16 @@ class Diagnosed:
     name: str
     scores: list[dict[str, Any]]
     experiments: list[dict[str, Any]]
+    command: str = ""
+    """What does the same; "" where the folder does not say so."""
+
+
+class Played(NamedTuple):
+    """What came of cross-play, and what does the same."""
+
+    name: str
+    result: CrossPlay
+    command: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,7 @@ class Findings:
     runs: list[LoggedRun] = field(default_factory=list)
     benchmarks: list[Benchmark] = field(default_factory=list)
     evaluations: list[EvaluationResult] = field(default_factory=list)
-    cross_plays: list[tuple[str, CrossPlay]] = field(default_factory=list)
+    cross_plays: list[Played] = field(default_factory=list)
     diagnostics: list[Diagnosed] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
 
@@ -100,17 +114,19 @@ def _read(path: Path, name: str, found: Findings) -> None:
         "config.toml": (found.runs, read_run),
         "bench.json": (found.benchmarks, _benchmark),
         SETTINGS: (found.evaluations, _evaluation),
-        "crossplay.json": (
-            found.cross_plays,
-            lambda folder, name: (name, read_cross_play(folder / "crossplay.json")),
-        ),
+        "crossplay.json": (found.cross_plays, _cross_play),
         SCORES: (found.diagnostics, _diagnostics),
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
     if not there and (begun := unfinished(path)) is not None:
-        shown = Diagnosed(f"{name} (interrupted)", begun["scores"], begun["experiments"])
-        found.diagnostics.append(shown)
+        shown = begun["scores"], begun["experiments"], _diagnosis(path)
+        found.diagnostics.append(Diagnosed(f"{name} (interrupted)", *shown))
         return
+    if not there and (path / "audits.jsonl").is_file():
+        raise ReportError(
+            f"Expect {path} to be a folder that has a page, actually: it is an audit. `codea1 problems audit --resume "
+            f"--output-dir {path}` with the options that it was made with shows it; its audits.jsonl has each problem"
+        )
     if not there:
         raise ReportError(
             f"Expect {path} to be the folder of a run, a benchmark, diagnostics, an evaluation or of cross-play, actually: "
@@ -127,7 +143,43 @@ def _diagnostics(path: Path, name: str) -> Diagnosed:
         raise ReportError(
             f"Expect {path / SCORES} to hold scores and experiments, actually: others. Name another folder."
         )
-    return Diagnosed(name, scores, experiments)
+    return Diagnosed(name, scores, experiments, _diagnosis(path))
+
+
+def _diagnosis(path: Path) -> str:
+    """Return the command of diagnostics, as their runs tell it."""
+    runs = list(done_runs(path).values())
+    seeds = {run.seed for run in runs}
+    known = [
+        each for name, each in EXPERIMENTS.items() if any(run.experiment == name for run in runs)
+    ]
+    if not known:
+        return ""
+    words = ["codea1", "bench", "diagnose", *(each.name for each in known)]
+    quick = all(
+        {run.setting for run in runs if run.experiment == each.name} <= set(each.quick)
+        for each in known
+    )
+    own = {row for each in known for row in with_rows(each, quick=quick).rows}
+    more = list(dict.fromkeys(run.row for run in runs if run.row not in own))
+    words += [*(["--quick"] if quick else []), *(["--rows", *more] if more else [])]
+    words += ["--seeds", str(len(seeds))] + (
+        ["--first-seed", str(min(seeds))] if min(seeds) else []
+    )
+    return shlex.join(words)
+
+
+def _cross_play(path: Path, name: str) -> Played:
+    """Read cross-play, with the command as its settings tell it."""
+    settings = path / CROSS_PLAY.settings
+    typed = read_json(settings).get("settings") if settings.is_file() else None
+    words = ["codea1", "eval", "cross-play"] if isinstance(typed, dict) else []
+    for option in ("coders", "testers", "problems", "split", "max_problems", "num_samples", "seed"):
+        value = typed.get(option) if isinstance(typed, dict) else None
+        if value is not None or (option == "split" and words):
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{option.replace('_', '-')}", *map(str, values)]
+    return Played(name, read_cross_play(path / "crossplay.json"), shlex.join(words))
 
 
 def _nothing_of(path: Path, files: Sequence[str]) -> str:

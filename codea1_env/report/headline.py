@@ -9,18 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import codea1_env
-from codea1_env.baselines.bench.ranking import command
-from codea1_env.evaluation.cross_play import CrossPlay
-from codea1_env.rendering.display import clean
+from codea1_env.baselines.bench.ranking import command, nobody_learned
+from codea1_env.baselines.bench.score_table import SKILLS, Table
+from codea1_env.rendering.display import clean, short_names
+from codea1_env.report.benchmarks import leading
+from codea1_env.report.cross_play import rating
+from codea1_env.report.diagnostics import signs
 from codea1_env.report.evaluations import (
     figures_of,
     kind_of,
     problems_of,
     words_of,
 )
-from codea1_env.report.folders import Benchmark, EvaluationResult, Findings
+from codea1_env.report.folders import Benchmark, Diagnosed, EvaluationResult, Findings, Played
 from codea1_env.report.runs import RunGroup
-from codea1_env.report.tables import from_to, leaderboard_sheet
+from codea1_env.report.tables import Cell, Sheet, command_cell, from_to, text_cell
 from codea1_env.training.summary import start_and_end
 
 _FIGURES = 3
@@ -29,6 +32,11 @@ _OF_RUNS = {
     "held_out/kill_rate": "held-out mutants that the tester kills",
     "held_out/new_kill_rate": "of those that copying does not kill",
     "tester/validity": "validity of suites",
+}
+_SIGNS = {
+    "as expected": "signs as expected before the runs",
+    "otherwise": "signs other than expected",
+    "cannot be told": "signs that cannot be told: too few seeds",
 }
 _OF_TESTS = ("pass", "mut", "Mul")
 
@@ -40,50 +48,77 @@ class PageSubject(NamedTuple):
     command: str = ""
     figures: Sequence[tuple[str, str]] = ()
     """Values with what they are."""
+    folder: str = ""
+    """Where the title does not say so."""
+    of: str = ""
+    """What all figures are of."""
+    warning: str = ""
     about: str = ""
 
 
-def headline(found: Findings, groups: Sequence[RunGroup]) -> PageSubject:
-    """Return the top of a page."""
+def headline(found: Findings, groups: Sequence[RunGroup]) -> tuple[PageSubject, Sheet | None]:
+    """Return the top of a page, and a table of what it is about where that is more than one thing."""
     subjects = list(_subjects(found, groups))
-    first = subjects[0] if subjects else PageSubject("Code-A1 report")
-    title = first.title + (f", and {len(subjects) - 1} more" if subjects[1:] else "")
     written = [child.lstat().st_mtime for path in found.paths for child in path.iterdir()]
     # Of the results: equal folders give equal pages.
     day = datetime.fromtimestamp(max(written)).strftime("%Y-%m-%d %H:%M, ") if written else ""
     versions = {str(each.settings["codea1_env"]) for each in found.evaluations if "codea1_env" in each.settings}  # fmt: skip
-    about = f"{day}codea1_env {', '.join(sorted(versions)) or codea1_env.__version__}"
-    figures = [figure for subject in subjects for figure in subject.figures]
-    return PageSubject(clean(title), clean(first.command), figures[:_FIGURES], clean(about))
+    about = clean(f"{day}codea1_env {', '.join(sorted(versions)) or codea1_env.__version__}")
+    if len(subjects) == 1:
+        (one,) = subjects
+        shown = one._replace(title=clean(one.title), command=clean(one.command), about=about)
+        return shown._replace(figures=one.figures[:_FIGURES]), None
+    kinds = dict.fromkeys(each.title.partition(":")[0].partition(",")[0] for each in subjects)
+    title = f"Report of {len(subjects)} results: {', '.join(kinds)}"
+    return PageSubject(title, about=about), _contents(subjects)
+
+
+def _contents(subjects: Sequence[PageSubject]) -> Sheet:
+    rows = [
+        [
+            text_cell(each.title + (f" ({each.folder})" if each.folder else "")),
+            text_cell(
+                "; ".join(f"{value} {what}" for value, what in each.figures[:_FIGURES]) + each.of
+            ),
+            text_cell(each.warning),
+            command_cell(each.command) if each.command else Cell("-"),
+        ]
+        for each in subjects
+    ]
+    return Sheet("What this page is about", "", ["result", "figures", "warning", "command"], rows)
 
 
 def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[PageSubject]:
     yield from map(_benchmark, found.benchmarks)
-    for each in found.diagnostics:
-        failed = sum(len(row["failures"]) for one in each.experiments for row in one["rows"])
-        numbers = (len(each.experiments), len(each.scores), failed)
-        what = ("experiments", "scores", "failed runs")
-        yield PageSubject(
-            f"Diagnostics: {each.name}", "", [*zip(map(str, numbers), what, strict=True)]
-        )
+    yield from map(_diagnosed, found.diagnostics)
     yield from map(_evaluation, found.evaluations)
-    for name, played in found.cross_plays:
-        yield _cross_play(name, played)
+    yield from map(_cross_play, found.cross_plays)
     yield from map(_group, groups)
 
 
 def _benchmark(each: Benchmark) -> PageSubject:
-    figures = [(f"{len(each.results)} of {each.wanted}", "runs done")]
-    for column, what in ((1, "highest pass rate of a coder"), (3, "highest kill rate of a tester")):
-        rows = [
-            row
-            for row in leaderboard_sheet(each).rows
-            if row[column].text != "-" and row[-1].folded
-        ]
-        if rows:
-            best = max(rows, key=lambda row: row[column].order or 0)
-            figures.append((best[column].text, f"{what}: {best[0].text}"))
-    return PageSubject(f"Benchmark: {each.name}", command(each.config), figures)
+    table, done = Table(each.results), f"{len(each.results)} of {each.wanted}"
+    names = {name: clean(shown) for name, shown in short_names(table.entries).items()}
+    failed = len(each.results) - len(table.results)
+    figures = [(done, "runs done" + (f", {failed} failed" if failed else ""))]
+    figures += [found for skill in SKILLS if (found := leading(table, names, skill))]
+    title = f"Benchmark: {each.name}"
+    if len(each.results) < each.wanted:
+        title += f", not finished: {done} runs"
+    warning = "" if table.results else "No run has a result yet."
+    if said := nobody_learned(table):
+        warning = " ".join(said).replace("`", "")
+    return PageSubject(title, command(each.config), figures, warning=warning)
+
+
+def _diagnosed(each: Diagnosed) -> PageSubject:
+    found = signs(each)
+    figures = [
+        (f"{found[sign]} of {found.total()}", what) for sign, what in _SIGNS.items() if found
+    ]
+    failed = sum(len(row["failures"]) for one in each.experiments for row in one["rows"])
+    warning = f"{failed} run{'' if failed == 1 else 's'} failed." if failed else ""
+    return PageSubject(f"Diagnostics: {each.name}", each.command, figures, warning=warning)
 
 
 def _evaluation(each: EvaluationResult) -> PageSubject:
@@ -94,9 +129,8 @@ def _evaluation(each: EvaluationResult) -> PageSubject:
     names = main if len(main) == _FIGURES else list(figures)[:_FIGURES]
     kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
     title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
-    part = part_of(each.report)
-    shown = [(str(figures[name]), words_of(kind, name) + part) for name in names]
-    return PageSubject(title, each.command, shown)
+    shown = [(str(figures[name]), words_of(kind, name)) for name in names]
+    return PageSubject(title, each.command, shown, each.name, part_of(each.report))
 
 
 def part_of(report: Mapping[str, Any]) -> str:
@@ -105,23 +139,34 @@ def part_of(report: Mapping[str, Any]) -> str:
     Example:
         >>> part_of({"scored": 5, "problems": 5, "problems_of_set": 128})
         ', 5 of 128 problems'
+        >>> part_of({"scored": 5, "problems_of_set": 128, "settings": {"max_problems": 5}})
+        ', 5 of 128 problems (--max-problems 5)'
     """
     scored, problems = report.get("scored"), report.get("problems_of_set", report.get("problems"))
     if not isinstance(scored, int) or not isinstance(problems, int) or scored >= problems:
         return ""
-    return f", {scored} of {problems} problems"
+    most = report.get("settings", {}).get("max_problems")
+    return f", {scored} of {problems} problems" + (f" (--max-problems {most})" if most else "")
 
 
-def _cross_play(name: str, played: CrossPlay) -> PageSubject:
-    rates = played.win_rates
-    coders, testers = rates.mean(axis=1), 1 - rates.mean(axis=0)
-    best, worst = int(np.argmax(coders)), int(np.argmax(testers))
-    figures = [
-        (f"{coders[best]:.3f}", f"unbroken programs of the strongest coder: {played.coders[best]}"),
-        (f"{testers[worst]:.3f}", f"broken programs, strongest tester: {played.testers[worst]}"),
-        (str(int(played.games.sum())), "games"),
-    ]
-    return PageSubject(f"Cross-play: {name}", "", figures)
+def _cross_play(each: Played) -> PageSubject:
+    rated = each.result.ratings(np.random.default_rng(0))
+    figures = []
+    for role, ratings in zip(("coder", "tester"), rated, strict=True):
+        best = max(ratings, key=lambda name: ratings[name].value)
+        tied = [name for name, other in ratings.items() if other.high >= ratings[best].low]
+        values = [f"{ratings[name].value:.0f}" for name in tied]
+        what = f"rating of the strongest {role}: {best}"
+        if len(tied) > 1:
+            what = (
+                f"ratings of {len(tied)} {role}s whose intervals overlap: no strongest can be told"
+            )
+            figures.append((f"{min(values, key=int)} to {max(values, key=int)}", what))
+        else:
+            figures.append((rating(ratings[best]), what))
+    problems, games = len(each.result.problems), int(each.result.games.sum())
+    figures.append((f"{problems}", f"problem{'' if problems == 1 else 's'}, {games} games"))
+    return PageSubject(f"Cross-play: {each.name}", each.command, figures)
 
 
 def _group(group: RunGroup) -> PageSubject:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,14 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codea1_env.baselines.bench.ranking import command
-from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
-from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, shortened
-from codea1_env.report.folders import Benchmark
 from codea1_env.report.runs import RunGroup, differing_settings
 from codea1_env.training.summary import SUMMARY, phase_totals, signs, start_and_end
+
+
+class Bar(NamedTuple):
+    """A bar with its interval, as percent of the room: starts and widths."""
+
+    start: float
+    width: float
+    low: float
+    between: float
 
 
 class Cell(NamedTuple):
@@ -28,6 +32,8 @@ class Cell(NamedTuple):
     """What it is sorted by; None for its text."""
     folded: bool = False
     """Whether it is shown on a click only, as a command is."""
+    bar: Bar | None = None
+    """What is drawn below its text."""
 
 
 class Sheet(NamedTuple):
@@ -46,6 +52,29 @@ def figure_cell(value: Estimate | float | None, form: str = ".3f") -> Cell:
     if isinstance(value, Estimate):
         return Cell(str(value), value.value)
     return Cell(format(value, form), float(value))
+
+
+def bar_cell(value: Estimate | None, least: float) -> Cell:
+    """Return a figure with its bar, where it lies between `least`, which is 0 or -1, and 1."""
+    cell = figure_cell(value)
+    if value is None or value.low < least or value.high > 1:
+        return cell
+    zero, at, low, high = (
+        round(100 * (each - least) / (1 - least), 2)
+        for each in (0.0, value.value, value.low, value.high)
+    )
+    return cell._replace(bar=Bar(min(zero, at), abs(at - zero), low, high - low))
+
+
+def with_values(sheet: Sheet) -> Sheet:
+    """Return a table without the columns that say nothing in any row."""
+    kept = [
+        place
+        for place in range(len(sheet.headings))
+        if place == 0 or any(row[place].text not in ("", "-", "none") for row in sheet.rows)
+    ]
+    rows = [[row[place] for place in kept] for row in sheet.rows]
+    return sheet._replace(headings=[sheet.headings[place] for place in kept], rows=rows)
 
 
 def text_cell(text: str) -> Cell:
@@ -70,10 +99,7 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
             lines = ", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"
             of = (_count(run.config.seed), Cell(run.state, run.step), text_cell(lines))
             rows.append([text_cell(run.name), text_cell(group.name), *of])
-    headings = ["run", "group", "seed", "steps", "damaged lines"]
-    if not any(damaged.values()):  # a column of "none" says nothing
-        headings, rows = headings[:-1], [row[:-1] for row in rows]
-    return Sheet("Runs", "", headings, rows)
+    return Sheet("Runs", "", ["run", "group", "seed", "steps", "damaged lines"], rows)
 
 
 def health_signs(groups: Sequence[RunGroup]) -> Sheet:
@@ -120,7 +146,7 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
             text_cell(run.name),
             text_cell(total.name),
             figure_cell(total.seconds, ".1f"),
-            figure_cell(100 * total.share, ".1f"),
+            figure_cell(total.share),
             Cell(str(total.tokens) if total.tokens else "-", total.tokens),
             figure_cell(total.speed, ".0f"),
         ]
@@ -128,7 +154,7 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
         for run in group.runs
         for total in phase_totals(run.timings, run.metrics)
     ]
-    headings = ["run", "phase", "seconds", "percent", "tokens", "tokens/s"]
+    headings = ["run", "phase", "seconds", "share", "tokens", "tokens/s"]
     note = (
         "Tokens are those of language models: generated ones, or those that updates went through."
     )
@@ -151,43 +177,3 @@ def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value > 10 else f"{value:.3f}"
-
-
-def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
-    """Return the leaderboard of a benchmark, with the command of each row."""
-    table, config = Table(benchmark.results), benchmark.config
-    names = short_names(table.entries)
-    first = table.entries[0] if table.entries else ""
-    shown = clean(names.get(first, first))
-    rows = []
-    for entry in [*table.entries, *(CONTROLS if table.results else [])]:
-        row = [text_cell(CONTROLS.get(entry) or names[entry])]
-        for measure in MEASURES:
-            less = table.difference(entry, first, measure) if entry != first else None
-            row += [figure_cell(table.estimate(entry, measure)), figure_cell(less)]
-        for measure in OF_END:
-            row.append(figure_cell(None if entry in CONTROLS else table.mean(entry, measure)))
-        runs = [result for result in benchmark.results if result.entry == entry]
-        failed = sum(result.status == "failed" for result in runs)
-        done = (
-            "-" if entry in CONTROLS else f"{len(runs)}" + (f", {failed} failed" if failed else "")
-        )
-        row.append(Cell(done, len(runs)))
-        one = dataclasses.replace(config, algorithms=(entry,))
-        rows.append([*row, Cell("-") if entry in CONTROLS else command_cell(command(one))])
-    rows.sort(key=lambda row: -(row[1].order if row[1].order is not None else -1.0))
-    note = (
-        f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-out golden tests that the coder passes. "
-        "Kill rate: held-out mutants that the tester kills. Means over seeds and problems with 95% intervals over seeds, by "
-        f"Student's t; what each is less {shown} is paired by seed: an interval with 0 says nothing. "
-        + (
-            "Learning rates were not swept: a higher row may only have the better step size."
-            if len(config.sweep) == 1
-            else "Learning rates were swept for each row: LEADERBOARD.md of the folder has them."
-        )
-    )
-    headings = ["entry"]
-    for measure in ("coder: pass rate", "tester: kill rate", "of what copies miss"):
-        headings += [measure, f"less {shown}"]
-    headings += ["only book", "past", "forgotten", "runs", "command"]
-    return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)

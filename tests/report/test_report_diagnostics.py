@@ -14,6 +14,7 @@ from codea1_env.baselines.diagnose.scores import SCORES, write_scores
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.document import document
 from codea1_env.report.folders import ReportError, read_folders
+from codea1_env.report.headline import headline
 
 NAMES = ("rare-faults", "collusion", "cycling")
 
@@ -48,6 +49,24 @@ def test_an_interrupted_folder_shows_the_runs_that_are_done(tmp_path: Path) -> N
     diagnosed_section([found])
 
 
+def test_the_top_says_how_many_signs_came_and_the_command(tmp_path: Path) -> None:
+    came = "a against b, sign by sign: 1: expected +, came +; 2: expected 0, came -; 3: expected +, came too few seeds (1 of 2 as expected)."
+    path = written(tmp_path)
+    content = json.loads((path / SCORES).read_text())
+    for each in content["experiments"]:
+        each["came"] = came
+    (path / SCORES).write_text(json.dumps(content))
+    for row in ("code-a1", "random-tests"):
+        for seed in (3, 4):
+            run = RowRun("rare-faults", "1/2", row, seed, 0, 1.0, {"solved/area": 0.5})
+            with (path / "results.jsonl").open("a") as file:
+                file.write(json.dumps(dataclasses.asdict(run)) + "\n")
+    subject, contents = headline(read_folders([path]), [])
+    assert contents is None
+    assert [value for value, _ in subject.figures] == ["3 of 9"] * 3
+    assert subject.command == "codea1 bench diagnose rare-faults --quick --seeds 2 --first-seed 3"
+
+
 def test_scores_are_flat_rows(tmp_path: Path) -> None:
     scores = json.loads((written(tmp_path) / SCORES).read_text())["scores"]
     assert len(scores) == 6
@@ -69,6 +88,9 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     assert told[4][:40] == expected.refuted_by[:40]
     assert [cell.text for cell in sheets[1].rows[0]][3:5] == ["failed", "-"]
     assert sheets[1].rows[1][0].text == "random-tests (control)"
+    assert sheets[1].rows[1][-3].text == "control"
+    left = "carries-none, carries-half, black-box, frozen-tester, fixed-tests, other-programs, oracle-tester"
+    assert told[4].endswith(f"Not in this run: {left}.")
     assert len(charts) == 3
     page = document(found)
     assert "<b>oh</b>" not in page

@@ -13,39 +13,86 @@ from run_logs import write_run
 from codea1_env.baselines.bench.results import open_folder
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.cli.app import run
-from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_cross_play
+from codea1_env.evaluation.cross_play import CrossPlay, write_cross_play
 from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.report.benchmarks import benchmark_sheets
 from codea1_env.report.charts import heat_map
+from codea1_env.report.cross_play import cross_play_section
 from codea1_env.report.document import document
 from codea1_env.report.episode_log import EpisodeSample
-from codea1_env.report.evaluations import add_answers, evaluation_charts, evaluation_sheets
+from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.headline import part_of
-from codea1_env.report.tables import leaderboard_sheet
+from codea1_env.report.headline import headline, part_of
+from codea1_env.report.tables import Bar, bar_cell
 
 
-def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -> None:
-    bench = tmp_path / "bench"
-    config = BenchConfig(("code-a1", "no-book"), seeds=2, max_problems=4, max_steps=3)
-    open_folder(bench, config, resume=False).close()
-    for seed in range(2):
-        job = bench / "runs" / "code-a1" / f"seed_{seed}"
-        run = write_run(job / "run", [], seed=seed)
-        rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
-        nothing = dict.fromkeys(("new_kill_rate", "only_book", "past_pass_rate"))
-        scores = {"kill_rate": 0.5, "copier_kill_rate": 0.25, "task_id": "own/one", **nothing}
-        with (run / "held_out.jsonl").open("w") as log:
-            for row in rows:
-                log.write(json.dumps({"step": row["step"], **scores, "pass_rate": row["held_out/pass_rate"]}) + "\n")  # fmt: skip
-        (job / "result.json").write_text('{"status": "ok", "error": "", "seconds": 1.0}')
-    (found,) = read_folders([bench]).benchmarks
-    assert (len(found.results), found.wanted) == (2, 4)
-    sheet = leaderboard_sheet(found)
-    first, start, copier = ([cell.text for cell in row] for row in sheet.rows)
-    assert first[:2] == ["code-a1", "0.805 [0.741, 0.869]"]
-    assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 0.25 1 4 16 64 --sweep-seeds 2"]  # fmt: skip
-    assert (start[0], copier[0]) == ("start (control)", "copier (control)")
-    assert sheet.note.startswith("2 of 4 runs done")
+def benchmark(folder: Path, entries: dict[str, list[float]], *, seeds: int = 2) -> Path:
+    """Write a benchmark whose runs end with these pass rates, seed by seed."""
+    open_folder(folder, BenchConfig(tuple(entries), seeds=seeds, max_problems=4, max_steps=3, sweep=(1.0,)), resume=False).close()  # fmt: skip
+    for entry, rates in entries.items():
+        for seed, rate in enumerate(rates):
+            job = folder / "runs" / entry / f"seed_{seed}"
+            run = write_run(job / "run", [], seed=seed)
+            nothing = dict.fromkeys(("new_kill_rate", "only_book", "past_pass_rate"))
+            scores = {"kill_rate": 0.5, "copier_kill_rate": 0.25, "task_id": "own/one", **nothing}
+            rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+            rates_of = [{"held_out/pass_rate": rate if row["step"] else 0.25} for row in rows]
+            with (run / "metrics.jsonl").open("w") as log:
+                log.writelines(
+                    json.dumps(row | own) + "\n" for row, own in zip(rows, rates_of, strict=True)
+                )
+            with (run / "held_out.jsonl").open("w") as log:
+                for row, own in zip(rows, rates_of, strict=True):
+                    measured = {
+                        "step": row["step"],
+                        **scores,
+                        "pass_rate": own["held_out/pass_rate"],
+                    }
+                    log.write(json.dumps(measured) + "\n")
+            (job / "result.json").write_text('{"status": "ok", "error": "", "seconds": 1.0}')
+    return folder
+
+
+def test_a_leaderboard_has_ranks_claims_and_the_command_of_each_row(tmp_path: Path) -> None:
+    rates = {"code-a1": [0.8, 0.81], "golden-tests": [0.5, 0.5], "self-play": []}
+    found = read_folders([benchmark(tmp_path / "bench", rates)])
+    (bench,) = found.benchmarks
+    assert (len(bench.results), bench.wanted) == (4, 6)
+    coders, testers, claims = benchmark_sheets(bench)
+    first, second, start = ([cell.text for cell in row] for row in coders.rows)
+    assert first[:3] == ["code-a1", "1", "0.805 [0.741, 0.869]"]
+    assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 1 --sweep-seeds 2"]  # fmt: skip
+    assert second[:2] == ["golden-tests", "2"]
+    assert (start[0], testers.rows[-1][0].text) == ("start (control)", "copier (control)")
+    told = [[cell.text for cell in row] for row in claims.rows]
+    assert told[0][:2] == ["Code-A1 trains a better coder than golden tests", "holds"]
+    subject, _ = headline(found, [])
+    assert subject.title == "Benchmark: bench, not finished: 4 of 6 runs"
+    assert subject.figures[1] == ("0.805 [0.741, 0.869]", "coder: pass rate: code-a1")
+    assert subject.warning == ""
+    assert all(heading for sheet in (coders, testers, claims) for heading in sheet.headings)
+
+
+def test_a_benchmark_that_tells_nothing_names_no_winner(tmp_path: Path) -> None:
+    found = read_folders(
+        [benchmark(tmp_path / "b", {"code-a1": [0.1, 0.9], "no-book": [0.6, 0.2]})]
+    )
+    coders = next(benchmark_sheets(found.benchmarks[0]))
+    assert [row[1].text for row in coders.rows] == ["1-2", "1-2", "-"]
+    subject, _ = headline(found, [])
+    value, what = subject.figures[1]
+    assert (value, "no winner" in what) == ("0.400 to 0.500", True)
+    assert not any(name in what for name in ("code-a1", "no-book"))
+    assert subject.warning.startswith("No coder here is clearly above the players before training.")
+
+
+def test_a_benchmark_without_a_finished_run_says_so(tmp_path: Path) -> None:
+    found = read_folders([benchmark(tmp_path / "b", {"code-a1": []})])
+    assert list(benchmark_sheets(found.benchmarks[0])) == []
+    subject, _ = headline(found, [])
+    assert subject.title == "Benchmark: b, not finished: 0 of 2 runs"
+    assert subject.warning == "No run has a result yet."
 
 
 def test_a_swept_benchmark_shows_the_runs_with_the_rates_that_were_chosen(tmp_path: Path) -> None:
@@ -90,14 +137,12 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     assert told[1:] == ["mutant", "starter", "1 verdict", "codea1 x"]
     assert whole.rows[0][-1].folded
     assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
-    (bars,) = evaluation_charts(found.evaluations)
-    ((row,),) = bars.spec["datasets"].values()
-    assert (row["figure"], row["low"], row["high"]) == ("pass@1", 0.25, 0.75)
-    ticks = [each for each in bars.spec["layer"] if each["mark"]["type"] == "tick"]
-    assert [each["encoding"]["x"]["field"] for each in ticks] == ["value"], "0 draws a mark, too"
+    assert figures.rows[0][1].bar == Bar(0, 50, 25, 50)
+    assert bar_cell(Estimate(0.1, -0.5, 0.5), -1.0).bar == Bar(50, 5, 25, 50)
+    assert bar_cell(Estimate(12.0, 10.0, 13.0), 0.0).bar is None
     page = document(found)
-    assert "<h1>Evaluation, code: mutant on starter, and 1 more</h1>" in page
-    assert '<strong>0.500</strong> <span class="dim">[0.250, 0.750]</span>' in page
+    assert "<h1>Report of 2 results: Evaluation</h1>" in page
+    assert "0.500 [0.250, 0.750] pass@1" in page
 
 
 @pytest.mark.slow
@@ -105,9 +150,9 @@ def test_a_card_says_of_how_many_problems_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "few"
     few = ["--agent", "reference", "-n", "1", "--max-problems", "3", "--output-dir", str(folder)]
     assert run(["eval", "code", *few]) == 0
-    assert "pass@1, 3 of 128 problems</p>" in document(read_folders([folder]))
+    assert "pass@1, 3 of 128 problems (--max-problems 3)</p>" in document(read_folders([folder]))
     report = json.loads((folder / "report.json").read_text())
-    assert part_of(report | {"scored": 2}) == ", 2 of 128 problems"
+    assert part_of(report | {"scored": 2}).startswith(", 2 of 128 problems")
     del report["problems_of_set"]
     assert part_of(report) == part_of({}) == ""
 
@@ -176,7 +221,14 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     tests = np.array([[[2.0, 0.0]]])
     one = np.ones((1, 1, 2))
     write_cross_play(tmp_path, CrossPlay(("c",), ("s", "t"), ("p",), one, tests, one, one))
-    read = read_cross_play(tmp_path / "crossplay.json")
+    settings = {"coders": ["c"], "testers": ["s", "a b"], "split": None, "seed": 0}
+    (tmp_path / "crossplay-eval.json").write_text(json.dumps({"version": 1, "settings": settings}))
+    ((_, read, command),) = played = read_folders([tmp_path]).cross_plays
+    assert command == "codea1 eval cross-play --coders c --testers s 'a b' --split None --seed 0"
+    text = (tmp_path / "CROSSPLAY.md").read_text()
+    ((ratings,), _) = cross_play_section(played)
+    assert len(ratings.rows) == 3
+    assert all(f"| {' | '.join(cell.text for cell in row)} |" in text for row in ratings.rows)
     assert read.right_tests.tolist() == [[2.0, 0.0]]
     (rows,) = heat_map(read).spec["datasets"].values()
     assert [row["tests"] for row in rows] == [2.0, 0.0]
@@ -186,6 +238,7 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("file", "text", "says"),
     [
         ("nothing.txt", "", "none of config.toml"),
+        ("audits.jsonl", "", "it is an audit. `codea1 problems audit --resume"),
         ("config.toml", "no_such_setting = 1\n", "of this version"),
         ("config.toml", "learning_rate = 1\n", "of an older one"),
         ("bench.json", '{"version": 1}', "version 2, actually: 1"),

@@ -70,6 +70,10 @@ def test_the_page_draws_everything_loads_nothing_and_runs_nothing(browser, addre
     page.on("dialog", lambda dialog: said.append(dialog.message))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
+    page.set_viewport_size({"width": max(width, 850), "height": 900})
+    overflow = page.locator("nav").evaluate("bar => bar.scrollWidth - bar.clientWidth")
+    assert overflow == 0, "every section can be seen in the bar"
+    page.set_viewport_size({"width": width, "height": 900})
     charts = page.locator("[data-chart]")
     assert charts.count() >= 5
     for number in range(charts.count()):
@@ -146,10 +150,17 @@ def test_wrong_answers_of_evaluations_are_read_as_episodes_are(browser, tmp_path
     path.write_text(document(read_folders([tmp_path / "code", tmp_path / "tests"])), "utf-8")
     page = browser.new_page(viewport={"width": 400, "height": 800})
     page.goto(path.as_uri())
-    assert page.title() == "Evaluation, code: me on -, and 1 more · Code-A1 report"
-    assert page.locator(".figures .card").count() == 3
-    figures = page.locator("#evaluations .scroll").first
-    assert figures.evaluate("each => each.scrollWidth - each.clientWidth") == 0
+    assert page.title() == "Report of 2 results: Evaluation · Code-A1 report"
+    assert page.locator("#contents tbody tr").count() == 2
+    # All of a table can be read: nothing is cut aside or below.
+    cut = "all => all.map((each) => [each.scrollWidth - each.clientWidth, each.scrollHeight - each.clientHeight])"
+    tables = page.locator("main .scroll").evaluate_all(cut)
+    assert len(tables) > 5
+    assert set(map(tuple, tables)) == {(0, 0)}
+    folder = page.locator("#evaluations td[data-heading=agent]").first
+    shown = folder.evaluate("each => getComputedStyle(each, '::before').content")
+    assert shown == '"agent"', "a heading stands beside each value"
+    assert [page.locator(".filters label").nth(place).inner_text().split("\n")[0].strip() for place in (1, 3, 5)] == ["Folder", "Sample from", "Result"]  # fmt: skip
     assert page.locator("#count").inner_text() == "1 to 3 of 3 answers"
     first = page.locator("#episode")
     assert "b</script>" in first.inner_text()

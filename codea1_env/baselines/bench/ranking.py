@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import (
@@ -96,7 +97,8 @@ def leaderboard(
     ]
     if not_shown:
         lines += ["", f"**Not all that was measured**: {not_shown} finished runs of this folder are of other rows or seeds. `--resume` with their `--algorithms` and `--seeds` shows them."]  # fmt: skip
-    lines += _nobody_learned(table)
+    if warning := nobody_learned(table):
+        lines += ["", f"**{warning[0]}** {warning[1]}"]
     if table.measures_unseen:
         lines += ["", "## Problems that are not trained on", "", *_of_unseen(table, names)]
         lines += ["", "## Problems that are trained on"]
@@ -142,20 +144,22 @@ def command(config: BenchConfig) -> str:
     return shlex.join(words)
 
 
-def _nobody_learned(table: Table) -> list[str]:
+def nobody_learned(table: Table) -> tuple[str, str] | None:
+    """Return the warning that no coder is told from the start, and what it means; None where one is, or none was measured."""
     kind = UNSEEN_PREFIX if table.measures_unseen else ""
     above = [_clearly_above(table, name, START, f"{kind}pass_rate") for name in table.entries]
     if any(above) or False not in above:
-        return []
+        return None
     where = ", on problems that are not trained on" if kind else ""
-    return [
-        "",
-        f"**No coder here is clearly above the players before training{where}.** A benchmark that is too short for that, as `--quick` "
-        "is, shows that everything works, and nothing about which algorithm is better.",
-    ]
+    return (
+        f"No coder here is clearly above the players before training{where}.",
+        "A benchmark that is too short for that, as `--quick` is, shows that everything works, and nothing about which "
+        "algorithm is better.",
+    )
 
 
-def _no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
+def no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
+    """Return a blank line and the testers that are not told from copying, if there are any."""
     above = {name: _clearly_above(table, name, COPIER, measure) for name in table.entries}
     below = [names[name] for name, holds in above.items() if holds is False]
     if not below:
@@ -183,7 +187,7 @@ def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
         *_about_intervals(table, names),
         "",
         *_rows(table, names, measures),
-        *_no_better_than_copies(table, names, measures[1]),
+        *no_better_than_copies(table, names, measures[1]),
     ]
 
 
@@ -199,7 +203,7 @@ def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
         "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much at its pass rate).",
         "",
         *_rows(table, names, MEASURES, of_end=True),
-        *_no_better_than_copies(table, names, "kill_rate"),
+        *no_better_than_copies(table, names, "kill_rate"),
     ]
 
 
@@ -259,27 +263,55 @@ def _line(name: str, *cells: str) -> str:
     return f"| {' | '.join([name.replace('|', _BAR), *cells])} |"
 
 
-def _claims(table: Table) -> Iterator[str]:
-    told = 0
+class Told(NamedTuple):
+    """What became of a claim."""
+
+    claim: Claim
+    measure: str
+    difference: Estimate
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """Whether it holds, and why not."""
+        if self.difference.low > 0:
+            return "holds", ""
+        if self.difference.high < 0:
+            return "does not hold", ": it is the other way round"
+        return "cannot be told", ": the interval includes 0"
+
+    @property
+    def says(self) -> str:
+        """The claim as a sentence begins."""
+        return self.claim.says[0].upper() + self.claim.says[1:]
+
+
+def told(table: Table) -> list[Told]:
+    """Return what became of all claims about rows that were run."""
+    found = []
     for claim in CLAIMS:
         of_models = table.measures_unseen and claim.measure in MEASURES
         for kind in (UNSEEN_PREFIX, "") if of_models else ("",):
-            measure = f"{kind}{claim.measure}"
-            found = table.difference(claim.better, claim.worse, measure)
-            if found is None:
-                continue
-            told += 1
-            holds = "**cannot be told**: the interval includes 0"
-            if found.low > 0:
-                holds = "**holds**"
-            elif found.high < 0:
-                holds = "**does not hold**: it is the other way round"
-            says = claim.says[0].upper() + claim.says[1:]
-            means = [_text(table.mean(name, measure)) for name in (claim.better, claim.worse)]
-            yield (
-                f"- {says} ({claim.better} over {claim.worse}, {measure}): {holds}; means {' and '.join(means)}, "
-                f"difference {found}."
-            )
-    if told > 1:
+            difference = table.difference(claim.better, claim.worse, f"{kind}{claim.measure}")
+            if difference is not None:
+                found.append(Told(claim, f"{kind}{claim.measure}", difference))
+    return found
+
+
+def _claims(table: Table) -> Iterator[str]:
+    found = told(table)
+    for each in found:
+        better, worse = each.claim.better, each.claim.worse
+        holds, why = each.verdict
+        means = [_text(table.mean(name, each.measure)) for name in (better, worse)]
+        yield (
+            f"- {each.says} ({better} over {worse}, {each.measure}): **{holds}**{why}; means {' and '.join(means)}, "
+            f"difference {each.difference}."
+        )
+    if len(found) > 1:
         yield ""
-        yield f"Each of these {told} intervals stands for itself: of twenty that say nothing, one has no 0 in it by chance."
+        yield by_chance(len(found))
+
+
+def by_chance(intervals: int) -> str:
+    """Return what many intervals together say."""
+    return f"Each of these {intervals} intervals stands for itself: of twenty that say nothing, one has no 0 in it by chance."

@@ -29,31 +29,42 @@ TESTGENEVAL = {
 """Figures of whole suites as TestGenEval names them -> the same for the first k tests; the first one is of its own."""
 WORDS = {
     "pass": "right tests",
-    "mut": "killed mutants",
+    "mut": "mutants killed by right tests",
     "Mul": "right tests x mutants killed by answers with one",
-    "lcov": "lines reached",
-    "bcov": "branches reached",
+    "lcov": "lines reached by right tests",
+    "bcov": "branches reached by right tests",
     "any-pass": "answers with a right test",
     "all-pass": "answers with right tests only",
     "p_u": "a test is right",
     "p_01": "a wrong program slips through a right test",
     "p_00": "a wrong program passes a wrong test",
     "mu": "Youden's J of one drawn test; above 0 one can learn from tests",
+    "all pass@1": "whole answers with right tests only, however many",
+    "any pass@1": "whole answers with a right test",
+    "coverage": "lines reached by right tests of the whole answer",
+    "mutation score": "mutants killed by right tests of the whole answer",
 }
-"""What figures say; "@pass" at their ends: of answers with a right test only."""
+"""What figures say; `in_words` adds which tests of an answer count, and of which answers a figure is."""
 _SEED = 0
 """Of the bootstrap: equal values always give equal intervals."""
 
 
 def in_words(name: str) -> str:
-    """Return the name of a figure beside what it says.
+    """Return the name of a figure beside what it says: no two have the same words.
 
     Example:
-        >>> in_words("mut@5@pass"), in_words("coverage")
-        ('killed mutants (mut@5@pass)', 'coverage')
+        >>> in_words("mut@5@pass")
+        'mutants killed by right tests among the first 5, of answers with a right one (mut@5@pass)'
+        >>> in_words("coverage"), in_words("own figure")
+        ('lines reached by right tests of the whole answer (coverage)', 'own figure')
     """
-    words = WORDS.get(name.partition("@")[0])
-    return f"{words} ({name})" if words else name
+    figure, *at = [name] if name in WORDS else name.split("@")
+    if figure not in WORDS:
+        return name
+    first = "" if not at or at[0] == "pass" else f" among the first {at[0]}"
+    first = ", first test only" if first.endswith("first 1") else first
+    of_right = ", of answers with a right one" if "pass" in at else ""
+    return f"{WORDS[figure]}{first}{of_right} ({name})"
 
 
 def names(ks: Sequence[int]) -> list[str]:
