@@ -182,7 +182,7 @@ def standings(table: Table, measure: str) -> list[Standing]:
         areas, steps = _curves(runs, _metric(measure))
         area: Estimate | float | None = None
         if areas:
-            area = mean_over_runs(areas) if len(areas) > 1 else areas[0]
+            area = _within(0.0, mean_over_runs(areas), 1.0) if len(areas) > 1 else areas[0]
         reached = sorted(steps) + [np.inf] * (len(runs) - len(steps))
         middle = float(np.median(reached)) if reached else np.inf
         found.append(
