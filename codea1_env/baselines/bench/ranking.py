@@ -97,6 +97,8 @@ def leaderboard(
     if not_shown:
         lines += ["", f"**Not all that was measured**: {not_shown} finished runs of this folder are of other rows or seeds. `--resume` with their `--algorithms` and `--seeds` shows them."]  # fmt: skip
     lines += _nobody_learned(table)
+    if not table.entries:
+        return "\n".join([*lines, *_failed(results, of_sweep, names)]) + "\n"
     if table.measures_unseen:
         lines += ["", "## Problems that are not trained on", "", *_of_unseen(table, names)]
         lines += ["", "## Problems that are trained on"]
