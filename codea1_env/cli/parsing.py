@@ -47,7 +47,7 @@ Packages = Annotated[
 
 
 SOURCES = (
-    '"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench[-hard], livecodebench, ult, a data set of the '
+    '"starter" (bundled; its tiers are "starter-easy", "-medium" and "-hard"), humaneval+, mbpp+, mbpp, kodcode, bigcodebench[-hard], livecodebench, ult, a data set of the '
     "Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."
 )
 """Help of an option that says where problems come from."""

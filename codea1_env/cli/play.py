@@ -29,6 +29,7 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
+from codea1_env.training.config import rules_of
 
 if TYPE_CHECKING:
     from codea1_env.training.checkpoints import SavedRun
@@ -141,8 +142,6 @@ def _runs(names: Iterable[str], sandbox: Sandbox, stack: ExitStack) -> dict[str,
 
 def _rules(command: PlayCommand, runs: Mapping[str, SavedRun]) -> tuple[RefereeConfig | None, str]:
     """Return how the run of the tester, or else that of the coder, judges and pays; and what there is to say of it."""
-    from codea1_env.training.config import rules_of
-
     for name in (command.tester, command.coder):
         if name in runs:
             what = "" if command.rewards else " and rewards"

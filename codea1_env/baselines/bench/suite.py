@@ -189,7 +189,7 @@ class BenchConfig:
     seeds: int = 5
     """Runs of each, with seeds 0, 1, ..."""
     problems: str = "starter-medium"
-    """Problems to train on: "starter-medium" for the middle tier of the starter set, or what `codea1 train` takes.
+    """Problems to train on: "starter-medium" is the middle tier of the starter set, see `codea1 problems list`.
     Three golden tests tell nearly all programs of the easy tier apart; those of the middle tier they do not."""
     max_problems: int = 24
     """Train on the first so many."""
