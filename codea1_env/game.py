@@ -91,7 +91,8 @@ class Game:
         Args:
             seed: Starts the choice of problems anew and clears the Mistake Book, so that the same seed
                 and the same actions give the same episodes. None goes on with both.
-            options: ``"problem_id"``: the task to play instead of a random one. ``"mistake_book"``: a
+            options: ``"problem_id"``: the problem to play instead of a random one, named as `find_problem`
+                takes it. ``"mistake_book"``: a
                 `MistakeBook` to use from now on, ``"keep"`` or ``"clear"``; it goes before what the
                 seed does to the book.
 
@@ -102,16 +103,16 @@ class Game:
         chosen = check_options(options, self.problems)
         rng = self.rng if seed is None else new_generator(seed)
         if "problem_id" in chosen:
-            problem = self.problems[chosen["problem_id"]]
+            problem = find_problem(chosen["problem_id"], self.problems)
         else:
             problem = list(self.problems.values())[int(rng.integers(len(self.problems)))]
         book = chosen.get("mistake_book", "keep" if seed is None else "clear")
         # Nothing has changed up to here, so that a wrong argument leaves the running episode alone.
         if isinstance(book, MistakeBook):
             self.book = book
-        elif book == "clear":
+        self._cleared = book == "clear" and len(self.book) > 0
+        if book == "clear":
             self.book.clear()
-        self._cleared = book == "clear"
         self.rng = rng
         self.episode = Episode(problem, self.max_rounds)
 
@@ -226,6 +227,7 @@ def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
     )
     for i, program in zip(coding, programs, strict=True):
         games[i].episode = replace(episodes[i], program=program)
+        games[i]._cleared = False
     _judge_together(games, actions, [i for i, each in enumerate(episodes) if each.program])
 
 
@@ -259,6 +261,8 @@ def _judge_together(games: Sequence[Game], actions: Sequence[str], which: Sequen
 
 
 OPTIONS = ("problem_id", "mistake_book")
+_NAMED = 30
+"""Names that a message lists."""
 
 
 def collect_problems(
@@ -305,11 +309,37 @@ def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> st
     Example:
         >>> print(did_you_mean("starter/ad", ["starter/add", "starter/is_even"]))
         . Did you mean 'starter/add'?
+        >>> print(did_you_mean("is_evn", ["starter/add", "starter/is_even"]))
+        . Did you mean 'starter/is_even'?
     """
-    near = difflib.get_close_matches(str(actual), list(known), n=3, cutoff=0.7)
+    names = {name: name for name in known}
+    if isinstance(actual, str) and "/" not in actual:
+        names = {name.rpartition("/")[2]: name for name in known}
+    near = difflib.get_close_matches(str(actual), list(names), n=3, cutoff=0.7)
     if near:
-        return ". Did you mean " + " or ".join(repr(name) for name in near) + "?"
+        return ". Did you mean " + " or ".join(repr(names[name]) for name in near) + "?"
     return f". Known are for example {', '.join(repr(name) for name in list(known)[:3])}."
+
+
+def find_problem(name: object, problems: Mapping[str, Problem]) -> Problem:
+    """Return the problem of a task, which may be named by what stands behind its last "/" if no other is named so.
+
+    Raises:
+        ValueError: There is none, or several have this name.
+    """
+    if isinstance(name, str) and name in problems:
+        return problems[name]
+    found = [task_id for task_id in problems if task_id.rpartition("/")[2] == name]
+    if len(found) > 1:
+        raise ValueError(
+            f"Expect the name of one problem, actually {name!r} is that of: {', '.join(found[:_NAMED])}"
+        )
+    if not found:
+        raise ValueError(
+            f"Expect the task_id of one of the {len(problems)} problems, actually: {name!r}"
+            + did_you_mean(name, problems)
+        )
+    return problems[found[0]]
 
 
 def check_options(
@@ -325,13 +355,8 @@ def check_options(
                 f"Expect the keys of options to be among {OPTIONS}, actually: {key!r}"
                 + did_you_mean(key, OPTIONS)
             )
-    problem_id = options.get("problem_id")
-    known = isinstance(problem_id, str) and problem_id in problems
-    if "problem_id" in options and not known:
-        raise ValueError(
-            f"Expect problem_id to be the task_id of one of the {len(problems)} problems of "
-            f"this environment, actually: {problem_id!r}" + did_you_mean(problem_id, problems)
-        )
+    if "problem_id" in options:
+        find_problem(options["problem_id"], problems)
     book = options.get("mistake_book", "keep")
     if not isinstance(book, MistakeBook) and book not in ("keep", "clear"):
         raise ValueError(

@@ -119,8 +119,8 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["train", "--resume", "--output-dir", "none"], "Expect none to be the folder of a run"),
         (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
-        (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 128, such as starter/"),
-        (["play", "--problem", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
+        (["play", "--problem", "x"], "one of the 128 problems, actually: 'x'. Known are for example 'starter/"),
+        (["play", "--problem", "is_leap_yea"], "actually: 'is_leap_yea'. Did you mean 'starter/is_leap_year'?"),
         ([], "usage: codea1 COMMAND"),
         (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
         (["play", "--sed", "1"], "unrecognized options: --sed, 1. Perhaps you meant: --seed INT. See codea1 play --help"),
@@ -179,18 +179,33 @@ def test_a_missing_package_of_language_models_names_its_extra() -> None:
 def test_play_says_who_plays_and_why_the_tester_gets_what_it_gets(capsys):
     assert run(["play", "--problem", "is_leap_year", "--tester", "boundary", "--seed", "2"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("coder mutant, tester boundary, seed 2\nCode-A1 · starter/is_leap_year ")
+    assert out.startswith(
+        "coder mutant, tester boundary, seed 2, 8 tests a suite\nCode-A1 · starter/is_leap_year "
+    )
     said = re.search(r"gets (\S+) = 0.5 x validity (\S+) \+ 0.5 x adversarial (\S+);", out)
     assert said is not None
     test, validity, adversarial = map(float, said.groups())
     assert test == pytest.approx((validity + adversarial) / 2, abs=1e-3)
+    parts = re.search(
+        r"validity \S+ = (\d) of 8 tests.*; adversarial \S+ = (\d) of 8 tests broke", out
+    )
+    assert parts is not None
+    assert [int(n) / 8 for n in parts.groups()] == [validity, adversarial]
 
 
 @pytest.mark.slow
 def test_play_says_what_replayed_tests_and_a_broken_program_do(capsys, tmp_path):
     two = ["--problem", "starter/is_leap_year", "--tester", "copier", "--rounds", "2"]
     assert run(["play", *two]) == 0
-    assert "mean of two shares" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "mean of two shares" in out
+    paid = re.search(
+        r"adversarial (\S+): (\d) of 8 tests broke the program, and of the (\d+) replayed ones (\d+) did",
+        out,
+    )
+    assert paid is not None
+    adversarial, new, old, known = map(float, paid.groups())
+    assert adversarial == pytest.approx((new / 8 - known / old + 1) / 2, abs=1e-3)
     (tmp_path / "mine.py").write_text(PLAYER.replace("def is_even", "def other"))
     broken = ["play", "--coder", f"{tmp_path}/mine.py:Even", "--problem", "starter/is_even"]
     assert run(broken) == 0

@@ -125,6 +125,31 @@ def test_an_interrupted_benchmark_goes_on_to_the_same_results(tmp_path: Path):
     assert (whole / "sweep.jsonl").read_bytes() == (parts / "sweep.jsonl").read_bytes()
 
 
+def test_a_benchmark_that_is_stopped_before_its_first_result_shows_no_tables(
+    tmp_path: Path, capsys, monkeypatch
+):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("codea1_env.cli.bench_algorithms.run_all", interrupted)
+    folder = tmp_path / "bench"
+    assert run(["bench", "algorithms", "--quick", "--output-dir", str(folder)]) == 130
+    shown = capsys.readouterr().out
+    told = f"Stopped, 0 of 6 runs done. To go on, add: --resume --output-dir {folder}"
+    assert told in shown.replace("\n", " ")
+    page = (folder / "LEADERBOARD.md").read_text()
+    assert "0 of 6 runs done" in page
+    for text in ("Leaderboard", "pass rate", "paired by seed", "Ranks"):
+        assert text not in shown
+    assert "pass rate" not in page
+    for arguments in (["play", "--coder"], ["eval", "code", "--agent"]):
+        assert run([*arguments, str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert "which holds a benchmark. Name a training run, a model or another player" in said
+    assert run(["eval", "cross-play", "--coders", str(folder)]) == 2
+    assert "it holds a benchmark. Name one that `codea1 train` wrote" in capsys.readouterr().err
+
+
 FUSSY = """
 class Fussy:
     def __init__(self, learning_rate):

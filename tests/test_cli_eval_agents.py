@@ -207,6 +207,14 @@ def test_players_of_runs_with_tables(tmp_path, sandbox, capsys):
     first, again, other = asked("tester", str(trained), problems, sandbox)
     assert first == again != other
     assert all(f"assert {problems[0].entry_point}(" in each[0] for each in (first, other))
+    for players, ruled in (
+        (["--tester", str(trained)], f"4 tests a suite and rewards as in {trained}\n"),
+        (["--coder", str(trained), "--rewards", "rltf"], f"4 tests a suite as in {trained}\n"),
+    ):
+        assert run(["play", *players]) == 0
+        out = capsys.readouterr().out
+        assert ruled in out
+        assert "rltf" in players or "of 4 tests broke the program" in out
     few = ["--agent", str(trained), "-n", "8", "--split", "train"]
     reports = [
         evaluate([*few, "--max-problems", "2", "--output-dir", str(tmp_path / name)], capsys)

@@ -83,6 +83,21 @@ def test_contest_problems_have_no_reference(command, message, tmp_path, capsys, 
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "play",
+        "eval tests --agent golden",
+        "eval cross-play --coders reference --testers golden --split None",
+    ],
+)
+def test_who_only_hands_in_golden_tests_needs_some(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    problems = write_lines(tmp_path / "set.jsonl", {**OWN, "tests": []})
+    assert run([*command.split(), "--problems", problems]) == 2
+    assert "golden tests for the tester 'golden', actually none of 1" in capsys.readouterr().err
+
+
 def test_packages_that_problems_need(tmp_path, capsys):
     unknown = {**FRAME, "task_id": "BigCodeBench/951", "libs": "['pandas', 'no_such_package']"}
     problems = write_lines(tmp_path / "set.jsonl", FRAME, unknown, OWN)

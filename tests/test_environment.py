@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import pickle
 import random
@@ -209,10 +210,23 @@ def test_the_book_survives_a_reset_and_is_cleared_by_a_seed(make: Any) -> None:
     start(game)
     play(game, WRONG, SUITE)
     assert len(game.mistake_book) == 3
-    _, infos = game.reset(options={"problem_id": "test/add"})
+    _, infos = game.reset(options={"problem_id": "add"})
+    assert infos[CODER]["task_id"] == "test/add", "a name that only one problem has is enough"
     assert infos[CODER]["book"] == {"size": 3, "problem_size": 3, "cleared": False}
     _, infos = game.reset(seed=1)
     assert infos[CODER]["book"] == {"size": 0, "problem_size": 0, "cleared": True}
+    *_, infos = game.step({CODER: RIGHT})
+    assert not infos[CODER]["book"]["cleared"], "it is said once"
+    _, infos = game.reset(seed=1)
+    assert not infos[CODER]["book"]["cleared"], "there was nothing to lose"
+
+
+def test_a_name_that_two_problems_have_is_no_name(sandbox):
+    twins = [ADD, dataclasses.replace(ADD, task_id="other/add")]
+    game = parallel_env(problems=twins, sandbox=sandbox)
+    with pytest.raises(ValueError, match="'add' is that of: test/add, other/add"):
+        game.reset(options={"problem_id": "add"})
+    game.reset(options={"problem_id": "other/add"})
 
 
 def test_the_book_can_be_kept_cleared_and_given(make: Any) -> None:

@@ -205,7 +205,7 @@ def test_generate_mutants_runs_in_a_helper_process(sandbox: Sandbox) -> None:
     ["def f(:", "x = 1\0", "(" * 100_000 + ")" * 100_000, "x = '\ud800'", "-" * 50_000 + "1"],
 )
 def test_hostile_text_is_an_analysis_error(source: str, sandbox: Sandbox) -> None:
-    with pytest.raises(AnalysisError):
+    with pytest.raises(AnalysisError, match=r"Expect source to be a Python program, actually: \w"):
         generate_mutants(source, sandbox)
     assert generate_mutants("x = 1", sandbox)[0].description == "1 -> 2"
 

@@ -37,6 +37,7 @@ def called(problem: Problem) -> str:
 def test_size_tiers_and_splits(starter: list[Problem]) -> None:
     assert len(starter) == 128
     assert load_problems("starter-104") == starter[:104]
+    assert [each for tier in TIERS for each in load_problems(f"starter-{tier}")] == starter[:104]
     tiers = Counter(problem.metadata["difficulty"] for problem in starter)
     assert set(tiers) == set(TIERS)
     assert min(tiers.values()) >= 24

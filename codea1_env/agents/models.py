@@ -98,7 +98,11 @@ def local_folder(name: str | Path) -> Path | None:
     if name != DEFAULT_MODEL and (
         path.is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII)
     ):
+        from codea1_env.evaluation.result_folder import results_in
+
         what = "has no config.json" if path.is_dir() else "is no folder"
+        if holds := results_in(path):
+            what = f"holds {holds}. Name a training run, a model or another player"
         if (path / "config.toml").is_file():
             what += " but a training run; `codea1 export` writes the model of one of its players to a folder"
         raise ModelError(

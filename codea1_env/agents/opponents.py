@@ -14,6 +14,7 @@ from codea1_env.agents.scripted import (
     MutantCoder,
     ReferenceCoder,
     ScriptedAgent,
+    writable,
 )
 from codea1_env.agents.tabular import Pool, pool_of_programs, pool_of_tests
 from codea1_env.evaluation.held_out import hold_out
@@ -50,7 +51,7 @@ def make_opponent(
         num_tests: Tests of an answer of a scripted tester.
 
     Raises:
-        ValueError: There is no such player, or it cannot be made, or a problem has no reference for a coder.
+        ValueError: There is no such player, or it cannot be made, or these are no problems for it.
     """
     if not isinstance(player, str) or ":" in player or player.endswith(".py"):
 
@@ -68,17 +69,25 @@ def make_opponent(
         raise ValueError(
             f"Expect the {role} to be one of {', '.join(known)}, FILE.py:NAME or an agent, actually: {player!r}.{meant}"
         )
-    check_references(player, role, problems)
+    check_scripted(player, role, problems)
     return scripted(player, problems, sandbox, seed, num_tests)
 
 
-def check_references(name: str, role: Role, problems: Sequence[Problem]) -> None:
-    """Raise a ValueError for a problem that a scripted coder has no program for."""
+def check_scripted(name: str, role: Role, problems: Sequence[Problem]) -> None:
+    """Raise a ValueError for a problem that a scripted coder has no program for, or if "golden" has a test for none."""
     bare = [problem.task_id for problem in problems if not problem.reference.strip()]
     if role == "coder" and bare:
         raise ValueError(
             f"Expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
             "that writes its own programs"
+        )
+    # Of programs that read input an evaluation itself says that tests cannot call them.
+    if name == "golden" and not any(
+        each.stdin_tests or any(map(writable, each.tests)) for each in problems
+    ):
+        raise ValueError(
+            f"Expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
+            "Choose a tester that writes its own tests"
         )
 
 

@@ -147,11 +147,12 @@ def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entr
         about = {"output_dir": str(folder.path), "runs": config.seeds * len(entries)}
         about |= {"done": len(results), "failed": failed, "leaderboard": text}
         print(json.dumps(about))
-    else:
+    elif results or whole:
         print_markdown(text, console)
     say(console, f"Results folder: {folder.path}")
     if not whole:
-        say(console, f"To go on, add: --resume --output-dir {folder.path}")
+        done = f"{len(results)} of {table} runs done"
+        say(console, f"Stopped, {done}. To go on, add: --resume --output-dir {folder.path}")
         return INTERRUPTED
     # Of a row without a rate all runs of the sweep failed, and none of the table was begun.
     return 1 if failed or len(rates) < len(entries) else 0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -149,12 +150,15 @@ def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
             ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY)
         )
         stop = stack.enter_context(stop_request())
-        stop.step = "what is being judged"
+        stop.step = "the programs that run now"
         own.begin(sandbox)
-        shown = stack.enter_context(EvaluationProgress(Console(stderr=True), own))
+        console = Console(stderr=True)
+        shown = stack.enter_context(EvaluationProgress(console, own))
         size = len(problems) * command.num_samples
         shown.begin(own.unit, size * len(coders), len(folder.rows(VERDICTS)))
-        at_work = EvaluationRun(own, folder, lambda: stop.requested, command.workers + 1)
+        at_work = EvaluationRun(
+            own, folder, lambda: stop.requested, command.workers + 1, partial(say, console)
+        )
         plan = EvaluationPlan(command.num_samples, size, command.seed)
         at_work.judge_agent(opponents, plan, shown.judged)
         folder.write(REPORT, build_report(own, settings, {}))

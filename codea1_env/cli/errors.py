@@ -6,12 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from codea1_env.support.extras import explained
-
-if TYPE_CHECKING:
-    from codea1_env.problems import Problem
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -48,8 +44,9 @@ def library_errors() -> Iterator[None]:
     except ClusterError as error:
         raise InputError(str(error)) from error
     except AnalysisError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, AnalysisError) else error
         raise InputError(
-            f"expect every reference to be a Python program, actually: {error}. "
+            f"expect every reference to be a Python program, actually: {cause}. "
             "`codea1 problems validate` names the problem, file and line"
         ) from error
     except SandboxError as error:
@@ -102,22 +99,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     else:
         hint = f"Expect one of: {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}. {hint}")
-
-
-def find_problem(name: str, problems: Sequence[Problem]) -> Problem:
-    """Return the problem of a task, which may be named by what stands behind its last "/" if no other is named so.
-
-    Raises:
-        InputError: There is none, or several have this name.
-    """
-    exact = [each for each in problems if each.task_id == name]
-    found = exact or [each for each in problems if each.task_id.rpartition("/")[2] == name]
-    if len(found) > 1:
-        named = ", ".join(each.task_id for each in found[:_NAMED])
-        raise InputError(f"expect the name of one problem, actually {name!r} is that of: {named}")
-    if not found:
-        raise unknown_name("problem", name, [each.task_id for each in problems])
-    return found[0]
 
 
 def in_options(message: str, arguments: Sequence[str]) -> str:

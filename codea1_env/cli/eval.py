@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -401,11 +402,11 @@ def _evaluate(
     own = command.evaluation
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
-        stop.step = "what is being judged"
+        stop.step = "the programs that run now"
         own.begin(stack.enter_context(command.sandbox(own.limits)))
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
-        at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
+        at_work = EvaluationRun(own, folder, lambda: stop.requested, threads, partial(say, console))
         known = len(folder.rows(VERDICTS))
         if type(own).check is not Evaluation.check:
             tasks = list(own.problems)

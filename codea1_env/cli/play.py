@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from codea1_env.cli.errors import (
-    InputError,
-    check_least,
-    find_problem,
-    library_errors,
-    user_input,
-)
+from codea1_env.cli.errors import InputError, check_least, library_errors, user_input
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player, reseeding
+from codea1_env.cli.players import (
+    CODERS,
+    TESTERS,
+    common_problems,
+    has_tables,
+    make_player,
+    reseeding,
+)
+from codea1_env.cli.tables import first_of
 from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
+from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
+from codea1_env.training.config import rules_of
 
 if TYPE_CHECKING:
     from codea1_env.training.checkpoints import SavedRun
@@ -47,8 +51,9 @@ class PlayCommand(ComputingOptions):
     """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
     their types), "copier" (the examples that the problem's text shows), a training run, a language model, or a class of
     yours."""
-    rewards: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "code-a1"
-    """What both are paid: "code-a1" (the paper's), "execution-first", another name in `codea1_env.rewards.REWARDS`, or a function of yours."""
+    rewards: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = None
+    """What both are paid: "code-a1" (the paper's), "execution-first", another name in `codea1_env.rewards.REWARDS`, or a function of yours.
+    None for those of the run that plays, of the tester's if there are two, or "code-a1"."""
     rounds: int = 1
     """Rounds of the episode. From the second on the coder sees which tests broke its program."""
     render: Literal["human", "ansi", "html"] = "human"
@@ -78,24 +83,32 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     ]
     runs = _runs(dict.fromkeys(named), sandbox, stack)
     problems = common_problems(command.problems, None, list(runs.values()))
-    chosen = None if command.problem is None else find_problem(command.problem, problems)
+    rules, ruling = _rules(command, runs)
     with user_input():
         env = parallel_env(
             problems=problems,
             max_rounds=command.rounds,
+            referee=rules,
             rewards=command.rewards,
             render_mode=None if command.json else command.render,
             sandbox=sandbox,
         )
-    options = {} if chosen is None else {"problem_id": chosen.task_id}
-    observations, infos = env.reset(seed=command.seed, options=options)
+    options = {} if command.problem is None else {"problem_id": command.problem}
+    try:
+        observations, infos = env.reset(seed=command.seed, options=options)
+    except ValueError as error:
+        raise InputError(f"{error}{_known_to(runs, problems)}") from error
+    paying = env.game.config.rewards
+    size = paying.num_tests
     players = {
-        CODER: _player(command, command.coder, CODERS, problems, runs, sandbox),
-        TESTER: _player(command, command.tester, TESTERS, problems, runs, sandbox),
+        CODER: _player(command, command.coder, CODERS, problems, runs, sandbox, size),
+        TESTER: _player(command, command.tester, TESTERS, problems, runs, sandbox, size),
     }
     shown = not command.json and command.render != "html"
     if shown:
-        print(f"coder {command.coder}, tester {command.tester}, seed {command.seed}")
+        print(
+            f"coder {command.coder}, tester {command.tester}, seed {command.seed}, {size} tests a suite{ruling}"
+        )
     turns: list[dict[str, Any]] = []
     while env.agents:
         actor = infos[CODER]["active_agent"]
@@ -111,7 +124,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         print(json.dumps({"problem": task_id, "seed": command.seed, "turns": turns}, indent=2))
     elif command.render != "human":  # a human has seen every round when it was judged
         print(env.render())
-    if shown and (why := _why(env.game.config.rewards, infos[TESTER])):
+    if shown and (why := _why(paying, infos[TESTER])):
         print(why)
 
 
@@ -127,6 +140,26 @@ def _runs(names: Iterable[str], sandbox: Sandbox, stack: ExitStack) -> dict[str,
         raise InputError(str(error)) from error
 
 
+def _rules(command: PlayCommand, runs: Mapping[str, SavedRun]) -> tuple[RefereeConfig | None, str]:
+    """Return how the run of the tester, or else that of the coder, judges and pays; and what there is to say of it."""
+    for name in (command.tester, command.coder):
+        if name in runs:
+            what = "" if command.rewards else " and rewards"
+            return rules_of(runs[name].config), f"{what} as in {name}"
+    return None, ""
+
+
+def _known_to(runs: Mapping[str, SavedRun], problems: Sequence[Problem]) -> str:
+    """Say that there are no more problems, where tables play."""
+    tables = [name for name, run in runs.items() if has_tables(run)]
+    if not tables:
+        return ""
+    names = first_of(problem.task_id for problem in problems)
+    return (
+        f" The tables of {' and '.join(tables)} know only these {len(problems)} problems: {names}"
+    )
+
+
 def _player(
     command: PlayCommand,
     name: str,
@@ -134,10 +167,11 @@ def _player(
     problems: Sequence[Problem],
     runs: Mapping[str, SavedRun],
     sandbox: Sandbox,
+    num_tests: int,
 ) -> Agent:
     """Return a player; one of a run draws from the command's seed."""
     if name not in runs:
-        return make_player(name, known, problems, sandbox, command.seed, computing=command)
+        return make_player(name, known, problems, sandbox, command.seed, num_tests, command)
     players = runs[name].players
     return reseeding(players.coder if known is CODERS else players.tester)(command.seed)
 
@@ -161,5 +195,25 @@ def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
         share = "the mean of two shares that its program passes: of new tests, and of replayed ones"
     return (
         f"{TESTER} gets {test:.3f} = {weight:g} x validity {valid:.3f} + {1 - weight:g} x adversarial {broke:.3f}; "
-        f"{CODER} {share}"
+        f"{CODER} {share}\n{_parts(valid, broke, config.num_tests, info)}"
+    )
+
+
+def _parts(valid: float, broke: float, size: int, info: Mapping[str, Any]) -> str:
+    """Say what the two parts of a tester's reward count."""
+    status = [test["status"] for test in info["tests"]]
+    invalid = status.count("invalid") + status.count("corrected")
+    invalid += sum(each["invalid"] for each in info["dropped"])
+    said = f"validity {valid:.3f} = {round(valid * size)} of {size} tests"
+    said += f", since {invalid} are not valid" if invalid else ""
+    if not {"kept", "corrected"} & {*status}:
+        return f"{said}; adversarial {broke:.3f}, since no test is left"
+    old = [test["outcome"] != "pass" for test in info["history"]]
+    known = sum(old) / len(old) if old else 0.0
+    new = round(size * (2 * broke - 1 + known if old else broke))
+    if not old:
+        return f"{said}; adversarial {broke:.3f} = {new} of {size} tests broke the program"
+    return (
+        f"{said}; adversarial {broke:.3f}: {new} of {size} tests broke the program, and of the {len(old)} replayed "
+        f"ones {sum(old)} did"
     )

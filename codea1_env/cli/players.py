@@ -22,10 +22,10 @@ from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import Engine, computing_for, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
-from codea1_env.agents.llm.prompts import PromptTemplate
+from codea1_env.agents.llm.prompts import FewShot, PromptTemplate
 from codea1_env.agents.models import DEFAULT_MODEL, ModelError
 from codea1_env.agents.opponents import SCRIPTED, make_opponent
-from codea1_env.agents.scripted import ScriptedAgent, writable
+from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError, check_least, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
 from codea1_env.cli.tables import EvaluationProgress, say
@@ -65,12 +65,6 @@ def check_name(name: str, known: Sequence[str]) -> None:
         )
 
 
-def check_references(name: str, known: Sequence[str], problems: Sequence[Problem]) -> None:
-    """Raise an `InputError` for problems that a scripted coder has no program for."""
-    with user_input():
-        opponents.check_references(name, _role_of(known), problems)
-
-
 def make_player(
     name: str,
     known: Sequence[str],
@@ -88,7 +82,7 @@ def make_player(
         problems: The problems of the game.
         sandbox: Where scripted players run what they must.
         seed: Seed of the player's random choices.
-        num_tests: Tests of an answer of a scripted tester.
+        num_tests: Tests of an answer of a scripted tester, or that a language model is asked for.
         computing: What was asked for of language models.
 
     Raises:
@@ -100,7 +94,7 @@ def make_player(
             asked = computing or ComputingOptions()
             chosen = computing_for(name, asked.asked_dtype, asked.threads)
             say(Console(stderr=True), f"{name} computes in {chosen}.")
-            return load_player(name, seed, computing=chosen)
+            return load_player(name, seed, computing=chosen, write=FewShot(num_tests))
         if not is_own(name):
             check_name(name, known)
         return make_opponent(name, _role_of(known), problems, sandbox, seed, num_tests)
@@ -122,7 +116,7 @@ def common_problems(
     else:
         found = list(runs[0].problems)
     for each in runs:
-        if "tabular" in (each.config.coder.player, each.config.tester.player):
+        if has_tables(each):
             known = {problem.task_id for problem in each.problems}
             found = [problem for problem in found if problem.task_id in known]
     if not found:
@@ -131,6 +125,11 @@ def common_problems(
             "Name runs with the same problems"
         )
     return found
+
+
+def has_tables(run: SavedRun) -> bool:
+    """Whether a player of a run knows only the problems that it was trained on."""
+    return "tabular" in (run.config.coder.player, run.config.tester.player)
 
 
 Role = Literal["coder", "tester"]
@@ -317,15 +316,8 @@ def _check_is_there(name: str) -> None:
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
     """Refuse problems that this player cannot be asked about, before anything is written."""
     if name in _SCRIPTED[role]:
-        check_references(name, _SCRIPTED[role], problems)
-        # Of programs that read input the evaluation itself says that tests cannot call them.
-        if role == "tester" and not any(
-            each.stdin_tests or any(map(writable, each.tests)) for each in problems
-        ):
-            raise InputError(
-                f"expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
-                "Choose a tester that writes its own tests"
-            )
+        with user_input():
+            opponents.check_scripted(name, role, problems)
     if not _is_table(role, name):
         return
     try:

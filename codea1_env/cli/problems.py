@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -38,7 +39,7 @@ from codea1_env.cli.players import (
 )
 from codea1_env.cli.tables import PlainProgress, progress_bar, say
 from codea1_env.evaluation.audit import AuditConfig, ProblemAudit, audit_of, audit_problem, summary
-from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
+from codea1_env.evaluation.result_folder import AUDIT, REPORT, FolderError, ResultFolder
 from codea1_env.evaluation.samples import SamplesError, digest_of_problems, read_samples
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, load_problems
@@ -133,8 +134,9 @@ def validate(command: Validate) -> int:
         print(json.dumps(about | {"findings": found}))
     else:
         print(*report.findings, sep="\n", end="\n" if report.findings else "")
+        part = f"The first {_count(command.limit, 'row')}: " if command.limit else ""
         print(
-            f"{_count(report.problems, 'problem')} with {_count(report.tests, 'test')}: "
+            f"{part}{_count(report.problems, 'problem')} with {_count(report.tests, 'test')}: "
             f"{_count(len(report.errors), 'error')}, {_count(len(report.warnings), 'warning')}"
         )
     return 0 if report.ok else 1
@@ -145,7 +147,6 @@ def _count(number: int, what: str) -> str:
 
 
 AUDITS = "audits.jsonl"
-_KIND = FolderKind("an audit", "audit.json", 1)
 _AT_ONCE = 16
 """Problems between two looks at what is to be stopped."""
 
@@ -208,17 +209,19 @@ def audit(command: Audit) -> int:
     if command.agent is not None:
         check_agent("coder", command.agent)
     with user_input(), library_errors():
-        problems = load_problems(command.problems or command.source, command.split)
-        problems = problems[: command.max_problems]
+        whole = load_problems(command.problems or command.source, command.split)
+        problems = whole[: command.max_problems]
         right = _right_programs(command, problems)
     settings = _settings(command, problems, right)
     started = time.perf_counter()
     try:
         with library_errors(), ResultFolder(
-            path, settings, resume=command.resume, kind=_KIND
+            path, settings, resume=command.resume, kind=AUDIT
         ) as folder:  # fmt: skip
             audits = _in_folder(command, problems, right, folder)
             report = summary(audits) | {"seconds": round(time.perf_counter() - started, 1)}
+            if len(whole) > len(problems):
+                report["problems_of_set"] = len(whole)
             folder.write(REPORT, report)
     except FolderError as error:
         raise InputError(str(error)) from error
@@ -345,14 +348,31 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
         ("a wrong program passes", "wrong", "wrong_by_kind"), ("the reference or a right program fails", "right", "right_by_kind"),
     ):  # fmt: skip
         for name, row in [(what, report[total]), *report[kinds].items()]:
-            share = "{value:.1%} [{low:.1%}, {high:.1%}]".format(**row) if row["problems"] else "-"
+            share = "{value:.3f} [{low:.3f}, {high:.3f}]".format(**row) if row["problems"] else "-"
             label = name if name == what else f"  {name}"
             table.add_row(label, str(row["problems"]), str(row["found"]), share)
     console.print(table)
-    left = report["problems"] - report["used"]
+    notes = Counter(each.note for each in audits if each.note and not each.rejected)
+    for note, number in notes.most_common():
+        say(console, f"{_count(number, 'problem')}: {note:.300}")
+    left, others = report["problems"] - report["used"], report["used"] - report["compared"]
+    alone = (
+        "; in the others only a stub, constants and the examples count as wrong" if others else ""
+    )
+    if report["untold"]:
+        alone += f", and no share has the {report['untold']} that only other programs pass"
     say(
         console,
-        f"{report['problems']} problems, {left} without tests that can judge. Programs that pass were compared with the "
-        f"reference on other calls in {report['compared']}; in {report['untold']} of the others one passes, and nothing "
-        f"tells whether it is wrong: no share counts them. {report['seconds']:.0f} s.",
+        f"{_of(report)}, {left} without tests that can judge. Programs that pass were compared with the "
+        f"reference on other calls in {report['compared']}{alone}. {report['seconds']:.0f} s.",
+    )
+
+
+def _of(report: Mapping[str, Any]) -> str:
+    """Say how many problems there were, and of how many."""
+    whole = report.get("problems_of_set")
+    return (
+        f"{report['problems']} of {whole} problems"
+        if whole
+        else _count(report["problems"], "problem")
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,6 +46,8 @@ Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
 
 _POLL = 0.2
+_QUIET = 10.0
+"""Seconds without a verdict after which it is said that work goes on."""
 _T = TypeVar("_T")
 
 
@@ -77,7 +80,9 @@ class Metered(Protocol):
 class EvaluationRun(Generic[S, V]):
     """One evaluation in one folder; it has loaded its problems, and has a sandbox.
 
-    It ends with `Stopped` where `stop` says so. The number of `threads` has no influence on the results.
+    It ends with `Stopped` where `stop` says so: it closes the sandbox, so that samples at work are broken off, which
+    have no verdict then. The number of `threads` has no influence on the results. `say` hears that work goes on where
+    there is no verdict for ten seconds.
     """
 
     def __init__(
@@ -86,11 +91,15 @@ class EvaluationRun(Generic[S, V]):
         folder: ResultFolder,
         stop: Callable[[], bool] = lambda: False,
         threads: int = 2,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._evaluation = evaluation
         self._folder = folder
         self._stop = stop
         self._threads = threads
+        self._say = say
+        self._known = 0
+        self._known_since = self._said = time.monotonic()
 
     def check(
         self, watch: Callable[[], None] = lambda: None, tasks: Collection[str] | None = None
@@ -106,10 +115,13 @@ class EvaluationRun(Generic[S, V]):
             jobs = [threads.submit(own.check, own.problems[task]) for task in left]
             try:
                 for task, job in zip(left, jobs, strict=True):
-                    found = _wait(job, self._stop)
+                    found = self._wait(job)
                     self._folder.append(REFERENCES, [found.row()])
                     own.checks[task] = found
                     watch()
+            except Stopped:
+                own.sandbox.close()
+                raise
             finally:
                 for job in jobs:
                     job.cancel()
@@ -170,7 +182,10 @@ class EvaluationRun(Generic[S, V]):
             if errors:
                 return  # a gap would put later verdicts in wrong places
             try:
-                self._record(sample, verdict := pending.result())
+                verdict = pending.result()
+                if self._stop():
+                    return  # it may come of a sandbox that was closed
+                self._record(sample, verdict)
                 watch(sample, verdict)
             except BaseException as error:
                 errors.append(error)
@@ -184,23 +199,44 @@ class EvaluationRun(Generic[S, V]):
                     if errors:
                         raise errors[0]
                     if position < len(done):
-                        watch(sample, self._known(done[position], sample))
+                        watch(sample, self._read_verdict(done[position], sample))
                         continue
                     key = own.key(sample)
                     if key not in judged:
                         judged[key] = judges.submit(self._judged, sample)
                     taken.append(recorder.submit(record, sample, judged[key]))
                 for each in taken:
-                    _wait(each, self._stop)
+                    self._wait(each)
+            except Stopped:
+                own.sandbox.close()
+                raise
             finally:
                 for pending in judged.values():
                     pending.cancel()
+
+    def _wait(self, job: Future[_T]) -> _T:
+        """Return the job's result; looks up now and then, so that a request to stop is heard."""
+        while not self._stop():
+            with suppress(TimeoutError):
+                return job.result(_POLL)
+            self._say_at_work()
+        raise Stopped
+
+    def _say_at_work(self) -> None:
+        own, now = self._evaluation, time.monotonic()
+        if (known := own.total + len(own.checks)) != self._known:
+            self._known, self._known_since, self._said = known, now, now
+        elif now - self._said >= _QUIET:
+            self._said = now
+            self._say(
+                f"no new verdict for {now - self._known_since:.0f} s; {own.sandbox.runs} runs of programs so far"
+            )
 
     def _record(self, sample: S, verdict: V) -> None:
         row = {"task_id": sample.task_id, "sample": sample.index, **row_of(verdict)}
         self._folder.append(VERDICTS, [row])
 
-    def _known(self, row: Mapping[str, Any], sample: S) -> V:
+    def _read_verdict(self, row: Mapping[str, Any], sample: S) -> V:
         """Return the verdict of a row of verdicts.jsonl."""
         if (row.get("task_id"), row.get("sample")) != (sample.task_id, sample.index):
             raise FolderError(
@@ -240,11 +276,3 @@ def _plain(verdict: Any, place: str) -> Any:
                 f"{', '.join(OF_SAMPLE)}, actually, for {place}: {name!r:.100}: {value!r:.100}"
             )
     return plain
-
-
-def _wait(job: Future[_T], stop: Callable[[], bool]) -> _T:
-    """Return the job's result; looks up now and then, so that a request to stop is heard."""
-    while not stop():
-        with suppress(TimeoutError):
-            return job.result(_POLL)
-    raise Stopped

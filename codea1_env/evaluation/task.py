@@ -270,5 +270,5 @@ class Evaluation(Generic[S, V]):
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what else there is to say about a report."""
-        counts = [report[name] for name in ("samples", "scored", "problems")]
-        return ["{} {} for {} of {} problems".format(counts[0], self.unit, *counts[1:])]
+        whole = report.get("problems_of_set", report["problems"])
+        return [f"{report['samples']} {self.unit} for {report['scored']} of {whole} problems"]

@@ -71,7 +71,7 @@ def find_opponent(
     if path.parent.name == "checkpoints" and path.name[5:].isdecimal():
         return _of_run(path.parents[1], step_of(path), role, problems, sandbox, seed)
     if ":" not in player and not player.endswith(".py"):
-        return load_player(player, seed)
+        return load_player(player, seed, write=FewShot(num_tests))
     return make_opponent(player, role, problems, sandbox, seed, num_tests)
 
 

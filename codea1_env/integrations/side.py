@@ -24,7 +24,7 @@ from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.agents.opponents import Opponent
 from codea1_env.agents.scripted import ScriptedAgent
-from codea1_env.game import Episode, Game, act_together, did_you_mean
+from codea1_env.game import Episode, Game, act_together, find_problem
 from codea1_env.integrations.opponents import find_opponent
 from codea1_env.judging.feedback import explain
 from codea1_env.problems import Problem
@@ -264,12 +264,7 @@ class OneSide:
 
     def problem(self, task_id: str) -> Problem:
         """Return a problem. Raises a ValueError if there is none of this name."""
-        if task_id not in self.problems:
-            raise ValueError(
-                f"Expect a task_id of one of the {len(self.problems)} problems, actually: {task_id!r}"
-                + did_you_mean(task_id, self.problems)
-            )
-        return self.problems[task_id]
+        return find_problem(task_id, self.problems)
 
     def _ask(self, seen: Sequence[Observation]) -> list[str]:
         if not seen:

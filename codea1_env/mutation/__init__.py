@@ -73,4 +73,9 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
         raise TypeError(
             f"Expect source to be the text of a program, such as problem.reference, actually: {type(source)}"
         )
-    return [Mutant(*row) for row in sandbox.analyse(mutants, source, limit)]
+    from codea1_env.sandbox import AnalysisError
+
+    try:
+        return [Mutant(*row) for row in sandbox.analyse(mutants, source, limit)]
+    except AnalysisError as error:
+        raise AnalysisError(f"Expect source to be a Python program, actually: {error}") from error

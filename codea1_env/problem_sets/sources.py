@@ -72,8 +72,9 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 STARTER = {
     "starter": ("easy", "medium", "hard", "second"),
     "starter-104": ("easy", "medium", "hard"),
+    **{f"starter-{tier}": (tier,) for tier in ("easy", "medium", "hard")},
 }
-"""Files of the bundled sets; of the smaller one are the tables that were measured before there was the other."""
+"""Files of the bundled sets: all; those that older tables were measured on; and the tiers of these."""
 
 
 def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]:
@@ -99,7 +100,7 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         return _file_rows(path)
     if _HUB_ID.fullmatch(source) and Path(source).suffix not in (".json", ".csv"):
         return _hub_rows(source, HubSource(source), split)
-    names = ["starter", "cells", *HUB_SOURCES]
+    names = [*STARTER, "cells", *HUB_SOURCES]
     near = difflib.get_close_matches(source.lower(), names, n=3, cutoff=0.4)
     raise ProblemsError(
         "",

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
@@ -96,8 +97,14 @@ def _needed(name: str) -> list[str]:
 def _distributions(name: str) -> list[metadata.Distribution]:
     with contextlib.suppress(metadata.PackageNotFoundError, ValueError):
         return [metadata.distribution(name)]  # most have the name of their package
-    found = dict.fromkeys(metadata.packages_distributions().get(name, []))
+    found = dict.fromkeys(_providers(tuple(sys.path)).get(name, []))
     return [metadata.distribution(each) for each in found]
+
+
+@functools.lru_cache(8)
+def _providers(path: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Return the distributions of each package: read once for a path, since it takes seconds where many are installed."""
+    return metadata.packages_distributions()
 
 
 def _top_level(distribution: metadata.Distribution) -> set[str]:

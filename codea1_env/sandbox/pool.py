@@ -139,6 +139,11 @@ class Sandbox:
         return self._asked_level if self._asked_level is not None else strongest_level()
 
     @property
+    def runs(self) -> int:
+        """How many runs of programs have ended so far."""
+        return self._pool.runs
+
+    @property
     def packages(self) -> tuple[str, ...]:
         """The packages outside the standard library that programs and tests may import."""
         return self._packages.names

@@ -82,6 +82,8 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: defaultdict[WorkerKind, list[Slots]] = defaultdict(list)
         self._executor = ThreadPoolExecutor(_THREADS * workers, "codea1-sandbox")
+        self.runs = 0
+        """Tasks that ended so far."""
         self.closed = False
         self._drained = False
 
@@ -132,6 +134,8 @@ class WorkerPool:
                     self._discard(slots)
                     raise
                 else:
+                    with self._lock:
+                        self.runs += 1
                     try:
                         slots.get_ready()
                     except (WorkerDiedError, OSError):  # its last job is done all the same

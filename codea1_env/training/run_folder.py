@@ -22,6 +22,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from codea1_env.evaluation.result_folder import results_in
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.support.plugins import digest_of
 from codea1_env.training import settings
@@ -166,7 +167,8 @@ def no_run(folder: Path) -> str:
         return "it is a file. Name the folder that `codea1 train` wrote"
     files = sorted(folder.glob("*/config.toml"), key=lambda file: file.stat().st_mtime)
     named = " or ".join(str(file.parent) for file in files[: -1 - _NAMED : -1])
-    return "it has no config.toml. " + (
+    holds = results_in(folder)
+    return f"it {f'holds {holds}' if holds else 'has no config.toml'}. " + (
         f"It holds runs: name {named}" if named else "Name one that `codea1 train` wrote"
     )
 

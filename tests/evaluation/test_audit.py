@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,39 @@ def test_command_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(["problems", "audit", *again, "--resume", "--mutants", "3"]) == 2
     assert "mutants was 4, now 3" in capsys.readouterr().err
     assert run(["problems", "audit", *again, "--resume"]) == 0
-    assert "a wrong program passes" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert re.search(r"a wrong program passes +│ 4 +│ 2 +│ 0\.500 \[0\.150, 0\.850\]", shown)
+    assert (
+        run(
+            [
+                "problems",
+                "audit",
+                source,
+                "--max-problems",
+                "2",
+                "--output-dir",
+                str(tmp_path / "few"),
+            ]
+        )
+        == 0
+    )
+    assert "2 of 4 problems, 0 without tests" in capsys.readouterr().out
+
+
+def test_the_screen_says_what_was_not_compared(tmp_path, capsys):
+    path = Path(rows(tmp_path / "set.jsonl", 2))
+    bare = [json.loads(line) | {"reference": ""} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in bare))
+    assert run(["problems", "audit", str(path), "--output-dir", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "2 problems: nothing to compare programs with: it has no reference, so no mutants" in shown
+    )
+    assert (
+        "other calls in 0; in the others only a stub, constants and the examples count as wrong. "
+        in shown
+    )
+    assert "no share" not in shown, "none has only other programs that pass"
 
 
 @pytest.mark.slow

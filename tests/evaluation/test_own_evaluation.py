@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Any
 import pytest
 
 from codea1_env.cli.app import run
-from codea1_env.evaluation import ProgramEvaluation, TestEvaluation
+from codea1_env.evaluation import ProgramEvaluation, TestEvaluation, runner
 from codea1_env.evaluation.registry import check_evaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.task import ProblemFault
 from codea1_env.problems import load_problems
+from codea1_env.sandbox import Sandbox, SandboxError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_evaluation.py"
 NAME = f"{EXAMPLE}:RightLines"
@@ -38,7 +40,7 @@ def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
         arguments = ["eval", "run", NAME, "--agent", agent, *FEW, "--output-dir", str(folder)]
         assert run(arguments) == 0
         shown = capsys.readouterr().out
-        assert "6 programs for 3 of 3 problems" in shown
+        assert "6 programs for 3 of 128 problems" in shown
         assert f"Command: codea1 eval run {NAME} --agent {agent}" in shown
     names = ("samples.jsonl", "verdicts.jsonl", "report.json")
     files = {name: (folder / name).read_bytes() for name in names}
@@ -143,6 +145,59 @@ def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
     assert report["excluded"] == {problems[0].task_id: "not wanted"}
     assert report["results"][problems[1].task_id]["values"] == {"length": 1.0}
     assert report["figures"]["length"]["value"] == 1.0
+
+
+def judged_by(own, folder: ResultFolder, **options: Any) -> None:
+    class Tester:
+        def act(self, observations):
+            return ["x"] * len(observations)
+
+    own.load(load_problems("starter")[:1])
+    with Sandbox() as sandbox:
+        own.begin(sandbox)
+        at_work = EvaluationRun(own, folder, **options)
+        at_work.judge_agent(lambda _: Tester(), EvaluationPlan(1, 1, 0), own.add)
+
+
+def test_who_stops_does_not_wait_for_a_sample_and_a_broken_off_one_has_no_verdict(tmp_path):
+    begun = threading.Event()
+
+    class Endless(Length):
+        def judge(self, problem, sample):
+            try:
+                while True:
+                    self.sandbox.run_tests("x = 1", ["assert x == 1"])
+                    begun.set()
+            except SandboxError:
+                return {"length": 0}
+
+    with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
+        with pytest.raises(Stopped):
+            judged_by(Endless(), folder, stop=begun.is_set)
+        assert (len(folder.rows("samples.jsonl")), folder.rows("verdicts.jsonl")) == (1, [])
+
+
+def test_work_without_a_verdict_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_QUIET", 0.0)
+    told: list[str] = []
+    heard = threading.Event()
+
+    class Slow(Length):
+        def judge(self, problem, sample):
+            for _ in range(3):
+                self.sandbox.run_tests("x = 1", ["assert x == 1"])
+            assert heard.wait(60), "nobody said that work goes on"
+            return {"length": 1}
+
+    def say(text: str) -> None:
+        told.append(text)
+        if "; 3 runs of programs so far" in text:
+            heard.set()
+
+    with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
+        judged_by(Slow(), folder, say=say)
+        assert len(folder.rows("verdicts.jsonl")) == 1
+    assert all(text.startswith("no new verdict for ") for text in told)
 
 
 OWN = """

@@ -82,7 +82,7 @@ def test_one_failing_answer_leaves_the_others_alone() -> None:
     assert "context" in scores[1].info["error"]
     with pytest.raises(BackendError):
         game.judge([SideAnswer(NAME, LONG)])
-    with pytest.raises(ValueError, match="Expect a task_id"):
+    with pytest.raises(ValueError, match="Expect the task_id"):
         game.judge_one(SideAnswer("starter/nothing", RIGHT))
     pay = AnswerRewards(game, "passed")
     assert pay([RIGHT, LONG], [NAME, NAME]) == [1.0, None]

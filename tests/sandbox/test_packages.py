@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import LevelUnavailableError, Limits, Outcome, Sandbox
+from codea1_env.sandbox import LevelUnavailableError, Limits, Outcome, Sandbox, packages
+from codea1_env.sandbox.jobs import WorkerKind
 from codea1_env.sandbox.packages import library_folders, locate
 
 PATIENT = Limits(call_cpu_time=30, call_wall_time=120, run_cpu_time=60, run_wall_time=240)
@@ -23,6 +25,21 @@ def test_what_a_package_needs_comes_with_it() -> None:
     assert {"pytest", "_pytest", "pluggy", "packaging"} <= found.keys()
     for name, folder in found.items():
         assert Path(folder, name).is_dir() or Path(folder, f"{name}.py").is_file()
+
+
+def test_distributions_are_read_once_for_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = packages.metadata.packages_distributions
+    times = []
+    monkeypatch.setattr(
+        packages.metadata, "packages_distributions", lambda: times.append(1) or read()
+    )
+    packages._providers.cache_clear()
+    kind = WorkerKind(scratch=True, testing="pytest")
+    one, other = (
+        json.loads(packages.settings(kind, "kernel", packages.Packages())) for _ in range(2)
+    )
+    assert one | {"user": 0} == other | {"user": 0}
+    assert len(times) == 1, "it takes seconds where many are installed"
 
 
 def test_a_module_of_one_file(sandbox: Sandbox) -> None:

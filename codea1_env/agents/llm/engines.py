@@ -16,6 +16,7 @@ from codea1_env.agents.llm.completions import Backend, BackendError, SamplingCon
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.llm.prompts import DEFAULT, PromptTemplate
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
     DEFAULT_MODEL,
@@ -159,6 +160,7 @@ def load_player(
     sampling: SamplingConfig = SAMPLING,
     backend: Engine = "transformers",
     computing: Computing | None = None,
+    write: PromptTemplate = DEFAULT,
 ) -> LLMAgent:
     """Return a player that generates in this process, on a GPU where there is one.
 
@@ -168,6 +170,7 @@ def load_player(
         sampling: How answers are drawn.
         backend: What generates. vLLM is many times faster where there are many answers to draw on a GPU.
         computing: Number format and threads for "transformers"; None measures what is fastest here.
+        write: The wording, which says how many tests are wanted.
 
     Raises:
         ModelError: There is no such model, or the adapter is of another one.
@@ -187,12 +190,12 @@ def load_player(
         length = min(wanted, context_of(weights.model) or wanted)
         engine = _vllm(weights.model, length, weights.rank, 1, _GPU_SHARE_ALONE)
     if weights.adapter is None:
-        return LLMAgent(engine, sampling, seed)
+        return LLMAgent(engine, sampling, seed, write=write)
     try:
         engine.update(weights.adapter, _ADAPTER)
     except BackendError as error:
         raise ModelError(str(error)) from error
-    return LLMAgent(engine, sampling, seed, adapter=_ADAPTER)
+    return LLMAgent(engine, sampling, seed, adapter=_ADAPTER, write=write)
 
 
 def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = None) -> Computing:

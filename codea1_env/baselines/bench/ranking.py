@@ -102,7 +102,8 @@ def leaderboard(
     if table.measures_unseen:
         lines += ["", "## Problems that are not trained on", "", *_of_unseen(table, names)]
         lines += ["", "## Problems that are trained on"]
-    lines += ["", *_of_trained(table, names)]
+    if table.entries:
+        lines += ["", *_of_trained(table, names)]
     lines += standing_lines(table, names)
     lines += game_lines(table, names)
     lines += _failed(results, of_sweep, names)
@@ -208,7 +209,7 @@ def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
 
 
 def _about_intervals(table: Table, names: Mapping[str, str]) -> list[str]:
-    first = names[table.entries[0]] if table.entries else ""
+    first = names[table.entries[0]]
     return [
         "Means over seeds and problems with 95% intervals over seeds, by Student's t: the problems of a run have one learner, and are no",
         f"independent runs. The differences to {first} are paired by seed: an interval with 0 in it says nothing. Controls have learned",
@@ -218,7 +219,7 @@ def _about_intervals(table: Table, names: Mapping[str, str]) -> list[str]:
 
 
 def _problems(table: Table, measure: str) -> int:
-    scores = table.scores(table.entries[0], measure) if table.entries else None
+    scores = table.scores(table.entries[0], measure)
     return 0 if scores is None else scores.shape[1]
 
 
@@ -226,8 +227,8 @@ def _rows(
     table: Table, names: Mapping[str, str], measures: Sequence[str], *, of_end: bool = False
 ) -> list[str]:
     """Return a table with all entries, best coder first, and the controls below them."""
-    first = table.entries[0] if table.entries else ""
-    less = f"less {names.get(first, first)}".replace("|", _BAR)
+    first = table.entries[0]
+    less = f"less {names[first]}".replace("|", _BAR)
     last = ["only book", "past", "forgotten"] if of_end else []
     # A narrow terminal shows columns apart: each heading says its measure.
     pairs = (

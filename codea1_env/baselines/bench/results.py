@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates, processes_of
 from codea1_env.baselines.payoffs import GAME_FIGURES
-from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
+from codea1_env.evaluation.result_folder import BENCHMARK, FolderError, ResultFolder, read_json
 from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
@@ -44,12 +44,6 @@ UNSEEN_PREFIX = "unseen/"
 """Begins the measures of problems that are not trained on."""
 RESULTS = "results.jsonl"
 SWEEP = "sweep.jsonl"
-_BENCHMARK = FolderKind(
-    "a benchmark",
-    "bench.json",
-    version=2,
-    extensible=("algorithms", "seeds", "sweep", "sweep_seeds"),
-)
 
 
 class DamagedRunError(ValueError):
@@ -222,12 +216,12 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFol
     """Begin a results folder, or go on with one. Raises a FolderError if it holds other results, or is in use."""
     settings = dataclasses.asdict(config)
     del settings["processes"]
-    return ResultFolder(folder, settings, resume=resume, kind=_BENCHMARK)
+    return ResultFolder(folder, settings, resume=resume, kind=BENCHMARK)
 
 
 def read_settings(folder: Path) -> BenchConfig:
     """Return the settings of a benchmark. Raises a FolderError if the folder holds none of this version."""
-    path = folder / _BENCHMARK.settings
+    path = folder / BENCHMARK.settings
     if not path.is_file():
         raise FolderError(
             f"Expect {folder} to hold a benchmark to resume, actually: it has no {path.name}. Check the folder, or "

@@ -8,7 +8,6 @@ import math
 import os
 import zlib
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -190,7 +189,7 @@ class BenchConfig:
     seeds: int = 5
     """Runs of each, with seeds 0, 1, ..."""
     problems: str = "starter-medium"
-    """Problems to train on: "starter-medium" for the middle tier of the starter set, or what `codea1 train` takes.
+    """Problems to train on: "starter-medium" is the middle tier of the starter set, see `codea1 problems list`.
     Three golden tests tell nearly all programs of the easy tier apart; those of the middle tier they do not."""
     max_problems: int = 24
     """Train on the first so many."""
@@ -243,13 +242,11 @@ class BenchConfig:
     def base(self, seed: int) -> TrainConfig:
         """Return the settings of a run, before those of its entry."""
         quarter = max(1, self.max_steps // 4)
-        medium = str(files("codea1_env") / "problem_sets" / "starter" / "medium.jsonl")
         if self.preset is not None:
-            runs, problems = _of_preset(self.preset), self.problems
+            runs = _of_preset(self.preset)
             runs = dataclasses.replace(runs, time_budget=None, eval_problems=self.eval_problems)
             every = runs.eval_steps
         else:
-            problems = medium if self.problems == "starter-medium" else self.problems
             every = quarter
             runs = TrainConfig(
                 problems_per_step=max(1, self.max_problems // 4),
@@ -260,7 +257,7 @@ class BenchConfig:
             )
         return dataclasses.replace(
             runs,
-            problems=problems,
+            problems=self.problems,
             max_problems=self.max_problems,
             max_steps=self.max_steps,
             num_iterations=self.num_iterations,
