@@ -181,8 +181,9 @@ def _progress(
     failures: Sequence[str],
 ) -> RunsDone:
     done = [job for job in jobs if job.done]
+    at_work = [job for job in running if job not in done]  # one may have ended just now
     return RunsDone(
         len(done),
-        len(done) * config.max_steps + sum(min(job.steps, config.max_steps) for job in running),
+        len(done) * config.max_steps + sum(min(job.steps, config.max_steps) for job in at_work),
         tuple(failures),
     )
