@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -76,15 +77,15 @@ def load_problems(
         >>> problems[0].task_id.startswith("starter/")
         True
     """
-    problems = list(_bundled(source)) if source in STARTER else _read(source, split)
+    problems = pickle.loads(_bundled(source)) if source in STARTER else _read(source, split)
     chosen = _chosen(source, problems, "difficulty", difficulty)
     return _chosen(source, chosen, "split", split)
 
 
 @functools.cache
-def _bundled(source: str) -> tuple[Problem, ...]:
-    """Read a bundled set once in a process: nobody changes a problem."""
-    return tuple(_read(source, None))
+def _bundled(source: str) -> bytes:
+    """Read a bundled set once in a process. What is loaded from it shares nothing that somebody may change."""
+    return pickle.dumps(_read(source, None))
 
 
 def _read(source: str, split: str | None) -> list[Problem]:

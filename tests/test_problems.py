@@ -15,7 +15,7 @@ from problem_rows import LAYOUTS, OWN, SOLUTION, judged, public_set
 import codea1_env
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
-from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable
+from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable, load_problems
 from codea1_env.sandbox import Case, Outcome, Sandbox
 
 # Problem
@@ -186,3 +186,10 @@ def test_public_data_set(file, count, source, splits, shared_data):
     no_data = {"MBPP/367", "MBPP/533", "MBPP/596", "MBPP/601", "MBPP/927"}
     modules = {each.task_id for each in problems if each.test_module}
     assert modules == (no_data if file == "mbpp" else set())
+
+
+def test_what_one_changes_of_a_bundled_problem_nobody_else_sees() -> None:
+    one, other = (load_problems("starter")[0] for _ in range(2))
+    assert one == other
+    one.metadata["split"] = "none"  # type: ignore[index]
+    assert other.metadata["split"] == load_problems("starter")[0].metadata["split"] == "train"

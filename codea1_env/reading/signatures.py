@@ -76,8 +76,12 @@ def _bound_to(body: list[ast.stmt], name: str) -> Function | None:
         elif isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == name for target in node.targets
         ):
-            found = None
+            found = _of_lambda(node.value, name) if isinstance(node.value, ast.Lambda) else None
     return found
+
+
+def _of_lambda(node: ast.Lambda, name: str) -> Function:
+    return ast.FunctionDef(name=name, args=node.args, body=[], decorator_list=[], lineno=1)
 
 
 def _without_self(function: Function) -> Function:
@@ -238,7 +242,7 @@ class Signature:
             NotLiteralError: One of them has no text, or too long a one.
         """
         if not self.binds:
-            return arguments, keywords, _written(arguments)
+            return arguments, dict(sorted(keywords.items())), _written(arguments)
         given, most = len(arguments), len(self._rows)
         if given > most and self._rest is None:
             raise BindingError(
@@ -329,7 +333,7 @@ class Signature:
 
 
 def same_text(value: Any) -> str:
-    """Return the same text for values that are equal: 1, 1.0 and True; a dict in another order."""
+    """Return the same text for values that are equal: 1, 1.0, 1 + 0j and True; a set that is frozen; a dict in another order."""
     return write(_plain(value)) or ""
 
 
@@ -337,15 +341,19 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is bool or (kind is float and value.is_integer()):
         return int(value)
-    if kind in (list, tuple, set, frozenset):
+    if kind is complex and value.imag == 0:
+        return _plain(value.real)
+    if kind is list or kind is tuple:
         return kind([_plain(each) for each in value])
+    if kind is set or kind is frozenset:
+        return frozenset([_plain(each) for each in value])
     if kind is dict:
         items = [(_plain(key), _plain(each)) for key, each in value.items()]
         return dict(sorted(items, key=lambda item: write(item[0]) or ""))
     return value
 
 
-_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|True|False|\{")
+_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|[0-9]j|True|False|\{|set\(")
 
 
 def _check(row: list[Any]) -> Check | None:

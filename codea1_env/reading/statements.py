@@ -108,7 +108,8 @@ class Statements(Bindings):
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
-        marks = marks_of(body) if "pytestmark" in text else []
+        # Other characters may make the same name: Python normalizes names.
+        marks = marks_of(body) if "pytestmark" in text or not text.isascii() else []
         if not are_skipped(marks, self._names, self._meter):
             self._body(body, self._names)
 

@@ -66,9 +66,11 @@ class _Look:
             known = node.id in self.bound | _BUILTINS | _DECORATORS
             return isinstance(parent, ast.Attribute) if node.id in self.modules else known
         if isinstance(node, ast.Attribute):
+            if not isinstance(node.ctx, ast.Load):  # also of a module: it would be kept there
+                return False
             if getattr(node.value, "id", None) in self.modules:
                 return _offers(node.value.id, node.attr)  # type: ignore[attr-defined]
-            return isinstance(node.ctx, ast.Load) and not node.attr.startswith(("__", "gi_"))
+            return not node.attr.startswith(("__", "gi_"))
         if isinstance(node, ast.Import):
             return all(alias.name in _MODULES and not alias.asname for alias in node.names)
         if isinstance(node, ast.ImportFrom):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -190,15 +190,32 @@ def _close(out: Any, expected: Any, atol: float, rtol: float) -> bool:
         )
     if isinstance(expected, dict) and isinstance(out, dict):
         ordered = kind is OrderedDict and type(out) is OrderedDict
-        return (
-            len(out) == len(expected)
-            and (not ordered or list(out) == list(expected))
-            and all(
-                key in out and (out[key] == value or _close(out[key], value, atol, rtol))
-                for key, value in expected.items()
-            )
+        if len(out) != len(expected) or (ordered and list(out) != list(expected)):
+            return False
+        keys = [(key, key) for key in expected if key in out]
+        others = _in_order(out.keys() - expected.keys(), expected.keys() - out.keys())
+        pairs = [*keys, *((a, b) for a, b in others if _close(a, b, atol, rtol))]
+        return len(pairs) == len(expected) and all(
+            out[a] == expected[b] or _close(out[a], expected[b], atol, rtol) for a, b in pairs
         )
+    if kind in _SETS and type(out) in _SETS:
+        others = _in_order(out - expected, expected - out)
+        return len(out) == len(expected) and all(_close(a, b, atol, rtol) for a, b in others)
     return bool(out == expected)
+
+
+_SETS = (set, frozenset)
+
+
+def _in_order(out: Collection[Any], expected: Collection[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pair what two sets do not share, smallest first; what equals nothing, such as nan, comes last."""
+    sides = ([*filter(_equals_itself, side)] for side in (out, expected))
+    odd = ([each for each in side if not _equals_itself(each)] for side in (out, expected))
+    return zip(*(sorted(side) + other for side, other in zip(sides, odd, strict=True)), strict=True)
+
+
+def _equals_itself(value: Any) -> bool:
+    return bool(value == value)
 
 
 _CONTAINERS = (list, tuple, set, frozenset)

@@ -22,6 +22,7 @@ UNREAD = {
     "skipIf": "class T(TestCase):\n  @unittest.skipIf(True, 'x')\n  def test(self):\n    self.assertEqual(f(1), 1)",
     "mark with a name": f"slow = pytest.mark.skipif(True, reason='x')\n@slow\n{TEST}{ONE}",
     "pytestmark": f"pytestmark = [pytest.mark.skip(reason='x')]\n{TEST}{ONE}",
+    "pytestmark in other letters": f"\uff50ytestmark = [pytest.mark.skip(reason='x')]\n{TEST}{ONE}",
     "row": f"@pytest.mark.parametrize('n', [pytest.param(1, marks=pytest.mark.skip)])\ndef test(n):\n    {ONE}",
     "skip under if": f"{TEST}if True:\n        pytest.skip('no')\n    {ONE}",
     "not raised": "if f(1) == 1:\n    raise AssertionError",

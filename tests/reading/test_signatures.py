@@ -192,6 +192,10 @@ SAME = {
     "def f(x, sep=' ', n=0): pass": ["f(1)", "f(1, ' ')", "f(1, n=0)", "f(1, ' ', False)"],
     "K = 3\ndef f(x, k=K, n=0): pass": ["f(1)", "f(1, 3)", "f(1, k=3, n=0)"],
     "def f(x, a=None, b=[], c=float('inf')): pass": ["f(1)", "f(1, None, [])", "f(1, c=float('inf'))"],
+    "f = lambda a, b=3: a": ["f(1)", "f(1, 3)", "f(1, b=3)", "f(b=3, a=1)"],
+    "f = print": ["f(a=1, b=2)", "f(b=2, a=1)"],
+    "def f(a): pass": ["f(1)", "f(1 + 0j)", "f(complex(1, -0.0))", "f(True)"],
+    "def f(x): pass": ["f({1, 2})", "f(frozenset({2, 1}))", "f(set([1, 2]))"],
     "def f(n): pass": ["f(2)", "f(n=2)", "f(1 + 1)", "f(*[2])", "f(**{'n': 2})"],
 }  # fmt: skip
 

@@ -67,6 +67,10 @@ NOT_FREE = [
     "a, *k = (1, 2)\ndef f(n):\n    k.append(n)\n    return len(k)",
     "def staticmethod(g):\n    k = []\n    return lambda n: k.append(n) or len(k)\n@staticmethod\ndef f(n): return n",
     "def f(n):\n    try: n()\n    except TypeError as e: return e.__traceback__.tb_frame.f_builtins['id'](n)",
+    "import math\ndef f(n):\n    math.n = n\n    return n",
+    "import math\ndef f(n):\n    math.pi += 1\n    return math.pi",
+    "import math\ndef f(n):\n    for math.n in [n]: return n",
+    "import math\ndef f(n):\n    del math.sqrt\n    return n",
     "def f(n) return n",
 ]
 WITH_SETS = [
