@@ -115,7 +115,7 @@ def test_folders_that_are_of_no_use(programs, tmp_path, capsys):
         assert run(["eval", "best-of-n", "--programs", str(folder), *options]) == 2
         return capsys.readouterr().err
 
-    assert "it has no report.json" in error_of(tmp_path / "none")
+    assert "there is no such folder" in error_of(tmp_path / "none")
     cut = Path(copytree(programs, tmp_path / "cut"))
     lines = (cut / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
     (cut / "verdicts.jsonl").write_bytes(b"".join(lines[:-1]))

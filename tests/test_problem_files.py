@@ -129,7 +129,7 @@ def test_split_selects(tmp_path: Path) -> None:
 
 
 def test_unknown_source_names_the_nearest() -> None:
-    with pytest.raises(ProblemsError, match=r"actually: 'startr'. Did you mean starter\?"):
+    with pytest.raises(ProblemsError, match=r"actually: 'startr'. Did you mean starter or "):
         load_problems("startr")
     with pytest.raises(ProblemsError, match=r"Did you mean humaneval\+"):
         load_problems("HumanEvalPlus")
