@@ -348,6 +348,10 @@ def check_options(
     """Return the options of a reset; none as an empty mapping."""
     if options is None:
         return {}
+    if not isinstance(options, Mapping):
+        raise TypeError(
+            f'Expect options to be a dict such as {{"problem_id": "is_even"}}, actually: {options!r:.100}'
+        )
     for key in options:
         # PettingZoo's own tests reset every environment with {"options": 1}.
         if key not in (*OPTIONS, "options"):

@@ -73,6 +73,7 @@ def test_wrong_arguments_raise(make, settings, error, message):
         ({"seed": 1.5}, TypeError, "Expect seed to be an integer or None, actually: .*float"),
         ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
         ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
+        ({"options": "add"}, TypeError, "Expect options to be a dict such as"),
         ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
         ({"options": {"problem_id": "ad"}}, ValueError, "actually: 'ad'. Did you mean 'test/add'"),
         ({"options": {"problem_id": ["test/add"]}}, ValueError, r"actually: \['test/add'\]"),

@@ -214,6 +214,6 @@ def _parts(valid: float, broke: float, size: int, info: Mapping[str, Any]) -> st
     if not old:
         return f"{said}; adversarial {broke:.3f} = {new} of {size} tests broke the program"
     return (
-        f"{said}; adversarial {broke:.3f}: {new} of {size} tests broke the program, and of the {len(old)} replayed "
-        f"ones {sum(old)} did"
+        f"{said}; adversarial {broke:.3f} = (1 + {new} of {size} - {sum(old)} of {len(old)}) / 2: new tests that "
+        "broke the program, less replayed ones that did"
     )

@@ -161,15 +161,16 @@ class SamplingOptions:
 _WRITERS = {
     "coder": 'Who writes the programs: "reference", "mutant" (the reference with one fault)',
     "tester": 'Who writes the tests: "golden" (the problem\'s own), "boundary", "copier"',
-    None: "Who writes the samples: a scripted player (of `codea1 play --help`)",
+    "own code": 'Who writes tests besides the search: "copier" (of the examples in docstrings)',
+    "anybody": "Who writes the samples: a scripted player (of `codea1 play --help`)",
 }
 
 
-def agent_option(role: Role | None = None) -> Any:
-    """Return what tyro has to know of the option --agent for this role."""
+def agent_option(who: str = "anybody") -> Any:
+    """Return what tyro has to know of the option --agent, by who is asked for."""
     return tyro.conf.arg(
         metavar="NAME_OR_PATH",
-        help=f'{_WRITERS[role]}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an '
+        help=f'{_WRITERS[who]}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an '
         "adapter), the address of an OpenAI-compatible server, the folder of a training run, or FILE.py:NAME.",
     )
 

@@ -50,7 +50,8 @@ class _Times(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return the text."""
-        passed, new = task.elapsed or 0.0, task.completed - task.fields.get("known", 0)
+        passed = task.finished_time or task.elapsed or 0.0
+        new = task.completed - task.fields.get("known", 0)
         left = passed * ((task.total or 0.0) - task.completed) / new if new > 0 else 0.0
         return Text(f"{clock(passed)} so far" + (f", about {clock(left)} left" if left > 0 else ""))
 

@@ -50,7 +50,7 @@ class TestgenCommand(AskingOptions):
         str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME|FILE.py|FOLDER")
     ]  # fmt: skip
     """What is tested."""
-    agent: Annotated[str | None, agent_option("tester")] = None
+    agent: Annotated[str | None, agent_option("own code")] = None
     output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
     """The file for one function or class; None for test_MODULE_NAME.py in --output-dir."""
     output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None

@@ -28,8 +28,8 @@ _SHOWN = {
 }  # fmt: skip
 """What is ranked -> measures of its table, and those that there are at the end only."""
 _SAYS = {
-    "pass_rate": "Pass rate: golden tests that no reward uses and the coder passes. Past: tests that once broke a program and pass now.",
-    "new_kill_rate": "Kill rate: mutants that no reward uses and the tester kills; new: of those that copied examples do not kill.",
+    "pass_rate": "Pass rate: golden tests that no reward uses and the coder passes. Past: tests that once broke a program and pass now. Forgotten: share that passed at the best measurement before, and not at the end.",
+    "new_kill_rate": "Kill rate: mutants that no reward uses and the tester kills; new: of those that copied examples do not kill. Only book: those that only tests of the Mistake Book kill.",
 }  # fmt: skip
 
 _INTERVALS = (
@@ -50,7 +50,11 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
         for each in found:
             rows.append([text_cell(each.says), Cell("".join(each.verdict))])
             of = [table.mean(name, each.measure) for name in (each.claim.better, each.claim.worse)]
-            rows[-1] += [Cell(each.measure), *map(figure_cell, of), figure_cell(each.difference)]
+            rows[-1] += [
+                Cell(each.measure.replace("_", " ")),
+                *map(figure_cell, of),
+                figure_cell(each.difference),
+            ]
         headings = ["claim", "verdict", "measure", "of the first", "of the second", "difference"]
         note = by_chance(len(found)) if found[1:] else ""
         yield Sheet(f"What holds at this scale: {benchmark.name}", note, headings, rows)

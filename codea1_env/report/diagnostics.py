@@ -77,7 +77,8 @@ def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
         )
     note = (
         f"{experiment['measure']}, the mean over seeds; columns: {experiment['knob']}. In brackets the difference from the "
-        "control, with * where the 95% interval excludes 0; nothing is corrected for the number of comparisons."
+        "control, with * where the 95% interval excludes 0; nothing is corrected for the number of comparisons. "
+        "Area: mean difference over the columns, with its interval over seeds; score: the area within 0 and 1."
     )
     headings = ["row", *experiment["settings"], "score", "area [95%]", "failed"]
     return Sheet(f"{found.name}: {experiment['name']}", note, headings, rows)

@@ -59,8 +59,13 @@ class PageSubject(NamedTuple):
 def headline(found: Findings, groups: Sequence[RunGroup]) -> tuple[PageSubject, Sheet | None]:
     """Return the top of a page, and a table of what it is about where that is more than one thing."""
     subjects = list(_subjects(found, groups))
-    written = [child.lstat().st_mtime for path in found.paths for child in path.iterdir()]
-    # Of the results: equal folders give equal pages.
+    written = [
+        child.lstat().st_mtime
+        for path in found.paths
+        for child in path.iterdir()
+        if child.suffix != ".html"
+    ]
+    # Of the results, and not of a page among them.
     day = datetime.fromtimestamp(max(written)).strftime("%Y-%m-%d %H:%M, ") if written else ""
     versions = {str(each.settings["codea1_env"]) for each in found.evaluations if "codea1_env" in each.settings}  # fmt: skip
     about = clean(f"{day}codea1_env {', '.join(sorted(versions)) or codea1_env.__version__}")

@@ -50,7 +50,7 @@ def listing(module: str) -> dict[str, Any]:
         space = vars(importlib.import_module(module))
     except Exception as raised:
         error = f"{type(raised).__name__}: {str(raised)[:300]}"
-        missing = str(getattr(raised, "name", "") or "")
+        missing = str(raised.name or "") if isinstance(raised, ImportError) else ""
     seconds = time.monotonic() - started
     public = space.get("__all__") or [name for name in space if not name.startswith("_")]
     names, constants = {}, {}

@@ -42,7 +42,7 @@ SUMMARY = {
     "held_out/kill_rate": "held-out mutants that the tester kills",
     "held_out/copier_kill_rate": "  that copying the examples kills",
     "held_out/new_kill_rate": "  of the others, that the tester kills",
-    "held_out/youden_j": "Youden's J of one drawn test (learning needs J > 0)",
+    "held_out/youden_j": "Youden's J of one drawn test, as it was written",
     "unseen/pass_rate": "golden tests of other problems that the coder passes",
     "unseen/kill_rate": "mutants of other problems that the tester kills",
     "unseen/copier_kill_rate": "  that copying the examples kills",
