@@ -92,6 +92,8 @@ def test_a_class_is_described(opened):
     [
         ("import nowhere_at_all\n", "No module named"),
         ("raise SystemExit(3)\n", "imported in the sandbox"),
+        ("y = undefined_name\n", "is not defined. The sandbox has no network"),
+        ("y = None.cases\n", "has no attribute 'cases'. The sandbox has no network"),
         ("while True: pass\n", "imported in the sandbox"),
         ("def f(:\n", "SyntaxError"),
     ],
