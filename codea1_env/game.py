@@ -100,7 +100,7 @@ class Game:
             ValueError: The problem is not known, the seed is negative, or an option does not exist.
             TypeError: The seed or an option has a wrong type.
         """
-        chosen = check_options(options, self.problems)
+        chosen = check_options(options)
         rng = self.rng if seed is None else new_generator(seed)
         if "problem_id" in chosen:
             problem = find_problem(chosen["problem_id"], self.problems)
@@ -342,10 +342,8 @@ def find_problem(name: object, problems: Mapping[str, Problem]) -> Problem:
     return problems[found[0]]
 
 
-def check_options(
-    options: Mapping[str, Any] | None, problems: Mapping[str, Problem]
-) -> Mapping[str, Any]:
-    """Return the options of a reset; none as an empty mapping."""
+def check_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the options of a reset, none as an empty mapping; `find_problem` looks at the problem's name."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
@@ -359,8 +357,6 @@ def check_options(
                 f"Expect the keys of options to be among {OPTIONS}, actually: {key!r}"
                 + did_you_mean(key, OPTIONS)
             )
-    if "problem_id" in options:
-        find_problem(options["problem_id"], problems)
     book = options.get("mistake_book", "keep")
     if not isinstance(book, MistakeBook) and book not in ("keep", "clear"):
         raise ValueError(

@@ -45,14 +45,18 @@ def say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def _left(passed: float, done: float, total: float, known: float) -> float:
+    """Seconds that work takes still, of which a part was known when it began; 0 where nobody can say."""
+    return passed * (total - done) / (done - known) if done > known else 0.0
+
+
 class _Times(ProgressColumn):
     """How long a task has taken and takes still, in the words of `PlainProgress`."""
 
     def render(self, task: Task) -> Text:
         """Return the text."""
         passed = task.finished_time or task.elapsed or 0.0
-        new = task.completed - task.fields.get("known", 0)
-        left = passed * ((task.total or 0.0) - task.completed) / new if new > 0 else 0.0
+        left = _left(passed, task.completed, task.total or 0.0, task.fields.get("known", 0))
         return Text(f"{clock(passed)} so far" + (f", about {clock(left)} left" if left > 0 else ""))
 
 
@@ -95,8 +99,7 @@ class PlainProgress:
         if self._console.is_terminal or not due:
             return
         self._tenth, self._said, self._text = tenth, now, text
-        new = done - self._known
-        left = (now - self._began) * (total - done) / new if new > 0 else 0.0
+        left = _left(now - self._began, done, total, self._known)
         say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 

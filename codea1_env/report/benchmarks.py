@@ -92,11 +92,13 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
             "Learning rates were not swept: a higher row may only have the better step size."
         )
     if not coders:
-        note += no_better_than_copies(table, names, f"{kind}kill_rate")[1:]
+        note.append(no_better_than_copies(table, names, f"{kind}kill_rate"))
     title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}"
     title += ", on problems that are not trained on" if kind else ""
     cells = [[cell for _, cell in row] for row in rows]
-    return with_values(Sheet(title, clean(" ".join(note)), [name for name, _ in row], cells))
+    return with_values(
+        Sheet(title, clean(" ".join(note).rstrip()), [name for name, _ in row], cells)
+    )
 
 
 def _made(benchmark: Benchmark, entry: str) -> list[tuple[str, Cell]]:

@@ -65,13 +65,9 @@ def problems_of(settings: Mapping[str, Any]) -> str:
 
 def words_of(kind: str, name: str) -> str:
     """Return what a figure says, where it is one of suites of tests or of choices among programs."""
-    return (
-        in_words(name)
-        if kind == "tests"
-        else CHOSEN.get(name, name)
-        if kind == "best-of-n"
-        else name
-    )
+    if kind == "tests":
+        return in_words(name)
+    return CHOSEN.get(name, name) if kind == "best-of-n" else name
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:

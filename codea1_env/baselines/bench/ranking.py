@@ -159,13 +159,17 @@ def nobody_learned(table: Table) -> tuple[str, str] | None:
     )
 
 
-def no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
-    """Return a blank line and the testers that are not told from copying, if there are any."""
+def no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> str:
+    """Return which testers are not told from copying; "" if all are."""
     above = {name: _clearly_above(table, name, COPIER, measure) for name in table.entries}
     below = [names[name] for name, holds in above.items() if holds is False]
     if not below:
-        return []
-    return ["", f"Testers whose kill rate is not clearly above that of copies: {', '.join(below)}."]
+        return ""
+    return f"Testers whose kill rate is not clearly above that of copies: {', '.join(below)}."
+
+
+def _paragraph(text: str) -> list[str]:
+    return ["", text] if text else []
 
 
 def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool | None:
@@ -188,7 +192,7 @@ def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
         *_about_intervals(table, names),
         "",
         *_rows(table, names, measures),
-        *no_better_than_copies(table, names, measures[1]),
+        *_paragraph(no_better_than_copies(table, names, measures[1])),
     ]
 
 
@@ -204,7 +208,7 @@ def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
         "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much at its pass rate).",
         "",
         *_rows(table, names, MEASURES, of_end=True),
-        *no_better_than_copies(table, names, "kill_rate"),
+        *_paragraph(no_better_than_copies(table, names, "kill_rate")),
     ]
 
 

@@ -61,8 +61,8 @@ def in_words(name: str) -> str:
     figure, *at = [name] if name in WORDS else name.split("@")
     if figure not in WORDS:
         return name
-    first = "" if not at or at[0] == "pass" else f" among the first {at[0]}"
-    first = ", first test only" if first.endswith("first 1") else first
+    k = at[0] if at else "pass"
+    first = {"pass": "", "1": ", first test only"}.get(k, f" among the first {k}")
     of_right = ", of answers with a right one" if "pass" in at else ""
     return f"{WORDS[figure]}{first}{of_right} ({name})"
 
