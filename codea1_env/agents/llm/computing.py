@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -129,22 +130,15 @@ _COPIES = MadeOfWeights()
 
 
 @contextmanager
-def frozen_weights_in(
-    model: Any, dtype: Dtype | None, packed: Collection[Any] = ()
-) -> Iterator[None]:
-    """Have the weights that are not trained in another format inside, but for `packed` ones, which nobody reads.
-
-    Copies are kept, and shared like the weights.
-    """
+def frozen_weights_in(model: Any, dtype: Dtype | None) -> Iterator[None]:
+    """Have the weights that are not trained in another format inside. Copies are kept, and shared like the weights."""
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)
     own: list[tuple[Any, Any]] = []
     for weight in model.parameters():
         if wanted is None or weight.requires_grad or weight.dtype in (wanted, torch.int8):
             continue
-        if weight in packed:
-            continue
-        copy = _COPIES.of(weight, wanted, lambda made: made)
+        copy = _COPIES.of([weight], wanted, partial(weight.detach().to, wanted))
         own.append((weight, weight.data))
         weight.data = copy
     try:

@@ -1,19 +1,20 @@
 """Draws answers from a transformers model, token by token.
 
 `model.generate` draws from torch's global random generator, computes equal prompts once for each answer, and goes on
-with rows that are finished. Its growing cache copies everything for each token. Here the noise comes from a seed,
-equal prompts are computed once, finished rows leave the batch, and a token is written into its place.
+with rows that are finished. Here the noise comes from a seed, equal prompts are computed once, and finished rows leave
+the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
-from codea1_env.agents.llm.fast_on_cpu import common_beginning
+from codea1_env.agents.llm.decoder import Decoder, looks_back_at_all
+from codea1_env.agents.llm.decoding import Decoding, ReadPrompts
+from codea1_env.agents.llm.shared_prompts import Packed, common_beginning, pack, suits
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def sample(
     *,
     end_ids: Collection[int],
     stopped: Callable[[list[int]], bool],
+    decoder: Decoder | None = None,
     tell: Callable[[float], None] = lambda _: None,
 ) -> list[Sampled]:
     """Draw one answer to each prompt, all in one batch.
@@ -60,13 +62,15 @@ def sample(
         noise: What `draw_noise` returned for these prompts.
         end_ids: Tokens that end an answer.
         stopped: Whether an answer has come to a stop text.
+        decoder: Computes the passes of the model for one token a row; None for the model itself.
         tell: Is told the share that is done.
     """
     torch: Any = require("torch")
     device = model.device
     answers = [Sampled() for _ in prompts]
     rows = list(range(len(prompts)))
-    state = _prefill(torch, model, prompts, sampling.max_completion_length)
+    read = read_prompts(model, prompts)
+    state = _State(model, read) if decoder is None else Decoding(decoder, read)
     noise = noise.to(device)
     for place in range(sampling.max_completion_length):
         logprobs = log_probabilities(state.logits, sampling)
@@ -89,7 +93,7 @@ def sample(
         # Most answers are much shorter than the longest may be: those that have ended count, too.
         ended = 1 - len(alive) / len(answers)
         tell(max(ended, (place + 1) / sampling.max_completion_length))
-        state.step(torch, model, tokens)
+        state.step(tokens)
     return answers
 
 
@@ -123,140 +127,91 @@ def _draw(torch: Any, logprobs: Tensor, noise: Tensor) -> Tensor:
     return tokens.clamp(max=logprobs.shape[-1] - 1)
 
 
-@dataclass
 class _State:
-    """What the model has computed for the rows that are still alive."""
+    """Answers of any model while they grow."""
 
-    cache: Any
-    logits: Tensor
-    """Of the next token: [rows, vocabulary]."""
-    mask: Tensor
-    """Which places of the cache count: [rows, places]."""
-    positions: Tensor
-    """Of the next token: [rows]."""
+    def __init__(self, model: Any, read: ReadPrompts) -> None:
+        self._model = model
+        self._cache, self._mask, self.logits = read.cache, read.mask, read.logits
+        self._positions = read.mask.sum(-1)
+        self.select(read.rows)
 
     def select(self, kept: Tensor) -> None:
         """Keep these rows; a row may be taken several times."""
-        self.cache.batch_select_indices(kept)
-        self.logits, self.mask = self.logits[kept], self.mask[kept]
-        self.positions = self.positions[kept]
+        self._cache.batch_select_indices(kept)
+        self.logits, self._mask = self.logits[kept], self._mask[kept]
+        self._positions = self._positions[kept]
 
-    def step(self, torch: Any, model: Any, tokens: Tensor) -> None:
-        """Append a token to each row."""
-        self.mask = torch.cat([self.mask, self.mask.new_ones(len(tokens), 1)], dim=-1)
-        self.logits = model(
+    def step(self, tokens: Tensor) -> None:
+        """Append a token to each row, and compute the logits of the next."""
+        torch: Any = require("torch")
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=-1)
+        self.logits = self._model(
             input_ids=tokens[:, None],
-            attention_mask=self.mask,
-            position_ids=self.positions[:, None],
-            past_key_values=self.cache,
+            attention_mask=self._mask,
+            position_ids=self._positions[:, None],
+            past_key_values=self._cache,
             use_cache=True,
         ).logits[:, -1]
-        self.positions = self.positions + 1
+        self._positions = self._positions + 1
 
 
-def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int) -> _State:
-    """Compute each different prompt once, what all begin with only once, and give every row its own copy."""
+def read_prompts(model: Any, prompts: Sequence[Sequence[int]]) -> ReadPrompts:
+    """Compute each different prompt once, and what prompts begin with only once where that is less work."""
+    torch: Any = require("torch")
     different = {tuple(prompt): None for prompt in prompts}
     places = {prompt: i for i, prompt in enumerate(different)}
     longest = max(map(len, different))
-    cache = growing_cache(model, longest + room)
-    shared = 0
-    # A window of attention, which has no such cache, would count the padding behind what is shared.
-    if cache is not None and len(different) > 1:
+    common = longest if len(different) == 1 else 0
+    # A window of attention would count the padding behind what is common.
+    if len(different) > 1 and looks_back_at_all(model):
         # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
         common = common_beginning(min(different), max(different))
-        shared = min(common, min(map(len, different)) - 1)
-    if cache is not None and shared:
-        start = torch.tensor([next(iter(different))[:shared]], device=model.device)
-        model(input_ids=start, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        cache.batch_select_indices(
-            torch.zeros(len(different), dtype=torch.long, device=model.device)
-        )
-    # Padding stands behind what is shared and before the rest, so that all answers begin at the same place.
-    ids = [[0] * (longest - len(prompt)) + list(prompt[shared:]) for prompt in different]
-    counts = [
-        [1] * shared + [0] * (longest - len(prompt)) + [1] * (len(prompt) - shared)
-        for prompt in different
-    ]
-    mask = torch.tensor(counts, device=model.device)
+        common = min(common, min(map(len, different)) - 1)
+    # Padding stands behind what is common and before the rest, so that all answers begin at the same place.
+    gaps = [[0] * (longest - len(prompt)) for prompt in different]
+    both = list(zip(different, gaps, strict=True))
+    ids = torch.tensor([[*each[:common], *gap, *each[common:]] for each, gap in both])
+    mask = torch.tensor([[1] * common + gap + [1] * (len(each) - common) for each, gap in both])
+    ids, mask = ids.to(model.device), mask.to(model.device)
+    packed = pack(ids, mask, model) if suits(model) else None
+    cache, logits = _read(model, ids, mask) if packed is None else _read_packed(model, packed)
+    rows = torch.tensor([places[tuple(prompt)] for prompt in prompts], device=model.device)
+    return ReadPrompts(cache, logits, mask, common, rows)
+
+
+def _read(model: Any, ids: Tensor, mask: Tensor) -> tuple[Any, Tensor]:
+    """Keys and values of rows of tokens, and logits behind the last."""
+    torch: Any = require("torch")
     output = model(
-        input_ids=torch.tensor(ids, device=model.device),
+        input_ids=ids,
         attention_mask=mask,
-        position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, shared:],
-        past_key_values=cache,
+        position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
         use_cache=True,
         # An index. For 1 transformers takes a slice, for which torch copies the head once for each row.
-        logits_to_keep=torch.tensor([longest - shared - 1], device=model.device),
+        logits_to_keep=torch.tensor([ids.shape[1] - 1], device=model.device),
     )
     if getattr(output, "past_key_values", None) is None:
         raise BackendError(
             f"Expect a decoder, which keeps keys and values of what it has read, actually: {type(model).__name__}. Choose "
             "another model."
         )
-    state = _State(output.past_key_values, output.logits[:, -1], mask, mask.sum(-1))
-    rows = [places[tuple(prompt)] for prompt in prompts]
-    if rows != list(range(len(different))):
-        state.select(torch.tensor(rows, device=model.device))
-    return state
+    return output.past_key_values, output.logits[:, -1]
 
 
-def growing_cache(model: Any, length: int) -> Any | None:
-    """Make an empty `transformers.DynamicCache` with room for so many tokens at first.
-
-    None for a model with other layers than those that look back at everything.
-    """
-    transformers: Any = require("transformers")
-    cache_utils: Any = require("transformers.cache_utils")
-    cache = transformers.DynamicCache(config=model.config)
-    if not all(type(layer) is cache_utils.DynamicLayer for layer in cache.layers):
-        return None
-    cache.layers = [_layer_class()(length) for _ in cache.layers]
-    return cache
-
-
-@lru_cache(maxsize=1)
-def _layer_class() -> Any:
-    """Class of the layers; made when transformers is there."""
-    cache_utils: Any = require("transformers.cache_utils")
-
-    class GrowingLayer(cache_utils.DynamicLayer):  # type: ignore[misc]  # its module is not known to mypy
-        """Keys and values of one layer, [rows, heads, tokens, size], as views of larger tensors."""
-
-        def __init__(self, room: int) -> None:
-            super().__init__()
-            self._room = room
-            self._length = 0
-
-        def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-            start, self._length = self._length, self._length + keys.shape[-2]
-            if not self.is_initialized:
-                self.lazy_initialization(keys, values)
-                self._stores = [self._with_room(each[:, :, :0]) for each in (keys, values)]
-            elif self._length > self._stores[0].shape[-2]:
-                self._room = 2 * self._length
-                self._stores = [self._with_room(old[:, :, :start]) for old in self._stores]
-            for store, new in zip(self._stores, (keys, values), strict=True):
-                store[:, :, start : self._length] = new
-            self._look()
-            return self.keys, self.values
-
-        def get_seq_length(self) -> int:
-            return self._length
-
-        def batch_select_indices(self, indices: Tensor) -> None:
-            both = (self.keys, self.values)
-            self._stores = [self._with_room(each.index_select(0, indices)) for each in both]
-            self._look()
-
-        def _with_room(self, begun: Tensor) -> Tensor:
-            """Return a tensor that begins with these keys or values and has room for more."""
-            room = max(self._room, self._length)
-            store = begun.new_zeros((*begun.shape[:2], room, begun.shape[3]))
-            store[:, :, : begun.shape[2]] = begun
-            return store
-
-        def _look(self) -> None:
-            self.keys, self.values = (store[:, :, : self._length] for store in self._stores)
-            self.keys.whole, self.values.whole = self._stores  # for `grouped_attention`
-
-    return GrowingLayer
+def _read_packed(model: Any, packed: Packed) -> tuple[Any, Tensor]:
+    """The same of rows that are packed."""
+    last = packed.places[:, -1]
+    kept, where = (last % packed.ids.shape[1]).unique(return_inverse=True)
+    output = model(
+        input_ids=packed.ids,
+        attention_mask=packed.sees,
+        position_ids=packed.positions,
+        use_cache=True,
+        logits_to_keep=kept,
+    )
+    for layer in output.past_key_values.layers:
+        for name in ("keys", "values"):
+            found = getattr(layer, name).transpose(1, 2).flatten(0, 1)[packed.places]
+            setattr(layer, name, found.transpose(1, 2))
+    return output.past_key_values, output.logits[last // packed.ids.shape[1], where]

@@ -18,7 +18,7 @@ import numpy as np
 
 from codea1_env.agents.llm import trl_internals
 from codea1_env.agents.llm.computing import thread_number
-from codea1_env.agents.llm.fast_on_cpu import shared_prompts
+from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.support.extras import require
 

@@ -17,8 +17,7 @@ from codea1_env.agents.llm.completions import (
     report,
 )
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
-from codea1_env.agents.llm.fast_on_cpu import fast_decoding
-from codea1_env.agents.llm.packed import packed_weights
+from codea1_env.agents.llm.decoder import Decoder, suits
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
@@ -86,33 +85,28 @@ class TransformersBackend:
         cast: AbstractContextManager[None] = nullcontext()
         if dtype not in (None, "float32"):
             cast = torch.autocast(self.model.device.type, getattr(torch, dtype))
-        with (
-            torch.no_grad(),
-            self._generating(adapter),
-            fast_decoding(self.model),
-            thread_number(self.threads),
-            packed_weights(self.model, dtype) as packed,
-            frozen_weights_in(self.model, dtype, packed),
-            torch.inference_mode(),  # a tenth of the time of small models
-            cast,
-        ):
-            for start in range(0, len(order), self.batch_size):
-                rows = order[start : start + self.batch_size]
+        with torch.no_grad(), self._generating(adapter), thread_number(self.threads):
+            decoder = self._decoder()
+            # The second is a tenth of the time of small models.
+            with frozen_weights_in(self.model, dtype), torch.inference_mode(), cast:
+                for start in range(0, len(order), self.batch_size):
+                    rows = order[start : start + self.batch_size]
 
-                def tell(share: float, start: int = start, number: int = len(rows)) -> None:
-                    report((start + share * number) / len(order))
+                    def tell(share: float, start: int = start, number: int = len(rows)) -> None:
+                        report((start + share * number) / len(order))
 
-                answers = sample(
-                    self.model,
-                    [ids[row] for row in rows],
-                    sampling,
-                    noise[rows],
-                    end_ids=self._end_ids(),
-                    stopped=lambda answer: self._stopped(answer, sampling.stop),
-                    tell=tell,
-                )
-                for row, answer in zip(rows, answers, strict=True):
-                    completions[row] = self._completion(ids[row], answer)
+                    answers = sample(
+                        self.model,
+                        [ids[row] for row in rows],
+                        sampling,
+                        noise[rows],
+                        end_ids=self._end_ids(),
+                        stopped=lambda answer: self._stopped(answer, sampling.stop),
+                        decoder=decoder,
+                        tell=tell,
+                    )
+                    for row, answer in zip(rows, answers, strict=True):
+                        completions[row] = self._completion(ids[row], answer)
         return [completions[row] for row in range(len(ids))]
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
@@ -130,6 +124,12 @@ class TransformersBackend:
 
     def close(self) -> None:
         """Do nothing: the model belongs to the caller."""
+
+    def _decoder(self) -> Decoder | None:
+        if not suits(self.model):
+            return None
+        torch: Any = require("torch")
+        return Decoder(self.model, self.compute_dtype and getattr(torch, self.compute_dtype))
 
     def _completion(self, prompt: tuple[int, ...], answer: Sampled) -> Completion:
         return Completion(

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny import log_probs, tiny_model
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.decoder import Decoder, suits
 from codea1_env.agents.llm.sampling import draw_noise, log_probabilities, sample
 
 PROMPTS = [[5, 9, 12, 40], [7, 8], [5, 9, 12, 40], [33, 21, 60, 70, 80, 90, 100]]
@@ -21,18 +24,24 @@ def draw(
     model: Any = None,
     end_ids: tuple[int, ...] = (),
     stopped: Any = lambda ids: False,
+    fast: bool = True,
     **changes: Any,
 ) -> list[Any]:
     sampling = SamplingConfig(max_completion_length=LENGTH, **changes)
     noise = draw_noise(len(prompts), LENGTH, seed)
     model = tiny_model().eval() if model is None else model
     with torch.no_grad():
-        return sample(model, prompts, sampling, noise, end_ids=end_ids, stopped=stopped)
+        decoder = Decoder(model) if fast and suits(model) else None
+        return sample(
+            model, prompts, sampling, noise, end_ids=end_ids, stopped=stopped, decoder=decoder
+        )
 
 
-def test_probabilities_are_those_of_the_whole_text() -> None:
+@pytest.mark.parametrize("fast", [False, True])
+def test_probabilities_are_those_of_the_whole_text(fast: bool) -> None:
     model = tiny_model().eval()
-    for prompt, answer in zip(PROMPTS, draw(PROMPTS, model=model, temperature=0.7), strict=True):
+    answers = draw(PROMPTS, model=model, temperature=0.7, fast=fast)
+    for prompt, answer in zip(PROMPTS, answers, strict=True):
         assert len(answer.ids) == LENGTH
         expected = log_probs(model, prompt, answer.ids, 0.7).detach()
         torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-4, rtol=0)
@@ -117,8 +126,8 @@ def test_settings_out_of_range(name: str, value: Any) -> None:
         SamplingConfig(**{name: value})
 
 
-@pytest.mark.parametrize("window", [None, 6])
-def test_prompts_with_a_common_beginning(window: int | None) -> None:
+@pytest.mark.parametrize(("window", "fast"), [(None, False), (None, True), (6, False)])
+def test_prompts_with_a_common_beginning(window: int | None, fast: bool) -> None:
     from transformers import MistralConfig, MistralForCausalLM
 
     config = MistralConfig(
@@ -135,6 +144,24 @@ def test_prompts_with_a_common_beginning(window: int | None) -> None:
         torch.manual_seed(0)
         model = MistralForCausalLM(config).eval()
     prompts = [[5, 9, 12], [5, 9, 12, 40, 41, 42, 43, 44, 45], [5, 9, 12, 7], [5, 9, 12]]
-    for prompt, answer in zip(prompts, draw(prompts, model=model), strict=True):
+    for prompt, answer in zip(prompts, draw(prompts, model=model, fast=fast), strict=True):
         expected = log_probs(model, prompt, answer.ids).detach()
         torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-3, rtol=0)
+
+
+SOME = st.lists(st.integers(2, 9), min_size=1, max_size=6)
+
+
+@given(st.lists(SOME, min_size=1, max_size=4), st.integers(1, 3), st.integers(0, 99))
+@settings(max_examples=25, deadline=None)
+def test_the_decoder_draws_what_the_model_draws(
+    prompts: list[list[int]], times: int, seed: int
+) -> None:
+    ends = tuple(range(0, 261, 9))  # rows end here and there
+    one, other = (
+        draw(prompts * times, seed, end_ids=ends, fast=fast, temperature=0.9)
+        for fast in (False, True)
+    )
+    assert [each.ids for each in one] == [each.ids for each in other]
+    for left, right in zip(one, other, strict=True):
+        torch.testing.assert_close(left.logprobs, right.logprobs, atol=1e-4, rtol=0)

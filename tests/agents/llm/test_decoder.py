@@ -1,4 +1,4 @@
-"""What is faster and computes the same: weights that are laid out once, and prompts that are computed together."""
+"""What is faster and computes the same: passes of the decoder, and prompts that are computed together."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm import packed
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.fast_on_cpu import shared_prompts
-from codea1_env.agents.llm.packed import packed_weights
+from codea1_env.agents.llm.decoder import Decoder, suits
+from codea1_env.agents.llm.decoding import Decoding
+from codea1_env.agents.llm.sampling import read_prompts
+from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
-packs = pytest.mark.skipif(not packed.can_pack(), reason="this torch cannot lay weights out")
-IDS = torch.tensor([[5, 9, 3, 7], [1, 2, 3, 4]])
-
-
-@pytest.fixture(autouse=True)
-def _small_weights_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_LEAST", 1)
+IDS = torch.tensor([[5, 9, 3, 7], [1, 2, 3, 4], [5, 9, 8, 2], [5, 9, 3, 11]])
 
 
 def logits(model: Any, dtype: str | None = None) -> Any:
-    with torch.no_grad(), packed_weights(model, dtype):
-        return model(input_ids=IDS).logits.float()
+    """Of the last token, by a pass of the decoder behind the others."""
+    with torch.no_grad():
+        assert suits(model)
+        decoder = Decoder(model, dtype and getattr(torch, dtype))
+        decoding = Decoding(decoder, read_prompts(model, IDS[:, :-1].tolist()))
+        decoding.step(IDS[:, -1])
+        return decoding.logits.float()
 
 
 def plain(model: Any) -> Any:
     with torch.no_grad():
-        return model(input_ids=IDS).logits
+        return model(input_ids=IDS).logits[:, -1]
 
 
-@packs
 @pytest.mark.parametrize("adapter", ["coder", "tester", None])
 def test_the_active_adapter_counts(adapter: str | None) -> None:
     model = peft_model().eval()
@@ -49,22 +49,53 @@ def test_the_active_adapter_counts(adapter: str | None) -> None:
     else:
         assert torch.allclose(logits(model), plain(model), atol=1e-5)
         assert (logits(model, "bfloat16") - plain(model)).abs().mean() < 0.05
-    assert not [part for part in model.modules() if "forward" in vars(part)]
 
 
-@packs
-@pytest.mark.parametrize(
-    "options", [{"use_dora": True}, {"use_rslora": True}, {"lora_bias": True}], ids=str
-)
-def test_other_kinds_of_adapters(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"use_rslora": True}, {"alpha_pattern": {"up_proj": 9}}])
+def test_other_scales_of_adapters(options: dict[str, Any]) -> None:
+    assert torch.allclose(logits(other_adapter(options)), plain(other_adapter(options)), atol=1e-5)
+
+
+def test_an_adapter_of_some_layers() -> None:
+    model = other_adapter({"target_modules": ["q_proj", "v_proj", "up_proj", "lm_head"]})
+    assert torch.allclose(logits(model), plain(model), atol=1e-5)
+
+
+def other_adapter(options: dict[str, Any]) -> Any:
     from peft import LoraConfig, get_peft_model
 
-    config = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM", **options)
-    model = get_peft_model(tiny_model(), config).eval()
+    usual = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    model = get_peft_model(tiny_model(), LoraConfig(**usual | options)).eval()
+    generator = torch.Generator().manual_seed(2)
     for name, weight in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(weight, std=0.3)
-    assert torch.allclose(logits(model), plain(model), atol=1e-5)
+        if "lora_" in name:
+            weight.data.normal_(std=0.3, generator=generator)
+    return model
+
+
+@pytest.mark.parametrize("options", [{"use_dora": True}, {"lora_bias": True}], ids=str)
+def test_adapters_that_are_more_than_two_products(options: dict[str, Any]) -> None:
+    model = other_adapter(options)
+    assert not suits(model)
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    for answer in TransformersBackend(model, tiny_tokenizer()).generate(
+        CHATS, sampling, 0, "default"
+    ):
+        assert shortfall(model, answer) <= 1e-4
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_matrices_that_float16_has_are_kept_so(exact: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(40, 64, generator=generator)
+    weight = weight.bfloat16().float() if exact else weight
+    bias, states = torch.randn(40, generator=generator), torch.randn(3, 64, generator=generator)
+    assert packed._fits_half(weight) == exact
+    assert not packed._fits_half(weight * 1e6)
+    expected = torch.nn.functional.linear(states, weight, bias)
+    for lasting in (False, True):
+        found = packed.laid_out(weight, bias, lasting=lasting)(states)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
 def add(weight: Any) -> None:
@@ -80,7 +111,6 @@ def replace(weight: Any) -> None:
     weight.data = weight.data + 0.5
 
 
-@packs
 @pytest.mark.parametrize(
     ("change", "trained"), [(add, False), (add_to_data, True), (replace, False)]
 )
@@ -102,7 +132,6 @@ def shortfall(model: Any, answer: Any) -> float:
     return float((scores.max(-1).values - chosen).max())
 
 
-@packs
 @pytest.mark.parametrize("compute", [None, "bfloat16"])
 def test_likeliest_answers_are_those_of_transformers(compute: Any) -> None:
     sampling = SamplingConfig(temperature=0, max_completion_length=8)
@@ -114,13 +143,21 @@ def test_likeliest_answers_are_those_of_transformers(compute: Any) -> None:
         assert shortfall(model, answer) <= (1e-4 if compute is None else 0.2)
 
 
-@packs
-@pytest.mark.parametrize("kind", ["Qwen2Config", "Gemma2Config", "Phi3Config"])
+KINDS = {
+    "LlamaConfig": {"attention_bias": True},
+    "MistralConfig": {"sliding_window": None},
+    "Qwen2Config": {},
+    "Qwen3Config": {},
+    "Gemma2Config": None,
+    "Phi3Config": None,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_models_of_other_kinds(kind: str) -> None:
     import transformers
 
     tokenizer = tiny_tokenizer()
-    torch.manual_seed(3)
     config = getattr(transformers, kind)(
         vocab_size=len(tokenizer),
         hidden_size=32,
@@ -132,15 +169,38 @@ def test_models_of_other_kinds(kind: str) -> None:
         max_position_embeddings=256,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        **KINDS[kind] or {},
     )
-    model = transformers.AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = transformers.AutoModelForCausalLM.from_config(config)
+        for weight in model.parameters():  # biases and norms, too
+            weight.data += 0.2 * torch.randn_like(weight)
+    model = model.eval().requires_grad_(False)
+    assert suits(model) == (KINDS[kind] is not None)
     backend = TransformersBackend(model, tokenizer)
-    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    sampling = SamplingConfig(temperature=0, max_completion_length=70)
     for answer in backend.generate(CHATS, sampling, 0):
+        assert shortfall(model, answer) <= 1e-3
+
+
+@pytest.mark.parametrize(
+    "rope",
+    [
+        {"rope_type": "linear", "factor": 4.0},
+        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
+        {"rope_type": "dynamic", "factor": 4.0},
+    ],
+    ids=lambda rope: rope["rope_type"],
+)
+def test_kinds_of_rotations(rope: dict[str, Any]) -> None:
+    model = tiny_model(rope_parameters={"rope_theta": 10000.0, **rope}).eval()
+    assert suits(model) == (rope["rope_type"] != "dynamic")
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    for answer in TransformersBackend(model, tiny_tokenizer()).generate(CHATS, sampling, 0):
         assert shortfall(model, answer) <= 1e-4
 
 
-@packs
 def test_a_model_that_has_generated_still_learns() -> None:
     model = peft_model()
     model.set_adapter("coder")

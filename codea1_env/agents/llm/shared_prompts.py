@@ -1,11 +1,7 @@
-"""What lets a model on a CPU write and learn faster, with the same results but for rounding.
+"""What lets a model on a processor learn faster, with the same results but for rounding.
 
-**Writing** (`fast_decoding`). One new token at a time looks back at all earlier ones. For one query per row, two small
-matrix products over the heads that share keys do that many times faster than torch's kernel for many queries.
-
-**Learning** (`shared_prompts`). A group of answers has one prompt, and prompts are longer than answers. Here the rows that
-begin alike become one sequence: the common beginning and then each row's own end, in which a token sees the beginning and
-its own row only.
+A group of answers has one prompt, and prompts are longer than answers. Here the rows that begin alike become one
+sequence: the common beginning and then each row's own end, in which a token sees the beginning and its own row only.
 """
 
 from __future__ import annotations
@@ -20,60 +16,8 @@ from codea1_env.support.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
-_NAME = "codea1_grouped"
 _WORTH = 0.9
 """Rows are packed if that leaves less than this share of their tokens."""
-
-
-@contextmanager
-def fast_decoding(model: Any) -> Iterator[None]:
-    """Let a model of transformers on a CPU generate with `grouped_attention`, if its own is torch's."""
-    model = _without_adapter(model)
-    before = model.config._attn_implementation
-    if model.device.type != "cpu" or before != "sdpa":
-        yield
-        return
-    modeling: Any = require("transformers.modeling_utils")
-    masking: Any = require("transformers.masking_utils")
-    modeling.AttentionInterface.register(_NAME, grouped_attention)
-    masking.AttentionMaskInterface.register(_NAME, masking.sdpa_mask)
-    model.set_attn_implementation(_NAME)
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
-
-
-def grouped_attention(
-    module: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attention_mask: Any = None,
-    scaling: float | None = None,
-    **more: Any,
-) -> tuple[Any, None]:
-    """Attention of one layer, with the arguments and the result of transformers' own."""
-    torch: Any = require("torch")
-    rows, heads, queries, size = query.shape
-    if queries > 1 or (attention_mask is not None and attention_mask.dtype != torch.bool):
-        sdpa: Any = require("transformers.integrations.sdpa_attention")
-        usual: tuple[Any, None] = sdpa.sdpa_attention_forward(
-            module, query, key, value, attention_mask, scaling=scaling, **more
-        )
-        return usual
-    # Query heads that share keys stand side by side, as if they were the queries of one head.
-    grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], size)
-    length = key.shape[-2]
-    # See `GrowingLayer`: torch multiplies a part of a tensor of bfloat16 by copying it, and the whole without.
-    key, value = getattr(key, "whole", key), getattr(value, "whole", value)
-    scores = (grouped @ key.transpose(-1, -2)).float()
-    scores = scores * (size**-0.5 if scaling is None else scaling)
-    scores[..., length:] = -torch.inf
-    if attention_mask is not None:
-        scores[..., :length].masked_fill_(~attention_mask, -torch.inf)
-    result = scores.softmax(-1).to(value.dtype) @ value
-    return result.reshape(rows, 1, heads, size), None
 
 
 @dataclass
@@ -95,26 +39,27 @@ def _without_adapter(model: Any) -> Any:
 def shared_prompts(model: Any) -> Iterator[None]:
     """Let a model of transformers on a CPU compute like this, if it has full attention of torch's own, without dropout."""
     plain = _without_adapter(model)
-    if not _suits(plain):
+    if not suits(model):
         yield
         return
     backbone = plain.base_model
     whole = backbone.forward
 
     def forward(input_ids: Any = None, attention_mask: Any = None, **more: Any) -> Any:
-        packed = None
+        rows = None
         # Whoever brings a cache or positions has another order in mind.
         free = more.get("past_key_values") is None and more.get("position_ids") is None
         known = input_ids is not None and attention_mask is not None and attention_mask.dim() == 2
         if known and free and not more.get("use_cache"):
-            packed = _pack(input_ids, attention_mask, plain.config.hidden_size)
-        if packed is None:
+            rows = pack(input_ids, attention_mask, plain)
+        if rows is None:
             return whole(input_ids=input_ids, attention_mask=attention_mask, **more)
         more.pop("position_ids", None)
-        ids, mask, positions, places = packed
-        output = whole(input_ids=ids, attention_mask=mask, position_ids=positions, **more)
+        output = whole(
+            input_ids=rows.ids, attention_mask=rows.sees, position_ids=rows.positions, **more
+        )
         states = output.last_hidden_state
-        output.last_hidden_state = states.reshape(-1, states.shape[-1])[places]
+        output.last_hidden_state = states.reshape(-1, states.shape[-1])[rows.places]
         return output
 
     backbone.forward = forward
@@ -124,8 +69,10 @@ def shared_prompts(model: Any) -> Iterator[None]:
         del backbone.forward  # the class's own is behind it
 
 
-def _suits(model: Any) -> bool:
+def suits(model: Any) -> bool:
+    """Whether rows of a model may be packed: on a processor, with full attention of torch's own, without dropout."""
     torch: Any = require("torch")
+    model = _without_adapter(model)
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     drops = any(isinstance(part, torch.nn.Dropout) and part.p > 0 for part in model.modules())
@@ -141,19 +88,26 @@ def _suits(model: Any) -> bool:
     )
 
 
-def _pack(
-    input_ids: Tensor, attention_mask: Tensor, hidden_size: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
-    """Pack the rows of a batch; None if that saves nothing.
+@dataclass(frozen=True)
+class Packed:
+    """Rows of a batch as fewer and longer sequences."""
 
-    Returns:
-        Tokens [packs, length], who sees whom [packs, 1, length, length], positions [packs, length], and the place of each
-        token of the rows among all tokens of the packs [rows, tokens].
-    """
+    ids: Tensor
+    """Tokens: [packs, length]."""
+    sees: Tensor
+    """Who sees whom: [packs, 1, length, length]."""
+    positions: Tensor
+    """[packs, length]."""
+    places: Tensor
+    """Place of each token of the rows among all tokens of the packs: [rows, tokens]; 0 for padding."""
+
+
+def pack(input_ids: Tensor, attention_mask: Tensor, model: Any) -> Packed | None:
+    """Pack the rows of a batch, [rows, tokens]; None if that saves nothing."""
     torch: Any = require("torch")
     present = attention_mask.bool()
     tokens = [ids[seen].tolist() for ids, seen in zip(input_ids, present, strict=True)]
-    packs = _packs(tokens, hidden_size)
+    packs = _packs(tokens, model.config.hidden_size)
     longest = max(pack.length for pack in packs)
     if len(packs) * longest > _WORTH * input_ids.numel():
         return None
@@ -177,7 +131,7 @@ def _pack(
     sees = (owner[:, None, :] == 0) | (owner[:, None, :] == owner[:, :, None])
     sees = (sees & (owner[:, None, :] >= 0)).tril()
     sees |= torch.eye(longest, dtype=torch.bool)  # padding that sees nothing would give NaN
-    return ids, sees[:, None], positions, places
+    return Packed(ids, sees[:, None], positions, places)
 
 
 def _packs(tokens: Sequence[Sequence[int]], hidden_size: int) -> list[_Pack]:
