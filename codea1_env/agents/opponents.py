@@ -18,6 +18,7 @@ from codea1_env.agents.scripted import (
 )
 from codea1_env.agents.tabular import Pool, pool_of_programs, pool_of_tests
 from codea1_env.evaluation.held_out import hold_out
+from codea1_env.problem_sets.expected import unknown_cases
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
@@ -81,14 +82,21 @@ def check_scripted(name: str, role: Role, problems: Sequence[Problem]) -> None:
             f"Expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
             "that writes its own programs"
         )
-    # Of programs that read input an evaluation itself says that tests cannot call them.
-    if name == "golden" and not any(
-        each.stdin_tests or any(map(writable, each.tests)) for each in problems
-    ):
+    if name == "golden" and len(without_golden_tests(problems)) == len(problems):
         raise ValueError(
             f"Expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
             "Choose a tester that writes its own tests"
         )
+
+
+def without_golden_tests(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems that the tester "golden" writes nothing for."""
+    # Of programs that read input an evaluation itself says that tests cannot call them; unknown values are asked for.
+    return [
+        each
+        for each in problems
+        if not (each.stdin_tests or unknown_cases(each) or any(map(writable, each.tests)))
+    ]
 
 
 def scripted(

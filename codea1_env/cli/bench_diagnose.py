@@ -25,7 +25,7 @@ from codea1_env.baselines.diagnose.scores import section, write_scores
 from codea1_env.cli.errors import INTERRUPTED, check_least, library_errors, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown, say
-from codea1_env.rendering.display import clock
+from codea1_env.rendering.display import clock, counted
 from codea1_env.support.stopping import terminable
 
 _QUICK_SEEDS = 2
@@ -130,7 +130,7 @@ class _Shown:
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
         of = "" if len(runs) == len(self._seeds) else f"seed 1 of {len(self._seeds)}; "
         about = "" if seconds is None else f", about {clock(seconds)}"
-        runs_left = "1 run" if left == 1 else f"{left} runs"
+        runs_left = counted(left, "runs")
         rest = f"{runs_left} left{about}" if left else "the last run"
         say(
             self._console,

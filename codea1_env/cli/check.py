@@ -16,7 +16,7 @@ from rich.console import Console
 from codea1_env.cli.errors import InputError, library_errors
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.tables import say
-from codea1_env.rendering.display import clean
+from codea1_env.rendering.display import clean, counted
 from codea1_env.testgen.against import (
     Checked,
     changes_since,
@@ -176,7 +176,7 @@ def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> Non
     skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
     same = len(everything.skipped) - len(skipped)
     number, looked = len(everything.findings), len(everything.looked)
-    parts = [f"{number or 'No'} finding{'' if number == 1 else 's'}"]
+    parts = [counted(number, "findings") if number else "No findings"]
     what = "function or class" if looked == 1 else "functions and classes"
     parts += [f"{looked} {what} looked at"]
     parts += [f"{same} {'has' if same == 1 else 'have'} not changed"] if same else []

@@ -15,6 +15,7 @@ import tyro
 from rich.console import Console
 
 import codea1_env
+from codea1_env.agents.opponents import without_golden_tests
 from codea1_env.cli.errors import (
     INTERRUPTED,
     InputError,
@@ -36,7 +37,7 @@ from codea1_env.evaluation.result_folder import (
 from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import digest_of_problems
 from codea1_env.problems import Problem, check_playable
-from codea1_env.rendering.display import short_names
+from codea1_env.rendering.display import counted_of, short_names
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.plugins import digest_of
 from codea1_env.support.stopping import stop_request
@@ -127,6 +128,13 @@ def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
         problems = common_problems(command.problems, command.split, list(runs.values()))
         problems = problems[: command.max_problems]
         check_playable(problems)
+        bare = without_golden_tests(problems) if "golden" in command.testers else []
+        if 0 < len(bare) < len(problems):
+            part = counted_of(len(bare), len(problems), "problems")
+            say(
+                Console(stderr=True),
+                f"No golden tests: {part}. The tester golden writes nothing there.",
+            )
 
         def player(name: str, known: Sequence[str]) -> AgentOf:
             if name in runs:

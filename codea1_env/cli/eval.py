@@ -74,6 +74,7 @@ from codea1_env.evaluation.samples import (
 )
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
+from codea1_env.rendering.display import counted_of
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of, digest_of_class
 from codea1_env.support.stopping import stop_request
@@ -437,6 +438,6 @@ def _evaluate(
         report["empty_answers"] = empty
         advice = ". A model that thinks may need more tokens: --max-completion-length"
         more = advice if "usage" in report else ""
-        say(console, f"Warning: {empty} of {len(answers)} answers are empty{more}")
+        say(console, f"Warning: no text in {counted_of(empty, len(answers), 'answers')}{more}")
     own.write_files(folder, command.agent or str(command.samples))
     return report

@@ -25,6 +25,7 @@ from codea1_env.cli.tables import first_of
 from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
+from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, AnswerError, ask
 from codea1_env.sandbox import Sandbox
@@ -107,7 +108,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     shown = not command.json and command.render != "html"
     if shown:
         print(
-            f"coder {command.coder}, tester {command.tester}, seed {command.seed}, {size} tests a suite{ruling}"
+            f"coder {command.coder}, tester {command.tester}, seed {command.seed}, {counted(size, 'tests')} a suite{ruling}"
         )
     turns: list[dict[str, Any]] = []
     while env.agents:
@@ -204,7 +205,7 @@ def _parts(valid: float, broke: float, size: int, info: Mapping[str, Any]) -> st
     status = [test["status"] for test in info["tests"]]
     invalid = status.count("invalid") + status.count("corrected")
     invalid += sum(each["invalid"] for each in info["dropped"])
-    said = f"validity {valid:.3f} = {round(valid * size)} of {size} tests"
+    said = f"validity {valid:.3f} = {counted_of(round(valid * size), size, 'tests')}"
     said += f", since {invalid} are not valid" if invalid else ""
     if not {"kept", "corrected"} & {*status}:
         return f"{said}; adversarial {broke:.3f}, since no test is left"
@@ -212,7 +213,9 @@ def _parts(valid: float, broke: float, size: int, info: Mapping[str, Any]) -> st
     known = sum(old) / len(old) if old else 0.0
     new = round(size * (2 * broke - 1 + known if old else broke))
     if not old:
-        return f"{said}; adversarial {broke:.3f} = {new} of {size} tests broke the program"
+        return (
+            f"{said}; adversarial {broke:.3f} = {counted_of(new, size, 'tests')} broke the program"
+        )
     return (
         f"{said}; adversarial {broke:.3f} = (1 + {new} of {size} - {sum(old)} of {len(old)}) / 2: new tests that "
         "broke the program, less replayed ones that did"

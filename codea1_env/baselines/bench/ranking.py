@@ -21,7 +21,7 @@ from codea1_env.baselines.bench.score_table import (
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.rendering.display import in_line, short_names
+from codea1_env.rendering.display import counted, counted_of, in_line, short_names
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ def leaderboard(
     lines = [
         "# Leaderboard",
         "",
-        f"{config.seeds} seeds, {config.max_problems} problems of {config.problems}, {config.max_steps} steps, {updates}; "
-        f"{len(results)} of {wanted} runs done, {sum(r.status == 'failed' for r in results)} failed. {machine}.",
+        f"{counted(config.seeds, 'seeds')}, {counted(config.max_problems, 'problems')} of {config.problems}, "
+        f"{counted(config.max_steps, 'steps')}, {updates}; "
+        f"{counted_of(len(results), wanted, 'runs')} done, {sum(r.status == 'failed' for r in results)} failed. {machine}.",
         "",
         f"    {command(config)}",
     ]
