@@ -408,7 +408,6 @@ def _evaluate(
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads, partial(say, console))
-        known = len(folder.rows(VERDICTS))
         if type(own).check is not Evaluation.check:
             tasks = list(own.problems)
             if read.file is not None:  # --partial leaves the others out
@@ -418,7 +417,7 @@ def _evaluate(
             at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
-            shown.begin(own.unit, own.expected(counts), known)
+            shown.begin(own.unit, own.expected(counts), len(folder.rows(VERDICTS)))
             at_work.judge_file(read.file.samples, shown.judged)
         else:
             asking = _asking(command)
@@ -426,7 +425,7 @@ def _evaluate(
             agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
             counts = Counter(each.problem.task_id for each in questions)
-            shown.begin(own.unit, own.expected(counts), known)
+            shown.begin(own.unit, own.expected(counts), len(folder.rows(VERDICTS)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, settings, read.unknown)

@@ -69,6 +69,12 @@ class ProblemFault(Stored):
     task_id: str
     fault: str
     """Why the problem cannot be used; empty if it can."""
+    unjudged: bool = field(default=False, kw_only=True)
+    """Whether the sandbox failed at its reference: that is not kept, so that it is asked again at --resume."""
+
+    def row(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {name: value for name, value in super().row().items() if name != "unjudged"}
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     told = [cell.text for cell in whole.rows[0]]
     assert told[1:] == ["mutant", "starter", "1 verdict", "codea1 x"]
     assert whole.rows[0][-1].folded
-    assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
+    assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged line"
     assert figures.rows[0][1].bar == Bar(0, 50, 25, 50)
     assert bar_cell(Estimate(0.1, -0.5, 0.5), -1.0).bar == Bar(50, 5, 25, 50)
     assert bar_cell(Estimate(12.0, 10.0, 13.0), 0.0).bar is None
