@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -100,7 +101,8 @@ def run(arguments: Sequence[str]) -> int:
     command = parse(CrossPlayCommand, arguments, name="eval cross-play")
     path = command.output_dir or Path("runs") / time.strftime("cross-play-%Y%m%d-%H%M%S")
     try:
-        written = _play(command, path)
+        typed = f"codea1 eval cross-play {shlex.join(arguments)}".rstrip()
+        written = _play(command, path, typed)
     except (FolderError, RunError) as error:
         raise InputError(str(error)) from error
     except (Stopped, KeyboardInterrupt):
@@ -118,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
+def _play(command: CrossPlayCommand, path: Path, typed: str) -> list[Path]:
     """Make the players, let them play, and write what came of it."""
     limits = Limits(call_cpu_time=0.5)
     with library_errors(), ExitStack() as stack:
@@ -155,7 +157,7 @@ def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
         own.load(problems)
         settings = _settings(command, every, problems) | {"evaluates": own.kind}
         folder = stack.enter_context(
-            ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY)
+            ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY, command=typed)
         )
         stop = stack.enter_context(stop_request())
         stop.step = "the programs that run now"
