@@ -87,6 +87,24 @@ def test_a_benchmark_that_tells_nothing_names_no_winner(tmp_path: Path) -> None:
     assert subject.warning.startswith("No coder here is clearly above the players before training.")
 
 
+def test_a_benchmark_shows_the_exact_game_and_what_failed_runs_said(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path / "b", {"code-a1": [0.1, 0.9], "no-book": [0.6, 0.2]})
+    jobs = folder / "runs" / "code-a1"
+    figures = {"exploitability": 0.5, "exploitability/average": 0.25, "cyclic_share": 0.125}
+    for seed in (0, 1):
+        (jobs / f"seed_{seed}" / "game.json").write_text(json.dumps({"own/one": figures}))
+    error = '{"status": "failed", "error": "ValueError: <b>no</b>", "seconds": 1.0}'
+    (folder / "runs" / "no-book" / "seed_1" / "result.json").write_text(error)
+    sheets = {each.title: each for each in benchmark_sheets(read_folders([folder]).benchmarks[0])}
+    game = [[cell.text for cell in row] for row in sheets["The game itself: b"].rows]
+    assert [each[:1] + [text[:5] for text in each[1:]] for each in game] == [
+        ["code-a1", "0.500", "0.250", "0.125"],
+        ["no-book", "-", "-", "-"],
+    ]
+    failed = [[cell.text for cell in row] for row in sheets["Failed runs of b"].rows]
+    assert failed == [["no-book", "1", "ValueError: <b>no</b>"]]
+
+
 def test_a_benchmark_without_a_finished_run_says_so(tmp_path: Path) -> None:
     found = read_folders([benchmark(tmp_path / "b", {"code-a1": []})])
     assert list(benchmark_sheets(found.benchmarks[0])) == []

@@ -218,6 +218,13 @@ def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
     return lines
 
 
+ABOUT_GAME = (
+    "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
+    "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
+    "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
+)
+
+
 def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
     """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
     rows = [(names[each], game_cells(table, each)) for each in table.entries]
@@ -227,9 +234,7 @@ def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
         "",
         "## The game itself",
         "",
-        "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
-        "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
-        "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
+        *ABOUT_GAME,
         "",
         "| | exploitability: last | average | cyclic share |",
         "|---|---|---|---|",
