@@ -367,9 +367,5 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
 
 def _of(report: Mapping[str, Any]) -> str:
     """Say how many problems there were, and of how many."""
-    whole = report.get("problems_of_set")
-    return (
-        f"{report['problems']} of {whole} problems"
-        if whole
-        else counted(report["problems"], "problems")
-    )
+    number, whole = report["problems"], report.get("problems_of_set")
+    return counted_of(number, whole, "problems") if whole else counted(number, "problems")
