@@ -38,7 +38,6 @@ _READERS = {
 }  # fmt: skip
 """What reads its first argument at once, or is itself an iterator."""
 _PRINTERS = {"args", "ascii", "format", "format_map", "mod", "print", "repr", "str"}
-_CONSTANTS = {"cmath", "math", "string"}  # none of their members has an address in its text
 _NEVER = (ast.Global, ast.AsyncFunctionDef, ast.Match, ast.NamedExpr)
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)
 
@@ -64,10 +63,7 @@ class _Look:
         imports = (node for node in self.nodes if isinstance(node, ast.Import))
         self.modules = {alias.asname or alias.name for node in imports for alias in node.names}
         self.bound = {name for name in map(_bound_by, self.nodes) if name}
-        self.functions = set(map(_defined_by, self.nodes))
-        for node in self.nodes:
-            if isinstance(node, ast.ImportFrom) and node.module not in _CONSTANTS:
-                self.functions.update(alias.asname or alias.name for alias in node.names)
+        self.functions = {node.name for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.alias))} - self.modules  # fmt: skip
 
     def is_free(self) -> bool:
         # A name of Python's that is bound anywhere may be Python's elsewhere.
@@ -83,26 +79,18 @@ class _Look:
 
     def _prints(self, node: ast.AST) -> bool:
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Mod):
-            return not isinstance(node.right if isinstance(node, ast.BinOp) else node.value, ast.Constant)  # fmt: skip
-        if _called(self.parents.get(node)) in {"isinstance"} - self.bound:
-            return False
+            return not isinstance(getattr(node, "right", None) or node.value, ast.Constant)  # type: ignore[union-attr]
         named = {_named(node), getattr(node, "name", None)} & _PRINTERS
         return bool(named) or isinstance(node, ast.FormattedValue)
 
     def _has_address(self, node: ast.AST) -> bool:
-        place = self.parents.get(node)
-        if isinstance(node, ast.Lambda):
-            return not (self._is_called(node) or place and _defined_by(place))  # noqa: RUF021
-        if isinstance(node, ast.Attribute):
-            constant = getattr(node.value, "id", None) in self.modules & _CONSTANTS
-            return not (constant or self._is_called(node))
-        if isinstance(node, ast.Name) and node.id in {*self.functions, *_ITERATORS - self.bound}:
-            return not (self._is_called(node) or _bound_by(node))
+        if isinstance(node, ast.Name) and (_bound_by(node) or node.id not in {*self.functions, *_ITERATORS - self.bound}):  # fmt: skip
+            return False
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
+            return not self._is_called(node)
         if isinstance(node, ast.GeneratorExp) or _called(node) in _ITERATORS:
-            holds_others = _called(node) in ("groupby", "tee")
-            return holds_others or not self._is_read(node)
-        renamed = isinstance(node, ast.ImportFrom) and any(alias.asname for alias in node.names)
-        return renamed or isinstance(node, (ast.ClassDef, ast.Yield, ast.YieldFrom))
+            return _called(node) in ("groupby", "tee") or not self._is_read(node)
+        return isinstance(node, (ast.ClassDef, ast.Yield, ast.YieldFrom))
 
     def _is_called(self, node: ast.AST) -> bool:
         """Whether a function is only called: here, as a key, or by `map` and `filter`."""
@@ -110,9 +98,9 @@ class _Look:
         if isinstance(place, ast.keyword):
             by = {"max", "min", "sort", "sorted"} - self.bound
             return place.arg == "key" and _called(self.parents[place]) in by
-        first = isinstance(place, ast.Call) and place.args[:1] == [node] and _named(node) not in _ITERATORS  # fmt: skip
-        by_map = first and _called(place) in {"filter", "map"} - self.bound
-        return by_map or getattr(place, "func", None) is node
+        if not isinstance(place, ast.Call) or _named(node) in _ITERATORS or place.args[:1] != [node]:  # fmt: skip
+            return getattr(place, "func", None) is node
+        return _called(place) in {"filter", "map"} - self.bound
 
     def _is_read(self, node: ast.AST) -> bool:
         """Whether something that can be iterated is read at once."""
@@ -120,8 +108,6 @@ class _Look:
         if isinstance(place, ast.Call):
             first = place.args[:1] == [node] or _called(place) in ("filter", "map", "zip")
             return node in place.args and first and _called(place) in _READERS - self.bound
-        if isinstance(place, ast.Assign):
-            return all(isinstance(target, ast.Tuple) for target in place.targets)
         return isinstance(place, (ast.Compare, ast.Starred)) or getattr(place, "iter", None) is node
 
     def _is_free(self, node: ast.AST) -> bool:
@@ -131,8 +117,8 @@ class _Look:
         if isinstance(node, ast.Name) and name is None:
             known = node.id in self.bound | _BUILTINS | _DECORATORS
             if node.id == "type":  # it makes classes, and objects whose class has no name here
-                asked = getattr(parent, "func", None) is node
-                known = asked and isinstance(self.parents[parent], ast.Compare)  # type: ignore[index]
+                asked = isinstance(parent, ast.Call) and parent.func is node
+                known = asked and isinstance(self.parents.get(parent), ast.Compare)  # type: ignore[arg-type]
             return isinstance(parent, ast.Attribute) if node.id in self.modules else known
         if isinstance(node, ast.Attribute):
             if not isinstance(node.ctx, ast.Load):  # also of a module: it would be kept there
@@ -143,7 +129,7 @@ class _Look:
         if isinstance(node, ast.Import):
             return all(alias.name in _MODULES and not alias.asname for alias in node.names)
         if isinstance(node, ast.ImportFrom):
-            return all(_offers(node.module or "", alias.name) for alias in node.names)
+            return all(_offers(node.module or "", each.name) and not each.asname for each in node.names)  # fmt: skip
         if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):  # fmt: skip
             return {*map(ast.unparse, node.comparators)} <= {"None", "True", "False"}
         if isinstance(node, ast.ClassDef):
@@ -175,13 +161,6 @@ def _named(node: ast.AST | None) -> str | None:
 
 def _called(node: ast.AST | None) -> str | None:
     return _named(node.func) if isinstance(node, ast.Call) else None
-
-
-def _defined_by(node: ast.AST) -> str | None:
-    """Return the name of a function that a statement defines."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and len(node.targets) == 1:  # fmt: skip
-        return getattr(node.targets[0], "id", None)
-    return node.name if isinstance(node, ast.FunctionDef) else None
 
 
 def _offers(module: str, name: str) -> bool:

@@ -94,7 +94,6 @@ PRINTS_AN_ADDRESS = [
     "def f(n):\n    def h(g): return str(g)\n    return h(f)",
     "def f(n):\n    def h(key): return str(key)\n    return h(key=lambda: 0)",
     "def map(g, n): return str(g)\ndef f(n): return map(f, n)",
-    "def isinstance(n, g): return g(n)\ndef f(n): return isinstance(f, str)",
     "from collections import defaultdict\ndef f(n): return str(defaultdict(lambda: 0))",
     "class A: pass\ndef f(n): return str(A())",
     "class A:\n    def g(self): return f'{self}'\ndef f(n): return A().g()",
@@ -121,11 +120,11 @@ PRINTS_AN_ADDRESS = [
 ]
 PRINTS_DATA = [
     "def f(n): return f'{n} {len(n):>3}' + str(n) + '%d' % n + '{}'.format(n)",
-    "def f(n: str) -> str:\n    a, b = map(int, n.split())\n    return ', '.join(str(x) for x in range(a, b))",
+    "def f(n: str) -> str:\n    a = [*map(int, n.split())]\n    return ', '.join(str(x) for x in a)",
     "def f(n): return str(sorted(n, key=lambda x: x[0])) + repr(f(n[1:])) + str([*map(lambda x: -x, n)])",
     "def f(n):\n    for i, (a, b) in enumerate(zip(n, n[1:])): print(i, a, b)\n    return n.count(str(i))",
-    "def f(n):\n    g = lambda x: x + 1\n    return sum(g(x) % g(y) for x in n for y in n)",
-    "from math import inf\ndef f(n): return str(min(max(n), inf)) if isinstance(n, str) else f'{max(n, key=len)}'",
+    "def f(n):\n    def g(x): return x + 1\n    return sum(g(x) % g(y) for x in n for y in n)",
+    "from math import ceil\ndef f(n): return str(ceil(max(n))) if isinstance(n, str) else f'{max(n, key=len)}'",
 ]
 WITH_SETS = [
     "def f(n): return list(set(n))",
