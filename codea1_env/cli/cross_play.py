@@ -16,7 +16,7 @@ import tyro
 from rich.console import Console
 
 import codea1_env
-from codea1_env.agents.opponents import without_golden_tests
+from codea1_env.agents.opponents import SCRIPTED, Role, without_golden_tests
 from codea1_env.cli.errors import (
     INTERRUPTED,
     InputError,
@@ -24,7 +24,7 @@ from codea1_env.cli.errors import (
     library_errors,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player, reseeding
+from codea1_env.cli.players import common_problems, make_player, reseeding
 from codea1_env.cli.tables import EvaluationProgress, print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
@@ -54,9 +54,9 @@ class CrossPlayCommand:
     run, whose last checkpoint plays. Writes CROSSPLAY.md and crossplay.json; `codea1 report` draws a heat map.
     """
 
-    coders: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = CODERS
+    coders: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = SCRIPTED["coder"]
     """Coders, by name, file or run folder."""
-    testers: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = TESTERS
+    testers: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = SCRIPTED["tester"]
     """Testers, by name, file or run folder."""
     problems: str | None = None
     """What they play; None for the problems that all given runs were trained on, or the starter set."""
@@ -82,8 +82,8 @@ class CrossPlayCommand:
     def __post_init__(self) -> None:
         check_least(self, num_samples=1, workers=1, max_problems=1, seed=0)
         for option, names, known in (
-            ("--coders", self.coders, CODERS),
-            ("--testers", self.testers, TESTERS),
+            ("--coders", self.coders, SCRIPTED["coder"]),
+            ("--testers", self.testers, SCRIPTED["tester"]),
         ):
             if not names:
                 raise ValueError(
@@ -138,15 +138,13 @@ def _play(command: CrossPlayCommand, path: Path, typed: str) -> list[Path]:
                 f"No golden tests: {part}. The tester golden writes nothing there.",
             )
 
-        def player(name: str, known: Sequence[str]) -> AgentOf:
-            if name in runs:
-                players = runs[name].players
-                return reseeding(players.coder if known is CODERS else players.tester)
-            return reseeding(make_player(name, known, problems, sandbox, command.seed))
+        def player(name: str, role: Role) -> AgentOf:
+            made = make_player(name, role, problems, sandbox, command.seed, runs=runs)
+            return reseeding(made)
 
         names = short_names(every)
-        coders = {names[name]: player(name, CODERS) for name in command.coders}
-        testers = {names[name]: player(name, TESTERS) for name in command.testers}
+        coders = {names[name]: player(name, "coder") for name in command.coders}
+        testers = {names[name]: player(name, "tester") for name in command.testers}
 
         def opponents(_: int) -> Any:
             """All players; what they draw begins anew with each coder."""

@@ -21,6 +21,7 @@ from rich.console import Console
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
+from codea1_env.agents.opponents import Role
 from codea1_env.cli import cross_play
 from codea1_env.cli.errors import (
     INTERRUPTED,
@@ -34,7 +35,6 @@ from codea1_env.cli.errors import (
 from codea1_env.cli.parsing import SOURCES, parse
 from codea1_env.cli.players import (
     AskingOptions,
-    Role,
     SamplingOptions,
     agent_option,
     check_agent,

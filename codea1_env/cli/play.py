@@ -13,21 +13,14 @@ import tyro
 
 from codea1_env.cli.errors import InputError, check_least, library_errors, user_input
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
-from codea1_env.cli.players import (
-    CODERS,
-    TESTERS,
-    common_problems,
-    has_tables,
-    make_player,
-    reseeding,
-)
+from codea1_env.cli.players import common_problems, has_tables, make_player
 from codea1_env.cli.tables import first_of
 from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import Agent, AnswerError, ask
+from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
 from codea1_env.training.config import rules_of
@@ -101,9 +94,10 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         raise InputError(f"{error}{_known_to(runs, problems)}") from error
     paying = env.game.config.rewards
     size = paying.num_tests
+    asked = command.seed, size, command, runs
     players = {
-        CODER: _player(command, command.coder, CODERS, problems, runs, sandbox, size),
-        TESTER: _player(command, command.tester, TESTERS, problems, runs, sandbox, size),
+        CODER: make_player(command.coder, "coder", problems, sandbox, *asked),
+        TESTER: make_player(command.tester, "tester", problems, sandbox, *asked),
     }
     shown = not command.json and command.render != "html"
     if shown:
@@ -159,22 +153,6 @@ def _known_to(runs: Mapping[str, SavedRun], problems: Sequence[Problem]) -> str:
     return (
         f" The tables of {' and '.join(tables)} know only these {len(problems)} problems: {names}"
     )
-
-
-def _player(
-    command: PlayCommand,
-    name: str,
-    known: Sequence[str],
-    problems: Sequence[Problem],
-    runs: Mapping[str, SavedRun],
-    sandbox: Sandbox,
-    num_tests: int,
-) -> Agent:
-    """Return a player; one of a run draws from the command's seed."""
-    if name not in runs:
-        return make_player(name, known, problems, sandbox, command.seed, num_tests, command)
-    players = runs[name].players
-    return reseeding(players.coder if known is CODERS else players.tester)(command.seed)
 
 
 def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
