@@ -107,7 +107,7 @@ def test_cross_play_says_how_many_problems_have_no_golden_tests(tmp_path, capsys
     problems = write_lines(tmp_path / "set.jsonl", OWN, {**OWN, "task_id": "bare", "tests": []})
     play = ["eval", "cross-play", "--coders", "reference", "--testers", "golden", "--split", "None"]
     assert run([*play, "--num-samples", "1", "--problems", problems]) == 0
-    assert "No golden tests: 1 of 2 problems" in capsys.readouterr().err
+    assert "The tester golden has no tests for 1 of 2 problems" in capsys.readouterr().err
 
 
 def test_packages_that_problems_need(tmp_path, capsys):

@@ -131,10 +131,8 @@ def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entr
     tried = sweep_jobs(config, entries, folder.path)
     with library_errors():
         table = config.seeds * len(entries)
-        say(
-            console,
-            f"{counted(len(tried), 'runs')} of the sweep, then {counted(table, 'runs')} of the table",
-        )
+        first, then = counted(len(tried), "runs"), counted(table, "runs")
+        say(console, f"{first} of the sweep, then {then} of the table")
         whole = _run_all(config, tried, console, "runs of the sweep")
         rates, swept = choose(config, entries, tried)
         folder.write_lines(SWEEP, map(dataclasses.asdict, swept))

@@ -133,14 +133,11 @@ def _play(command: CrossPlayCommand, path: Path, typed: str) -> list[Path]:
         bare = without_golden_tests(problems) if "golden" in command.testers else []
         if 0 < len(bare) < len(problems):
             part = counted_of(len(bare), len(problems), "problems")
-            say(
-                Console(stderr=True),
-                f"No golden tests: {part}. The tester golden writes nothing there.",
-            )
+            say(Console(stderr=True), f"The tester golden has no tests for {part}")
 
         def player(name: str, role: Role) -> AgentOf:
-            made = make_player(name, role, problems, sandbox, command.seed, runs=runs)
-            return reseeding(made)
+            seed = command.seed
+            return reseeding(make_player(name, role, problems, sandbox, seed, runs=runs))
 
         names = short_names(every)
         coders = {names[name]: player(name, "coder") for name in command.coders}

@@ -358,14 +358,10 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
     )
     if report["untold"]:
         alone += f", and no share has the {report['untold']} that only other programs pass"
+    number, whole = report["problems"], report.get("problems_of_set")
+    part = counted_of(number, whole, "problems") if whole else counted(number, "problems")
     say(
         console,
-        f"{_of(report)}, {left} without tests that can judge. Programs that pass were compared with the "
+        f"{part}, {left} without tests that can judge. Programs that pass were compared with the "
         f"reference on other calls in {report['compared']}{alone}. {report['seconds']:.0f} s.",
     )
-
-
-def _of(report: Mapping[str, Any]) -> str:
-    """Say how many problems there were, and of how many."""
-    number, whole = report["problems"], report.get("problems_of_set")
-    return counted_of(number, whole, "problems") if whole else counted(number, "problems")

@@ -269,11 +269,7 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
             "right or all are wrong, so that no choice matters",
             f"{counted(report['tests'], 'tests')}, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
             "not be run, or never call the program",
-            *(
-                [f"Left out: {counted(unjudged, 'programs')} that could not be judged"]
-                if unjudged
-                else []
-            ),
+            *([f"Left out, not judged: {counted(unjudged, 'programs')}"] if unjudged else []),
         ]
 
 

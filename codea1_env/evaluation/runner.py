@@ -145,13 +145,9 @@ class EvaluationRun(Generic[S, V]):
         questions = self._evaluation.questions(plan.num_samples)
         counts = Counter(each.problem.task_id for each in questions)
         names = [(each.problem.task_id, evalplus_id(each.problem), None) for each in questions]
-
-        def answers(row: Mapping[str, Any], number: int) -> bool:
-            return number >= len(names) or row.get("task_id") in names[number]
-
         # Problems whose reference was unjudged were not asked about: what follows was of other questions.
-        if (kept := self._keep(SAMPLES, answers)) is not None:
-            self._keep(VERDICTS, lambda _, number: number < kept)
+        kept = self._keep(SAMPLES, lambda row, i: i >= len(names) or row.get("task_id") in names[i])
+        self._keep(VERDICTS, lambda _, i: kept is None or i < kept)
         self._judge(self._written(agent, questions, plan), counts, watch)
 
     def _keep(self, name: str, fits: Callable[[Mapping[str, Any], int], bool]) -> int | None:

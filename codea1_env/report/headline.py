@@ -151,9 +151,8 @@ def part_of(report: Mapping[str, Any]) -> str:
     if not isinstance(scored, int) or not isinstance(problems, int) or scored >= problems:
         return ""
     most = report.get("settings", {}).get("max_problems")
-    return f", {counted_of(scored, problems, 'problems')}" + (
-        f" (--max-problems {most})" if most else ""
-    )
+    part = counted_of(scored, problems, "problems")
+    return f", {part}" + (f" (--max-problems {most})" if most else "")
 
 
 def _cross_play(each: Played) -> PageSubject:

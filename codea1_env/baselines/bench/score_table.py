@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
 from codea1_env.baselines.payoffs import GAME_FIGURES
-from codea1_env.evaluation.statistics import Estimate, mean_over_runs
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs, written
 
 Floats = NDArray[np.float64]
 
@@ -244,8 +244,7 @@ def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
 
 def game_cells(table: Table, entry: str) -> list[str]:
     """Return the figures of the exact game as texts."""
-    found = [table.estimate(entry, measure) for measure in GAME_FIGURES]
-    return ["-" if x is None else f"{x:.3f}" if isinstance(x, float) else str(x) for x in found]
+    return [written(table.estimate(entry, measure)) for measure in GAME_FIGURES]
 
 
 def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:
@@ -259,9 +258,11 @@ def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
     """Return rank, area and steps as texts."""
     if standing is None:
         return "-", "-", "-"
-    area = standing.area
-    text = "-" if area is None else f"{area:.3f}" if isinstance(area, float) else str(area)
-    return standing.rank_text, text, "-" if standing.steps is None else f"{standing.steps:g}"
+    return (
+        standing.rank_text,
+        written(standing.area),
+        "-" if standing.steps is None else f"{standing.steps:g}",
+    )
 
 
 def _metric(measure: str) -> str:

@@ -227,9 +227,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what was wrong with tests, and what they do on wrong programs."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
-        lines = [
-            f"{super().lines(report)[0]}, {counted(report['mutants'], 'mutants')}. Tests: {kinds}"
-        ]
+        mutants = counted(report["mutants"], "mutants")
+        lines = [f"{super().lines(report)[0]}, {mutants}. Tests: {kinds}"]
         if report["not_installed"]:
             found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
             lines.append(
