@@ -82,21 +82,18 @@ def check_scripted(name: str, role: Role, problems: Sequence[Problem]) -> None:
             f"Expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
             "that writes its own programs"
         )
-    if name == "golden" and len(without_golden_tests(problems)) == len(problems):
+    if name == "golden" and not any(map(has_golden_tests, problems)):
         raise ValueError(
             f"Expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
             "Choose a tester that writes its own tests"
         )
 
 
-def without_golden_tests(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems that the tester "golden" writes nothing for."""
-    # Of programs that read input an evaluation itself says that tests cannot call them; unknown values are asked for.
-    return [
-        each
-        for each in problems
-        if not (each.stdin_tests or unknown_cases(each) or any(map(writable, each.tests)))
-    ]
+def has_golden_tests(problem: Problem) -> bool:
+    """Whether the tester "golden" writes something for a problem; it asks for unknown values."""
+    # Of programs that read input an evaluation itself says that tests cannot call them.
+    known = problem.stdin_tests or unknown_cases(problem)
+    return bool(known) or any(map(writable, problem.tests))
 
 
 def scripted(

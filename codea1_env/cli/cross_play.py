@@ -16,7 +16,7 @@ import tyro
 from rich.console import Console
 
 import codea1_env
-from codea1_env.agents.opponents import SCRIPTED, Role, without_golden_tests
+from codea1_env.agents.opponents import SCRIPTED, Role, has_golden_tests
 from codea1_env.cli.errors import (
     INTERRUPTED,
     InputError,
@@ -130,8 +130,8 @@ def _play(command: CrossPlayCommand, path: Path, typed: str) -> list[Path]:
         problems = common_problems(command.problems, command.split, list(runs.values()))
         problems = problems[: command.max_problems]
         check_playable(problems)
-        bare = without_golden_tests(problems) if "golden" in command.testers else []
-        if 0 < len(bare) < len(problems):
+        bare = [each for each in problems if not has_golden_tests(each)]
+        if bare and "golden" in command.testers:
             part = counted_of(len(bare), len(problems), "problems")
             say(Console(stderr=True), f"The tester golden has no tests for {part}")
 

@@ -135,12 +135,11 @@ def signs_of(
 ) -> list[dict[str, str | None]]:
     """Return the signs of the first row beside the expected ones; None for one that too few seeds say nothing of."""
     expected = dict(zip(experiment.settings, expectation.signs, strict=True))
-    signs = []
-    for setting, found in first.differences.items():
-        told = _sign(found) != "0" or found.high - found.low <= WIDEST
-        sign = _sign(found) if told else None
-        signs.append({"setting": setting, "expected": expected[setting], "came": sign})
-    return signs
+    told = {s: _sign(d) != "0" or d.high - d.low <= WIDEST for s, d in first.differences.items()}
+    return [
+        {"setting": s, "expected": expected[s], "came": _sign(d) if told[s] else None}
+        for s, d in first.differences.items()
+    ]
 
 
 def came(row: str, control: str, signs: Sequence[Mapping[str, str | None]]) -> str:
