@@ -26,6 +26,7 @@ from codea1_env.rewards import RewardFunction
 from codea1_env.rounds import PlayedRound, enter, situation
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation
+from codea1_env.support.extras import NAMED
 
 
 @dataclass(frozen=True)
@@ -261,8 +262,6 @@ def _judge_together(games: Sequence[Game], actions: Sequence[str], which: Sequen
 
 
 OPTIONS = ("problem_id", "mistake_book")
-_NAMED = 30
-"""Names that a message lists."""
 
 
 def collect_problems(
@@ -332,7 +331,7 @@ def find_problem(name: object, problems: Mapping[str, Problem]) -> Problem:
     found = [task_id for task_id in problems if task_id.rpartition("/")[2] == name]
     if len(found) > 1:
         raise ValueError(
-            f"Expect the name of one problem, actually {name!r} is that of: {', '.join(found[:_NAMED])}"
+            f"Expect the name of one problem, actually {name!r} is that of: {', '.join(found[:NAMED])}"
         )
     if not found:
         raise ValueError(

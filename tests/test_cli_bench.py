@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -98,6 +99,8 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
     assert run(["eval", "cross-play", *arguments, *out]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
+    settings = json.loads((tmp_path / "out" / "crossplay-eval.json").read_text())
+    assert settings["command"] == shlex.join(["codea1", "eval", "cross-play", *arguments, *out])
     assert len(result["problems"]) == 4, "those that the run was trained on"
     assert "| reference | 1.000 (" in (tmp_path / "out" / "CROSSPLAY.md").read_text()
 

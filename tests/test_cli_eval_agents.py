@@ -100,7 +100,7 @@ def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp
     assert run(["eval", "code", *arguments, "--json"]) == 0
     out, err = capsys.readouterr()
     report = json.loads(out)
-    assert "6 of 6 answers are empty" in err
+    assert "no text in 6 of 6 answers" in err
     assert report["empty_answers"] == 6
     assert (report["settings"]["model"], report["settings"]["backend"]) == ("first-model", "server")
     assert server.seen[0]["effort"] == "low"

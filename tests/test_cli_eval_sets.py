@@ -89,13 +89,25 @@ def test_contest_problems_have_no_reference(command, message, tmp_path, capsys, 
         "play",
         "eval tests --agent golden",
         "eval cross-play --coders reference --testers golden --split None",
+        "train --coder reference --tester golden --split None --max-steps 1",
     ],
 )
 def test_who_only_hands_in_golden_tests_needs_some(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     problems = write_lines(tmp_path / "set.jsonl", {**OWN, "tests": []})
     assert run([*command.split(), "--problems", problems]) == 2
-    assert "golden tests for the tester 'golden', actually none of 1" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "golden tests for the tester 'golden', actually none of 1" in shown
+    assert f"problems='{problems}'" in shown or not command.startswith("train")
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_cross_play_says_how_many_problems_have_no_golden_tests(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    problems = write_lines(tmp_path / "set.jsonl", OWN, {**OWN, "task_id": "bare", "tests": []})
+    play = ["eval", "cross-play", "--coders", "reference", "--testers", "golden", "--split", "None"]
+    assert run([*play, "--num-samples", "1", "--problems", problems]) == 0
+    assert "The tester golden has no tests for 1 of 2 problems" in capsys.readouterr().err
 
 
 def test_packages_that_problems_need(tmp_path, capsys):

@@ -95,7 +95,7 @@ def test_a_file_of_suites(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "Ignored, not in the problem set: ULT/1 (1)" in shown
     assert "Imported by tests, and not there: nowhere (1)." in shown
-    assert "1 right tests repeat an earlier one of their suite; they count" in shown
+    assert "1 right test repeating an earlier one of the suite (counted)" in shown
     report = json.loads((tmp_path / "r" / "report.json").read_text())
     assert [each["values"]["pass@4"] for each in report["results"].values()] == [0.5, 0, 0.5]
     assert report["tests"] == {"missing": 9, "not installed": 1, "right": 6}

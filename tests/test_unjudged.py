@@ -15,8 +15,9 @@ from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation, CodeResults
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationRun
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.evaluation.samples import read_samples
+from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
@@ -174,3 +175,42 @@ def test_unjudged_programs_are_not_chosen_from_nor_compared(
     compared = compare(tmp_path / "found", tmp_path / "found")
     assert compared.not_compared == ("b",)
     assert compared.differences[0].a.value == 0.5
+
+
+def judged(
+    path: Path, sandbox: Sandbox, problems: list[Problem], tester: Says | None, *, resume: bool
+) -> dict[str, Any]:
+    own: Any = SuiteEvaluation(num_tests=2) if tester else CodeEvaluation()
+    own.load(problems)
+    own.begin(sandbox)
+    with ResultFolder(path, {}, resume=resume) as folder:
+        run = EvaluationRun(own, folder)
+        run.check()
+        if tester:
+            run.judge_agent(lambda _: tester, EvaluationPlan(1, 1, 0), own.add)
+        else:
+            given = path.parent / "given.jsonl"
+            rows = [{"task_id": each.task_id, "solution": WRONG} for each in problems]
+            given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            run.judge_file(read_samples(given, problems).samples, own.add)
+        return build_report(own, {}, {})
+
+
+@pytest.mark.parametrize("tester", [None, Says("\n".join(SUITE))])
+def test_a_resumed_evaluation_asks_unjudged_references_again(
+    sandbox: FailingSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tester: Says | None
+) -> None:
+    problems = [
+        Problem(name, "def inc(n):", "inc", f"{RIGHT}\n# {name}", ("assert inc(1) == 2",))
+        for name in ("a", "b", "c")
+    ]
+    with monkeypatch.context() as patched:
+        patched.setitem(globals(), "MARK", "# b")
+        first = judged(tmp_path / "some", sandbox, problems, tester, resume=False)
+    assert "unjudged" in first["excluded"]["b"]
+    again = judged(tmp_path / "some", sandbox, problems, tester, resume=True)
+    whole = judged(tmp_path / "whole", sandbox, problems, tester, resume=False)
+    assert again == whole
+    assert not again["excluded"]
+    for name in ("samples.jsonl", "verdicts.jsonl"):
+        assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -18,6 +18,7 @@ from codea1_env.agents.scripted import (
 )
 from codea1_env.agents.tabular import Pool, pool_of_programs, pool_of_tests
 from codea1_env.evaluation.held_out import hold_out
+from codea1_env.problem_sets.expected import unknown_cases
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
@@ -81,14 +82,18 @@ def check_scripted(name: str, role: Role, problems: Sequence[Problem]) -> None:
             f"Expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
             "that writes its own programs"
         )
-    # Of programs that read input an evaluation itself says that tests cannot call them.
-    if name == "golden" and not any(
-        each.stdin_tests or any(map(writable, each.tests)) for each in problems
-    ):
+    if name == "golden" and not any(map(has_golden_tests, problems)):
         raise ValueError(
             f"Expect problems with golden tests for the tester {name!r}, actually none of {len(problems)} has one. "
             "Choose a tester that writes its own tests"
         )
+
+
+def has_golden_tests(problem: Problem) -> bool:
+    """Whether the tester "golden" writes something for a problem; it asks for unknown values."""
+    # Of programs that read input an evaluation itself says that tests cannot call them.
+    known = problem.stdin_tests or unknown_cases(problem)
+    return bool(known) or any(map(writable, problem.tests))
 
 
 def scripted(

@@ -40,6 +40,7 @@ from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.tables import PlainProgress, print_markdown, progress_bar, say
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
+from codea1_env.rendering.display import counted, counted_of
 from codea1_env.support.machine import this_machine
 from codea1_env.support.stopping import terminable
 from codea1_env.training import TrainConfig
@@ -130,7 +131,8 @@ def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entr
     tried = sweep_jobs(config, entries, folder.path)
     with library_errors():
         table = config.seeds * len(entries)
-        say(console, f"{len(tried)} runs of the sweep, then {table} runs of the table")
+        first, then = counted(len(tried), "runs"), counted(table, "runs")
+        say(console, f"{first} of the sweep, then {then} of the table")
         whole = _run_all(config, tried, console, "runs of the sweep")
         rates, swept = choose(config, entries, tried)
         folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
@@ -151,7 +153,7 @@ def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entr
         print_markdown(text, console)
     say(console, f"Results folder: {folder.path}")
     if not whole:
-        done = f"{len(results)} of {table} runs done"
+        done = f"{counted_of(len(results), table, 'runs')} done"
         say(console, f"Stopped, {done}. To go on, add: --resume --output-dir {folder.path}")
         return INTERRUPTED
     # Of a row without a rate all runs of the sweep failed, and none of the table was begun.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,11 +22,12 @@ from codea1_env.baselines.diagnose.experiments import (
     with_rows,
 )
 from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_all
-from codea1_env.baselines.diagnose.scores import section, write_scores
+from codea1_env.baselines.diagnose.scores import COMMAND, section, write_scores
 from codea1_env.cli.errors import INTERRUPTED, check_least, library_errors, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown, say
-from codea1_env.rendering.display import clock
+from codea1_env.rendering.display import clock, counted
+from codea1_env.support.logs import write_whole
 from codea1_env.support.stopping import terminable
 
 _QUICK_SEEDS = 2
@@ -79,6 +81,8 @@ def run(arguments: Sequence[str]) -> int:
         done_runs(folder)
     console = Console(stderr=command.json)
     seeds = range(command.first_seed, command.first_seed + number)
+    typed = f"codea1 bench diagnose {shlex.join(arguments)}"
+    write_whole(folder / COMMAND, json.dumps({"command": typed.rstrip()}) + "\n")
     tell = _Shown(console, experiments, seeds).tell
     try:
         with terminable(), library_errors():
@@ -130,7 +134,7 @@ class _Shown:
         mean = f"{sum(values) / len(values):.3f}" if values else "failed"
         of = "" if len(runs) == len(self._seeds) else f"seed 1 of {len(self._seeds)}; "
         about = "" if seconds is None else f", about {clock(seconds)}"
-        runs_left = "1 run" if left == 1 else f"{left} runs"
+        runs_left = counted(left, "runs")
         rest = f"{runs_left} left{about}" if left else "the last run"
         say(
             self._console,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +16,7 @@ from rich.console import Console
 from codea1_env.cli.errors import InputError, library_errors
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.tables import say
-from codea1_env.rendering.display import clean
+from codea1_env.rendering.display import clean, counted
 from codea1_env.testgen.against import (
     Checked,
     changes_since,
@@ -40,7 +41,7 @@ _UNCHANGED = "it has not changed"
 class CheckCommand:
     """Show what this branch does differently, with one line to repeat each difference. It writes no file.
 
-    Exit codes: 0 nothing was found, 1 something was found, 2 bad input.
+    Exit codes: 0 nothing was found, 1 something was found, 2 bad input, or nothing could be checked.
 
     With --against, functions and classes are compared that have changed since, or that use something which has. Without
     it, all public ones are looked at. Both run the docstring's own examples and name calls that never end.
@@ -88,10 +89,16 @@ def run(arguments: Sequence[str]) -> int:
     """Run `codea1 check`; returns the exit code."""
     command = parse(CheckCommand, arguments, name="check")
     console = Console(stderr=command.format != "text")
-    everything = Checked()
+    everything, was_checked = Checked(), list[bool]()
     with own_code_errors(), console.status("Checking") as status:
-        for label, checked in _checked(command):
+        for label, look in _looks(command, everything):
             status.update(f"Checking {clean(label)}")
+            try:
+                checked = look()
+                was_checked.append(True)
+            except TargetError as error:
+                checked = Checked(skipped={label: lowered(error)})
+                was_checked.append(False)
             everything.findings += checked.findings
             everything.looked += checked.looked
             everything.skipped |= checked.skipped
@@ -101,48 +108,49 @@ def run(arguments: Sequence[str]) -> int:
         print(json.dumps(asdict(everything)))
     else:
         _sum_up(everything, command, console)
+    if was_checked and not any(was_checked):
+        raise InputError("nothing was checked: no module could be imported")
     return 1 if everything.findings else 0
 
 
-def _checked(command: CheckCommand) -> Iterator[tuple[str, Checked]]:
-    """Check one module after the other; one that never could be imported is skipped with the reason."""
+def _looks(
+    command: CheckCommand, everything: Checked
+) -> Iterator[tuple[str, Callable[[], Checked]]]:
+    """Yield modules with what checks them; it raises `TargetError` for one that never could be imported."""
     if command.against is None:
         for place in command.paths:
             for module in modules_in(place):
-                yield module.name, _try(command, module, None)
+                yield module.name, partial(_check, command, module, None)
         return
     changes = changes_since(command.against, list(map(Path, command.paths)))
-    yield "", Checked(skipped=changes.skipped)
+    everything.skipped |= changes.skipped
     if changes.modules:
         with changes.earlier_tree() as tree:
             for module, file in changes.modules.items():
-                yield module.name, _try(command, module, tree / file)
+                yield module.name, partial(_check, command, module, tree / file)
 
 
-def _try(command: CheckCommand, module: Module, earlier: Path | None) -> Checked:
+def _check(command: CheckCommand, module: Module, earlier: Path | None) -> Checked:
     timeout, revision = command.timeout, command.against or ""
 
     def opened(one: Module) -> OpenModule:
         return OpenModule(one, level=command.sandbox_level, packages=command.packages)
 
+    before = module_of_file(earlier) if earlier is not None and earlier.is_file() else None
     try:
-        before = module_of_file(earlier) if earlier is not None and earlier.is_file() else None
-        try:
-            now = opened(module)
-        except NotImportedError as error:
-            could = before is not None and _is_imported(opened, before)
-            if found := failed_import(module, error, revision if could else ""):
-                return Checked([found])
-            raise
-        with now:
-            if earlier is None:
-                return check_module(now, timeout)
-            if before is None:
-                return Checked(skipped={module.name: f"it is new since {revision}"})
-            with opened(before) as was:
-                return compare_modules(now, was, revision, timeout)
-    except TargetError as error:
-        return Checked(skipped={module.name: lowered(error)})
+        now = opened(module)
+    except NotImportedError as error:
+        could = before is not None and _is_imported(opened, before)
+        if found := failed_import(module, error, revision if could else ""):
+            return Checked([found])
+        raise
+    with now:
+        if earlier is None:
+            return check_module(now, timeout)
+        if before is None:
+            return Checked(skipped={module.name: f"it is new since {revision}"})
+        with opened(before) as was:
+            return compare_modules(now, was, revision, timeout)
 
 
 def _is_imported(opened: Callable[[Module], OpenModule], module: Module) -> bool:
@@ -168,7 +176,7 @@ def _sum_up(everything: Checked, command: CheckCommand, console: Console) -> Non
     skipped = [label for label, why in everything.skipped.items() if why != _UNCHANGED]
     same = len(everything.skipped) - len(skipped)
     number, looked = len(everything.findings), len(everything.looked)
-    parts = [f"{number or 'No'} finding{'' if number == 1 else 's'}"]
+    parts = [counted(number, "findings") if number else "No findings"]
     what = "function or class" if looked == 1 else "functions and classes"
     parts += [f"{looked} {what} looked at"]
     parts += [f"{same} {'has' if same == 1 else 'have'} not changed"] if same else []

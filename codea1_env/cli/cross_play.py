@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ import tyro
 from rich.console import Console
 
 import codea1_env
+from codea1_env.agents.opponents import SCRIPTED, Role, has_golden_tests
 from codea1_env.cli.errors import (
     INTERRUPTED,
     InputError,
@@ -22,7 +24,7 @@ from codea1_env.cli.errors import (
     library_errors,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.cli.players import CODERS, TESTERS, common_problems, make_player, reseeding
+from codea1_env.cli.players import common_problems, make_player, reseeding
 from codea1_env.cli.tables import EvaluationProgress, print_markdown, say
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
@@ -36,7 +38,7 @@ from codea1_env.evaluation.result_folder import (
 from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import digest_of_problems
 from codea1_env.problems import Problem, check_playable
-from codea1_env.rendering.display import short_names
+from codea1_env.rendering.display import counted_of, short_names
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.plugins import digest_of
 from codea1_env.support.stopping import stop_request
@@ -52,9 +54,9 @@ class CrossPlayCommand:
     run, whose last checkpoint plays. Writes CROSSPLAY.md and crossplay.json; `codea1 report` draws a heat map.
     """
 
-    coders: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = CODERS
+    coders: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = SCRIPTED["coder"]
     """Coders, by name, file or run folder."""
-    testers: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = TESTERS
+    testers: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = SCRIPTED["tester"]
     """Testers, by name, file or run folder."""
     problems: str | None = None
     """What they play; None for the problems that all given runs were trained on, or the starter set."""
@@ -80,8 +82,8 @@ class CrossPlayCommand:
     def __post_init__(self) -> None:
         check_least(self, num_samples=1, workers=1, max_problems=1, seed=0)
         for option, names, known in (
-            ("--coders", self.coders, CODERS),
-            ("--testers", self.testers, TESTERS),
+            ("--coders", self.coders, SCRIPTED["coder"]),
+            ("--testers", self.testers, SCRIPTED["tester"]),
         ):
             if not names:
                 raise ValueError(
@@ -99,7 +101,8 @@ def run(arguments: Sequence[str]) -> int:
     command = parse(CrossPlayCommand, arguments, name="eval cross-play")
     path = command.output_dir or Path("runs") / time.strftime("cross-play-%Y%m%d-%H%M%S")
     try:
-        written = _play(command, path)
+        typed = f"codea1 eval cross-play {shlex.join(arguments)}".rstrip()
+        written = _play(command, path, typed)
     except (FolderError, RunError) as error:
         raise InputError(str(error)) from error
     except (Stopped, KeyboardInterrupt):
@@ -117,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
+def _play(command: CrossPlayCommand, path: Path, typed: str) -> list[Path]:
     """Make the players, let them play, and write what came of it."""
     limits = Limits(call_cpu_time=0.5)
     with library_errors(), ExitStack() as stack:
@@ -127,16 +130,18 @@ def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
         problems = common_problems(command.problems, command.split, list(runs.values()))
         problems = problems[: command.max_problems]
         check_playable(problems)
+        bare = [each for each in problems if not has_golden_tests(each)]
+        if bare and "golden" in command.testers:
+            part = counted_of(len(bare), len(problems), "problems")
+            say(Console(stderr=True), f"The tester golden has no tests for {part}")
 
-        def player(name: str, known: Sequence[str]) -> AgentOf:
-            if name in runs:
-                players = runs[name].players
-                return reseeding(players.coder if known is CODERS else players.tester)
-            return reseeding(make_player(name, known, problems, sandbox, command.seed))
+        def player(name: str, role: Role) -> AgentOf:
+            seed = command.seed
+            return reseeding(make_player(name, role, problems, sandbox, seed, runs=runs))
 
         names = short_names(every)
-        coders = {names[name]: player(name, CODERS) for name in command.coders}
-        testers = {names[name]: player(name, TESTERS) for name in command.testers}
+        coders = {names[name]: player(name, "coder") for name in command.coders}
+        testers = {names[name]: player(name, "tester") for name in command.testers}
 
         def opponents(_: int) -> Any:
             """All players; what they draw begins anew with each coder."""
@@ -147,7 +152,7 @@ def _play(command: CrossPlayCommand, path: Path) -> list[Path]:
         own.load(problems)
         settings = _settings(command, every, problems) | {"evaluates": own.kind}
         folder = stack.enter_context(
-            ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY)
+            ResultFolder(path, settings, resume=command.resume, kind=CROSS_PLAY, command=typed)
         )
         stop = stack.enter_context(stop_request())
         stop.step = "the programs that run now"

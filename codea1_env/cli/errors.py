@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from codea1_env.support.extras import explained
+from codea1_env.support.extras import NAMED, explained
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
-_NAMED = 30  # names that a message lists
 
 
 class InputError(Exception):
@@ -91,7 +90,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
         "unknown command 'x'. Expect one of: play, train"
     """
     names = list(known)
-    many = len(names) > _NAMED
+    many = len(names) > NAMED
     if near := difflib.get_close_matches(name, names, n=3, cutoff=0.4 if many else 0.6):
         hint = f"Did you mean {' or '.join(map(repr, near))}?"
     elif many:

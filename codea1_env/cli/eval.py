@@ -21,6 +21,7 @@ from rich.console import Console
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
+from codea1_env.agents.opponents import Role
 from codea1_env.cli import cross_play
 from codea1_env.cli.errors import (
     INTERRUPTED,
@@ -34,7 +35,6 @@ from codea1_env.cli.errors import (
 from codea1_env.cli.parsing import SOURCES, parse
 from codea1_env.cli.players import (
     AskingOptions,
-    Role,
     SamplingOptions,
     agent_option,
     check_agent,
@@ -74,6 +74,7 @@ from codea1_env.evaluation.samples import (
 )
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
+from codea1_env.rendering.display import counted_of
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of, digest_of_class
 from codea1_env.support.stopping import stop_request
@@ -407,7 +408,6 @@ def _evaluate(
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads, partial(say, console))
-        known = len(folder.rows(VERDICTS))
         if type(own).check is not Evaluation.check:
             tasks = list(own.problems)
             if read.file is not None:  # --partial leaves the others out
@@ -417,7 +417,7 @@ def _evaluate(
             at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
-            shown.begin(own.unit, own.expected(counts), known)
+            shown.begin(own.unit, own.expected(counts), len(folder.rows(VERDICTS)))
             at_work.judge_file(read.file.samples, shown.judged)
         else:
             asking = _asking(command)
@@ -425,7 +425,7 @@ def _evaluate(
             agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
             counts = Counter(each.problem.task_id for each in questions)
-            shown.begin(own.unit, own.expected(counts), known)
+            shown.begin(own.unit, own.expected(counts), len(folder.rows(VERDICTS)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, settings, read.unknown)
@@ -437,6 +437,6 @@ def _evaluate(
         report["empty_answers"] = empty
         advice = ". A model that thinks may need more tokens: --max-completion-length"
         more = advice if "usage" in report else ""
-        say(console, f"Warning: {empty} of {len(answers)} answers are empty{more}")
+        say(console, f"Warning: no text in {counted_of(empty, len(answers), 'answers')}{more}")
     own.write_files(folder, command.agent or str(command.samples))
     return report

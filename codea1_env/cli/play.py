@@ -13,20 +13,14 @@ import tyro
 
 from codea1_env.cli.errors import InputError, check_least, library_errors, user_input
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
-from codea1_env.cli.players import (
-    CODERS,
-    TESTERS,
-    common_problems,
-    has_tables,
-    make_player,
-    reseeding,
-)
+from codea1_env.cli.players import common_problems, has_tables, make_player
 from codea1_env.cli.tables import first_of
 from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
+from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import Agent, AnswerError, ask
+from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
 from codea1_env.training.config import rules_of
@@ -100,14 +94,15 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         raise InputError(f"{error}{_known_to(runs, problems)}") from error
     paying = env.game.config.rewards
     size = paying.num_tests
+    asked = command.seed, size, command, runs
     players = {
-        CODER: _player(command, command.coder, CODERS, problems, runs, sandbox, size),
-        TESTER: _player(command, command.tester, TESTERS, problems, runs, sandbox, size),
+        CODER: make_player(command.coder, "coder", problems, sandbox, *asked),
+        TESTER: make_player(command.tester, "tester", problems, sandbox, *asked),
     }
     shown = not command.json and command.render != "html"
     if shown:
         print(
-            f"coder {command.coder}, tester {command.tester}, seed {command.seed}, {size} tests a suite{ruling}"
+            f"coder {command.coder}, tester {command.tester}, seed {command.seed}, {counted(size, 'tests')} a suite{ruling}"
         )
     turns: list[dict[str, Any]] = []
     while env.agents:
@@ -160,22 +155,6 @@ def _known_to(runs: Mapping[str, SavedRun], problems: Sequence[Problem]) -> str:
     )
 
 
-def _player(
-    command: PlayCommand,
-    name: str,
-    known: Sequence[str],
-    problems: Sequence[Problem],
-    runs: Mapping[str, SavedRun],
-    sandbox: Sandbox,
-    num_tests: int,
-) -> Agent:
-    """Return a player; one of a run draws from the command's seed."""
-    if name not in runs:
-        return make_player(name, known, problems, sandbox, command.seed, num_tests, command)
-    players = runs[name].players
-    return reseeding(players.coder if known is CODERS else players.tester)(command.seed)
-
-
 def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
     """Say how rewards come about, where they do so by the paper's formula."""
     paid = info.get("rewards", {})
@@ -204,7 +183,7 @@ def _parts(valid: float, broke: float, size: int, info: Mapping[str, Any]) -> st
     status = [test["status"] for test in info["tests"]]
     invalid = status.count("invalid") + status.count("corrected")
     invalid += sum(each["invalid"] for each in info["dropped"])
-    said = f"validity {valid:.3f} = {round(valid * size)} of {size} tests"
+    said = f"validity {valid:.3f} = {counted_of(round(valid * size), size, 'tests')}"
     said += f", since {invalid} are not valid" if invalid else ""
     if not {"kept", "corrected"} & {*status}:
         return f"{said}; adversarial {broke:.3f}, since no test is left"
@@ -212,7 +191,9 @@ def _parts(valid: float, broke: float, size: int, info: Mapping[str, Any]) -> st
     known = sum(old) / len(old) if old else 0.0
     new = round(size * (2 * broke - 1 + known if old else broke))
     if not old:
-        return f"{said}; adversarial {broke:.3f} = {new} of {size} tests broke the program"
+        return (
+            f"{said}; adversarial {broke:.3f} = {counted_of(new, size, 'tests')} broke the program"
+        )
     return (
         f"{said}; adversarial {broke:.3f} = (1 + {new} of {size} - {sum(old)} of {len(old)}) / 2: new tests that "
         "broke the program, less replayed ones that did"

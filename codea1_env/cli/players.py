@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import tyro
 from rich.console import Console
 
-from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer, opponents
+from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
 from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
@@ -24,7 +25,7 @@ from codea1_env.agents.llm.engines import Engine, computing_for, is_model, load_
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import FewShot, PromptTemplate
 from codea1_env.agents.models import DEFAULT_MODEL, ModelError
-from codea1_env.agents.opponents import SCRIPTED, make_opponent
+from codea1_env.agents.opponents import SCRIPTED, Role, check_scripted, make_opponent
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError, check_least, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
@@ -43,7 +44,7 @@ from codea1_env.training.run_folder import read_config
 if TYPE_CHECKING:
     from codea1_env.training.checkpoints import SavedRun
 
-CODERS, TESTERS = SCRIPTED["coder"], SCRIPTED["tester"]
+_OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
 
 
 def is_own(name: str) -> bool:
@@ -56,54 +57,55 @@ def is_own(name: str) -> bool:
     return (":" in name and "://" not in name) or name.endswith(".py")
 
 
-def check_name(name: str, known: Sequence[str]) -> None:
+def check_name(name: str, role: Role) -> None:
     """Raise an `InputError` for a name that no scripted player has."""
-    if name not in known:
+    if name not in SCRIPTED[role]:
         raise InputError(
-            f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
+            f"{unknown_name('player', name, SCRIPTED[role])} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
             "a folder takes a language model)"
         )
 
 
 def make_player(
     name: str,
-    known: Sequence[str],
+    role: Role,
     problems: Sequence[Problem],
     sandbox: Sandbox,
     seed: int,
     num_tests: int = 8,
     computing: ComputingOptions | None = None,
+    runs: Mapping[str, SavedRun] = MappingProxyType({}),
 ) -> Agent:
-    """Return the player of this name.
+    """Return the player of this name; one of a run draws from this seed.
 
     Args:
-        name: One of `known`, a language model (see `load_player`), or FILE.py:NAME (see `own_player`).
-        known: `CODERS` or `TESTERS`.
+        name: One of `SCRIPTED`, a language model (see `load_player`), FILE.py:NAME (see `own_player`), or one of `runs`.
+        role: What it plays.
         problems: The problems of the game.
         sandbox: Where scripted players run what they must.
         seed: Seed of the player's random choices.
         num_tests: Tests of an answer of a scripted tester, or that a language model is asked for.
         computing: What was asked for of language models.
+        runs: Training runs, by name.
 
     Raises:
         InputError: There is no such player.
     """
+    if name in runs:
+        players = runs[name].players
+        return reseeding(players.coder if role == "coder" else players.tester)(seed)
     _check_is_there(name)
     try:
-        if not is_own(name) and name not in known and is_model(name):
+        if not is_own(name) and name not in SCRIPTED[role] and is_model(name):
             asked = computing or ComputingOptions()
             chosen = computing_for(name, asked.asked_dtype, asked.threads)
             say(Console(stderr=True), f"{name} computes in {chosen}.")
             return load_player(name, seed, computing=chosen, write=FewShot(num_tests))
         if not is_own(name):
-            check_name(name, known)
-        return make_opponent(name, _role_of(known), problems, sandbox, seed, num_tests)
+            check_name(name, role)
+        return make_opponent(name, role, problems, sandbox, seed, num_tests)
     except (ValueError, ImportError) as error:
         raise InputError(str(error)) from error
-
-
-def _role_of(known: Sequence[str]) -> opponents.Role:
-    return "coder" if known is CODERS else "tester"
 
 
 def common_problems(
@@ -130,12 +132,6 @@ def common_problems(
 def has_tables(run: SavedRun) -> bool:
     """Whether a player of a run knows only the problems that it was trained on."""
     return "tabular" in (run.config.coder.player, run.config.tester.player)
-
-
-Role = Literal["coder", "tester"]
-
-_SCRIPTED = {"coder": CODERS, "tester": TESTERS}
-_OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
 
 
 @dataclass(frozen=True)
@@ -281,7 +277,7 @@ def is_language_model(role: Role, name: str) -> bool:
     """Whether sampling settings mean something to this player."""
     if is_server(name):
         return True
-    known = name in _SCRIPTED[role] or is_own(name)
+    known = name in SCRIPTED[role] or is_own(name)
     return not known and is_model(name) and not _is_table(role, name)
 
 
@@ -293,13 +289,13 @@ def check_agent(role: Role, name: str) -> None:
             find(name, "player")
         except ValueError as error:
             raise InputError(str(error)) from error
-    elif name in _SCRIPTED[_OTHER[role]] and name not in _SCRIPTED[role]:
+    elif name in SCRIPTED[_OTHER[role]] and name not in SCRIPTED[role]:
         other = _OTHER[role]
         raise InputError(
-            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}"
+            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(SCRIPTED[role])}"
         )
     elif not (_is_run(name) or is_server(name) or is_model(name)):
-        check_name(name, _SCRIPTED[role])
+        check_name(name, role)
 
 
 def _check_is_there(name: str) -> None:
@@ -316,9 +312,9 @@ def _check_is_there(name: str) -> None:
 
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
     """Refuse problems that this player cannot be asked about, before anything is written."""
-    if name in _SCRIPTED[role]:
+    if name in SCRIPTED[role]:
         with user_input():
-            opponents.check_scripted(name, role, problems)
+            check_scripted(name, role, problems)
     if not _is_table(role, name):
         return
     try:
@@ -355,9 +351,8 @@ def player_of(
     stack: ExitStack,
 ) -> AgentOf:
     """Find the player of this name."""
-    known = _SCRIPTED[role]
-    if name in known:
-        return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
+    if name in SCRIPTED[role]:
+        return reseeding(make_player(name, role, problems, sandbox, 0, asking.num_tests))
     try:
         if is_server(name):
             draws = asking.sampling
@@ -381,9 +376,9 @@ def player_of(
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
     if is_own(name):  # anew for each batch, with its seed
-        make_player(name, known, problems, sandbox, 0, asking.num_tests)  # a wrong name is told now
-        return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
-    return reseeding(make_player(name, known, problems, sandbox, 0))
+        make_player(name, role, problems, sandbox, 0, asking.num_tests)  # a wrong name is told now
+        return lambda seed: make_player(name, role, problems, sandbox, seed, asking.num_tests)
+    return reseeding(make_player(name, role, problems, sandbox, 0))
 
 
 def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:

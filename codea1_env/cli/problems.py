@@ -43,6 +43,7 @@ from codea1_env.evaluation.result_folder import AUDIT, REPORT, FolderError, Resu
 from codea1_env.evaluation.samples import SamplesError, digest_of_problems, read_samples
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, load_problems
+from codea1_env.rendering.display import counted, counted_of
 from codea1_env.responses import read_programs
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
@@ -108,7 +109,7 @@ def list_problems(command: List) -> int:
         measured = (f" {key} {said[key]}" for key in said if key.startswith("pass@1 "))
         tags = f"{said.get('difficulty', ''):<6} {said.get('split', ''):<5}" + ",".join(measured)
         print(f"{problem.task_id:<{width}}  {problem.number_of_tests:>4} tests  {tags}".rstrip())
-    print(_count(len(problems), "problem"))
+    print(counted(len(problems), "problems"))
     return 0
 
 
@@ -121,9 +122,9 @@ def validate(command: Validate) -> int:
         task, lines = bar.add_task("reading rows", total=None, state=""), PlainProgress(console)
 
         def told(done: int, of: int) -> None:
-            what = f"{_count(of, 'problem')}: references and mutants"
+            what = f"{counted(of, 'problems')}: references and mutants"
             bar.update(task, description=what, completed=done, total=of)
-            lines.tell(done, of, f"{done} of {_count(of, 'problem')}")
+            lines.tell(done, of, counted_of(done, of, "problems"))
 
         report = validate_problems(
             command.source, sandbox, split=command.split, limit=command.limit, progress=told
@@ -134,16 +135,12 @@ def validate(command: Validate) -> int:
         print(json.dumps(about | {"findings": found}))
     else:
         print(*report.findings, sep="\n", end="\n" if report.findings else "")
-        part = f"The first {_count(command.limit, 'row')}: " if command.limit else ""
+        part = f"The first {counted(command.limit, 'rows')}: " if command.limit else ""
         print(
-            f"{part}{_count(report.problems, 'problem')} with {_count(report.tests, 'test')}: "
-            f"{_count(len(report.errors), 'error')}, {_count(len(report.warnings), 'warning')}"
+            f"{part}{counted(report.problems, 'problems')} with {counted(report.tests, 'tests')}: "
+            f"{counted(len(report.errors), 'errors')}, {counted(len(report.warnings), 'warnings')}"
         )
     return 0 if report.ok else 1
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 AUDITS = "audits.jsonl"
@@ -272,7 +269,7 @@ def _in_folder(
                 weak = f"{sum(bool(each.wrong) for each in audits)} weak"
                 bar.update(task, completed=len(audits), state=weak)
                 done, total = len(audits), len(problems)
-                lines.tell(done, total, f"{done} of {total} problems, {weak}")
+                lines.tell(done, total, f"{counted_of(done, total, 'problems')}, {weak}")
             if stop.requested and len(audits) < len(problems):
                 raise KeyboardInterrupt
     return audits
@@ -354,25 +351,17 @@ def _show(report: Mapping[str, Any], audits: Sequence[ProblemAudit], console: Co
     console.print(table)
     notes = Counter(each.note for each in audits if each.note and not each.rejected)
     for note, number in notes.most_common():
-        say(console, f"{_count(number, 'problem')}: {note:.300}")
+        say(console, f"{counted(number, 'problems')}: {note:.300}")
     left, others = report["problems"] - report["used"], report["used"] - report["compared"]
     alone = (
         "; in the others only a stub, constants and the examples count as wrong" if others else ""
     )
     if report["untold"]:
         alone += f", and no share has the {report['untold']} that only other programs pass"
+    number, whole = report["problems"], report.get("problems_of_set")
+    part = counted_of(number, whole, "problems") if whole else counted(number, "problems")
     say(
         console,
-        f"{_of(report)}, {left} without tests that can judge. Programs that pass were compared with the "
+        f"{part}, {left} without tests that can judge. Programs that pass were compared with the "
         f"reference on other calls in {report['compared']}{alone}. {report['seconds']:.0f} s.",
-    )
-
-
-def _of(report: Mapping[str, Any]) -> str:
-    """Say how many problems there were, and of how many."""
-    whole = report.get("problems_of_set")
-    return (
-        f"{report['problems']} of {whole} problems"
-        if whole
-        else _count(report["problems"], "problem")
     )

@@ -18,6 +18,7 @@ from rich.table import Table
 from codea1_env.cli.errors import InputError, library_errors, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.tables import progress_bar, say
+from codea1_env.rendering.display import counted_of
 from codea1_env.report.rejudging import Rejudged, changed_rules, rejudge
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.extras import MissingExtraError
@@ -146,7 +147,7 @@ def _export_episodes(command: ExportCommand) -> str:
         )
     found = read_run(command.run, command.run.resolve().name)
     written = write_inspect_log(found, command.output_dir, most)
-    return f"Wrote {written.path} ({written.episodes} of {written.total} episodes)"
+    return f"Wrote {written.path} ({counted_of(written.episodes, written.total, 'episodes')})"
 
 
 def _export_data(command: ExportCommand, kind: Literal["sft", "preference"]) -> str:
@@ -278,7 +279,7 @@ def _show_rejudged(found: Sequence[Rejudged], command: RejudgeCommand) -> None:
     if command.json:
         print(json.dumps(summary))
         return
-    say(console, f"{len(changed)} of {len(found)} episodes are paid otherwise.")
+    say(console, f"Paid otherwise: {counted_of(len(changed), len(found), 'episodes')}.")
     table = Table("mean reward", "before", "now", box=None)
     for name in ("coder", "tester"):
         shown = ["-" if each is None else f"{each:.4f}" for each in summary[f"reward/{name}/mean"]]

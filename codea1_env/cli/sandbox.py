@@ -19,6 +19,7 @@ from rich.table import Table
 from codea1_env.cli.errors import InputError, check_least, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.tables import say
+from codea1_env.rendering.display import counted
 from codea1_env.sandbox import LevelUnavailableError, Sandbox
 from codea1_env.sandbox.inside.confine.confinement import LEVELS
 from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
@@ -245,7 +246,9 @@ def serve_env(command: ServeEnvCommand) -> int:
         except (ValueError, BackendError) as error:
             raise InputError(str(error)) from error
         app = make_openenv_app(side, command.max_sessions, command.idle_timeout)
-        print(f"{address.url}: {command.side}, {len(side.problems)} problems", flush=True)
+        print(
+            f"{address.url}: {command.side}, {counted(len(side.problems), 'problems')}", flush=True
+        )
         # OpenEnv closes a session twice, which uvicorn calls an error; real ones are told to the client.
         config = uvicorn.Config(
             app, log_level="critical", access_log=False, timeout_graceful_shutdown=5

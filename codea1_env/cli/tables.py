@@ -31,7 +31,7 @@ from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import Evaluation
-from codea1_env.rendering.display import clock
+from codea1_env.rendering.display import clock, counted, counted_of
 
 _PAUSE, _GAP = 10.0, 1.0
 """Seconds after which a line is due again, and between two lines at least."""
@@ -215,24 +215,26 @@ class EvaluationProgress:
         if self._task is not None:
             self._bar.advance(self._task)
         if self._what != self._evaluation.unit:
-            self._lines.tell(self._done, self._total, f"{self._done} of {self._total} {self._what}")
+            self._lines.tell(
+                self._done, self._total, counted_of(self._done, self._total, self._what)
+            )
 
     @contextmanager
     def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
         """Show that answers are written inside, and how far that is."""
         started = time.monotonic()
         total = number if one_by_one else 100
-        state = "waiting for a server" if one_by_one else f"% of {number} answers"
+        state = "waiting for a server" if one_by_one else f"% of {counted(number, 'answers')}"
         task = self._bar.add_task("answers", total=total, state=state)
 
         def heard(share: float) -> None:
             come = round(share * total)
             self._bar.update(task, completed=come)
             seconds = f"{time.monotonic() - started:.0f} s"
-            done = f"{come} of {number} answers" if one_by_one else f"{come}% of {number} answers"
+            done = f"{come}{'' if one_by_one else '%'} of {counted(number, 'answers')}"
             self._tell(f"{done} of {who} in {seconds}")
 
-        self._tell(f"waiting for {number} answers of {who}")
+        self._tell(f"waiting for {counted(number, 'answers')} of {who}")
         try:
             with listening(heard):
                 yield
@@ -257,7 +259,7 @@ class EvaluationProgress:
                 self._next = time.monotonic() + _SECONDS
                 self._bar.update(self._task, state=self._so_far(""))
         else:
-            done = f"{own.total} of {self._total} {own.unit}"
+            done = counted_of(own.total, self._total, own.unit)
             self._lines.tell(own.total, self._total, done, lambda: f", {self._so_far('so far ')}")
 
     def _so_far(self, words: str) -> str:
@@ -305,7 +307,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
         for each in comparison.differences
     ]
     print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console)
-    lines = [f"{comparison.problems} problems in both"]
+    lines = [f"{counted(comparison.problems, 'problems')} in both"]
     if comparison.not_compared:
         lines.append(
             f"Not compared, in one of them only or changed ({len(comparison.not_compared)}): "

@@ -23,6 +23,7 @@ from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
+from codea1_env.rendering.display import counted
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 
 UNKNOWN = "?"
@@ -264,11 +265,11 @@ class BestOfN(TestEvaluation[ProgramRun, Mapping[str, str]]):
         """Programs and tests."""
         unjudged = report.get("unjudged", 0)
         return [
-            f"{report['programs']} programs of {report['scored']} problems; in {report['undecided']} of these all are "
+            f"{counted(report['programs'], 'programs')} of {counted(report['scored'], 'problems')}; in {report['undecided']} of these all are "
             "right or all are wrong, so that no choice matters",
-            f"{report['tests']} tests, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
+            f"{counted(report['tests'], 'tests')}, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
             "not be run, or never call the program",
-            *([f"{unjudged} programs could not be judged, and are left out"] if unjudged else []),
+            *([f"Left out, not judged: {counted(unjudged, 'programs')}"] if unjudged else []),
         ]
 
 

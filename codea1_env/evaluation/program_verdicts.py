@@ -11,7 +11,13 @@ from typing import Any
 from codea1_env.compare import CheckerFault
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.problem_sets.expected import NoValueError, ask_reference, unknown_cases
-from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests, too_large
+from codea1_env.problem_sets.judging import (
+    is_unjudged,
+    passes,
+    seconds_of,
+    submit_to_tests,
+    too_large,
+)
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
 from codea1_env.sandbox.packages import locate
@@ -80,7 +86,9 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
             return ReferenceRun(problem.task_id, "", _time_limit(seconds))
         submitted = submit_to_tests(problem, problem.reference, limits, sandbox, stop=True)
         result = submitted.result()
-    except (NoValueError, TypeError) as error:  # a case that is no plain data
+    except NoValueError as error:
+        return ReferenceRun(problem.task_id, str(error), MIN_TIME_LIMIT, unjudged=error.unjudged)
+    except TypeError as error:  # a case that is no plain data
         return ReferenceRun(problem.task_id, str(error), MIN_TIME_LIMIT)
     each = max((test.cpu_time for test in result.tests), default=0.0)
     seconds = each if problem.stdin_tests else seconds_of(result)
@@ -91,7 +99,7 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
     fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
     if any(isinstance(test, CheckerFault) for test in result.tests):
         fault = f"its checker is wrong: {verdict.message}"
-    return ReferenceRun(problem.task_id, fault, limit)
+    return ReferenceRun(problem.task_id, fault, limit, unjudged=is_unjudged(result))
 
 
 def _time_limit(seconds: float) -> float:

@@ -39,6 +39,7 @@ from codea1_env.evaluation.samples import ProgramSample, check_task, digest, rea
 from codea1_env.evaluation.statistics import Count, mean_over_problems, pass_at_k, written
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
+from codea1_env.rendering.display import counted
 from codea1_env.sandbox import Outcome
 
 DEFAULT_K = (1, 5, 10)
@@ -172,12 +173,11 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         lines = [f"{super().lines(report)[0]}: {outcomes}"]
         if number := report["repeated"]:
             lines.append(
-                f"{number} programs repeat another of their problem word for word; they count, as in evalplus"
+                f"{counted(number, 'programs')} repeating another of the problem word for word (counted, as in evalplus)"
             )
         if number := report["judged_inside"]:
-            verdicts = "1 verdict is" if number == 1 else f"{number} verdicts are"
             lines.append(
-                f"{verdicts} judged inside, in the program's own process: a program can forge that"
+                f"{counted(number, 'verdicts')} made inside, in the program's own process: a program can forge that"
             )
         return lines
 

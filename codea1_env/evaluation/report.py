@@ -7,6 +7,7 @@ from typing import Any
 
 from codea1_env.evaluation.result_folder import USAGE, VERSION, ResultFolder
 from codea1_env.evaluation.task import Evaluation
+from codea1_env.rendering.display import counted
 
 USED = ("answers", "untold", "prompt_tokens", "completion_tokens", "truncated")
 """What a row of usage.jsonl counts of a batch of answers."""
@@ -47,8 +48,8 @@ def usage_lines(report: Mapping[str, Any]) -> list[str]:
     answers, untold, tokens = used["answers"], used["untold"], used["completion_tokens"]
     if answers == untold:
         return [f"Tokens: the server told none of its {answers} answers"]
-    of = f", without {untold} answers that the server told none of" if untold else ""
+    of = f", without {counted(untold, 'answers')} that the server told none of" if untold else ""
     return [
-        f"Tokens of {answers} answers: {used['prompt_tokens']} of prompts, {tokens} of answers, "
-        f"{tokens / (answers - untold):.0f} each{of}; {used['truncated']} answers were cut off"
+        f"Tokens of {counted(answers, 'answers')}: {used['prompt_tokens']} of prompts, {tokens} of answers, "
+        f"{tokens / (answers - untold):.0f} each{of}; {counted(used['truncated'], 'answers')} cut off"
     ]

@@ -28,6 +28,7 @@ from codea1_env.evaluation.result_folder import (
     FolderError,
     ResultFolder,
 )
+from codea1_env.evaluation.samples import evalplus_id
 from codea1_env.evaluation.task import (
     OF_SAMPLE,
     Evaluation,
@@ -111,12 +112,14 @@ class EvaluationRun(Generic[S, V]):
             watch()
         tasks = own.problems.keys() if tasks is None else tasks
         left = [task for task in tasks if task not in own.checks]
+        self._keep(VERDICTS, lambda row, _: row["task_id"] not in left)  # of unjudged references
         with ThreadPoolExecutor(self._threads, "check") as threads:
             jobs = [threads.submit(own.check, own.problems[task]) for task in left]
             try:
                 for task, job in zip(left, jobs, strict=True):
                     found = self._wait(job)
-                    self._folder.append(REFERENCES, [found.row()])
+                    if not found.unjudged:
+                        self._folder.append(REFERENCES, [found.row()])
                     own.checks[task] = found
                     watch()
             except Stopped:
@@ -141,7 +144,19 @@ class EvaluationRun(Generic[S, V]):
         """Let an agent write samples, and judge them while the next ones are being written."""
         questions = self._evaluation.questions(plan.num_samples)
         counts = Counter(each.problem.task_id for each in questions)
+        names = [(each.problem.task_id, evalplus_id(each.problem), None) for each in questions]
+        # Problems whose reference was unjudged were not asked about: what follows was of other questions.
+        kept = self._keep(SAMPLES, lambda row, i: i >= len(names) or row.get("task_id") in names[i])
+        self._keep(VERDICTS, lambda _, i: kept is None or i < kept)
         self._judge(self._written(agent, questions, plan), counts, watch)
+
+    def _keep(self, name: str, fits: Callable[[Mapping[str, Any], int], bool]) -> int | None:
+        """Keep the rows of a log before the first that does not fit; returns their number if there is one."""
+        for number, row in enumerate(self._folder.rows(name)):
+            if not fits(row, number):
+                self._folder.truncate(name, number)
+                return number
+        return None
 
     def _written(
         self, agent: AgentOf, questions: Sequence[Question], plan: EvaluationPlan

@@ -46,8 +46,8 @@ class Estimate:
         return f"[{write(self.low)}, {write(self.high)}]"
 
 
-def written(estimate: Estimate | Mapping[str, float] | None) -> str:
-    """Return an estimate, also one of a report, as a text; "-" for none.
+def written(estimate: Estimate | Mapping[str, float] | float | None) -> str:
+    """Return an estimate, also one of a report, or a mean, as a text; "-" for none.
 
     Example:
         >>> written({"value": 0.5, "low": 0.25, "high": 0.75}), written(None)
@@ -55,6 +55,8 @@ def written(estimate: Estimate | Mapping[str, float] | None) -> str:
     """
     if isinstance(estimate, Mapping):
         estimate = Estimate(**estimate)
+    if isinstance(estimate, float):
+        return f"{estimate:.3f}"
     return "-" if estimate is None else str(estimate)
 
 

@@ -16,6 +16,7 @@ from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile, digest
 from codea1_env.evaluation.statistics import Estimate, mean_over_problems
 from codea1_env.problems import Problem
+from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -68,6 +69,12 @@ class ProblemFault(Stored):
     task_id: str
     fault: str
     """Why the problem cannot be used; empty if it can."""
+    unjudged: bool = field(default=False, kw_only=True)
+    """Whether the sandbox failed at its reference: that is not kept, so that it is asked again at --resume."""
+
+    def row(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {name: value for name, value in super().row().items() if name != "unjudged"}
 
 
 @dataclass(frozen=True)
@@ -271,4 +278,5 @@ class Evaluation(Generic[S, V]):
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what else there is to say about a report."""
         whole = report.get("problems_of_set", report["problems"])
-        return [f"{report['samples']} {self.unit} for {report['scored']} of {whole} problems"]
+        part = counted_of(report["scored"], whole, "problems")
+        return [f"{counted(report['samples'], self.unit)} for {part}"]

@@ -22,6 +22,7 @@ from codea1_env.sandbox import (
     Answers,
     EncodedCases,
     Limits,
+    Outcome,
     Sandbox,
     meaning_of,
 )
@@ -49,11 +50,14 @@ class Asked(NamedTuple):
 
 
 class NoValueError(ValueError):
-    """The reference gives no value for a case of unknown value; `load` is set if it does not run at all."""
+    """The reference gives no value for a case of unknown value; `load` is set if it does not run at all, `unjudged` if the sandbox failed."""
 
-    def __init__(self, message: str, load: CaseResult | None = None) -> None:
+    def __init__(
+        self, message: str, load: CaseResult | None = None, *, unjudged: bool = False
+    ) -> None:
         super().__init__(message)
         self.load = load
+        self.unjudged = unjudged
 
 
 def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
@@ -153,7 +157,8 @@ def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
     for part in parts:
         if not part.load.passed:
             said = f"{part.load.outcome.value}, {part.load.message}"
-            raise NoValueError(f"the reference does not run: {said}", part.load)
+            unjudged = part.load.outcome is Outcome.UNJUDGED
+            raise NoValueError(f"the reference does not run: {said}", part.load, unjudged=unjudged)
         for reply in part.replies:
             number = asked[len(frames)] + 1
             if isinstance(reply, bytes) and reply.startswith(RETURNED):
@@ -165,7 +170,8 @@ def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
                 frames.append(reply)
                 continue
             raise NoValueError(
-                f"the reference gives no value for case {number}: {why.outcome.value}, {why.message}"
+                f"the reference gives no value for case {number}: {why.outcome.value}, {why.message}",
+                unjudged=why.outcome is Outcome.UNJUDGED,
             )
     if len(frames) < len(asked):
         raise NoValueError(f"the reference gives no value for case {asked[len(frames)] + 1}")

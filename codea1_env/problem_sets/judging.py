@@ -106,6 +106,11 @@ def passes(result: JobResult) -> bool:
     return result.load.passed and all(test.passed for test in result.tests)
 
 
+def is_unjudged(result: JobResult) -> bool:
+    """Whether the sandbox failed at a program, or at a test of it."""
+    return Outcome.UNJUDGED in (result.load.outcome, *(test.outcome for test in result.tests))
+
+
 def seconds_of(result: JobResult) -> float:
     """Seconds of CPU time of loading and all tests."""
     return result.cpu_time or result.load.cpu_time + sum(test.cpu_time for test in result.tests)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 
 _MODULES = {
     "__future__": "", "bisect": "", "cmath": "", "heapq": "", "itertools": "", "math": "",
@@ -26,7 +27,17 @@ _BUILTINS = {
 }  # fmt: skip
 _DECORATORS = {"staticmethod", "classmethod"}
 _SETS = {"set", "frozenset", "Set"}
-_READERS = {"all", "any", "dict", "enumerate", "filter", "len", "list", "map", "max", "min", "sorted", "sum", "tuple", "zip"}  # fmt: skip
+_ITERATORS = {
+    "elements", "enumerate", "filter", "finditer", "from_iterable", "iter", "map", "merge", "reversed", "scanner", "zip",
+    *(name for name in dir(itertools) if name not in ("count", "repeat")),
+}  # fmt: skip
+"""What returns an iterator whose text has an address."""
+_READERS = {
+    "all", "any", "dict", "enumerate", "extend", "filter", "frozenset", "iter", "join", "len", "list", "map", "max", "min",
+    "next", "set", "sorted", "sum", "tuple", "zip",
+}  # fmt: skip
+"""What reads its first argument at once, or is itself an iterator."""
+_PRINTERS = {"args", "ascii", "format", "format_map", "mod", "print", "repr", "str"}
 _NEVER = (ast.Global, ast.AsyncFunctionDef, ast.Match, ast.NamedExpr)
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)
 
@@ -52,11 +63,52 @@ class _Look:
         imports = (node for node in self.nodes if isinstance(node, ast.Import))
         self.modules = {alias.asname or alias.name for node in imports for alias in node.names}
         self.bound = {name for name in map(_bound_by, self.nodes) if name}
+        self.functions = {node.name for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.alias))} - self.modules  # fmt: skip
 
     def is_free(self) -> bool:
         # A name of Python's that is bound anywhere may be Python's elsewhere.
         shadowed = self.bound & (vars(builtins).keys() - _BUILTINS)
-        return not shadowed and _leave_nothing(self.body) and all(map(self._is_free, self.nodes))
+        known = not shadowed and _leave_nothing(self.body) and all(map(self._is_free, self.nodes))
+        return known and not self._may_print_address()
+
+    def _may_print_address(self) -> bool:
+        """Whether the text makes texts of values, and has values of which it does more than call or read them at once."""
+        hints = [getattr(node, field, None) for node in self.nodes for field in ("annotation", "returns")]  # fmt: skip
+        seen = set(self.nodes).difference(*(ast.walk(hint) for hint in hints if hint))
+        return any(map(self._prints, seen)) and any(map(self._has_address, seen))
+
+    def _prints(self, node: ast.AST) -> bool:
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Mod):
+            return not isinstance(getattr(node, "right", None) or node.value, ast.Constant)  # type: ignore[union-attr]
+        named = {_named(node), getattr(node, "name", None)} & _PRINTERS
+        return bool(named) or isinstance(node, ast.FormattedValue)
+
+    def _has_address(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name) and (_bound_by(node) or node.id not in {*self.functions, *_ITERATORS - self.bound}):  # fmt: skip
+            return False
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
+            return not self._is_called(node)
+        if isinstance(node, ast.GeneratorExp) or _called(node) in _ITERATORS:
+            return _called(node) in ("groupby", "tee") or not self._is_read(node)
+        return isinstance(node, (ast.ClassDef, ast.Yield, ast.YieldFrom))
+
+    def _is_called(self, node: ast.AST) -> bool:
+        """Whether a function is only called: here, as a key, or by `map` and `filter`."""
+        place = self.parents.get(node)
+        if isinstance(place, ast.keyword):
+            by = {"max", "min", "sort", "sorted"} - self.bound
+            return place.arg == "key" and _called(self.parents[place]) in by
+        if not isinstance(place, ast.Call) or _named(node) in _ITERATORS or place.args[:1] != [node]:  # fmt: skip
+            return getattr(place, "func", None) is node
+        return _called(place) in {"filter", "map"} - self.bound
+
+    def _is_read(self, node: ast.AST) -> bool:
+        """Whether something that can be iterated is read at once."""
+        place = self.parents.get(node)
+        if isinstance(place, ast.Call):
+            first = place.args[:1] == [node] or _called(place) in ("filter", "map", "zip")
+            return node in place.args and first and _called(place) in _READERS - self.bound
+        return isinstance(place, (ast.Compare, ast.Starred)) or getattr(place, "iter", None) is node
 
     def _is_free(self, node: ast.AST) -> bool:
         name, parent = _bound_by(node), self.parents.get(node)
@@ -64,17 +116,20 @@ class _Look:
             return False
         if isinstance(node, ast.Name) and name is None:
             known = node.id in self.bound | _BUILTINS | _DECORATORS
+            if node.id == "type":  # it makes classes, and objects whose class has no name here
+                asked = isinstance(parent, ast.Call) and parent.func is node
+                known = asked and isinstance(self.parents.get(parent), ast.Compare)  # type: ignore[arg-type]
             return isinstance(parent, ast.Attribute) if node.id in self.modules else known
         if isinstance(node, ast.Attribute):
             if not isinstance(node.ctx, ast.Load):  # also of a module: it would be kept there
                 return False
             if getattr(node.value, "id", None) in self.modules:
                 return _offers(node.value.id, node.attr)  # type: ignore[attr-defined]
-            return not node.attr.startswith(("__", "gi_"))
+            return not node.attr.startswith(("__", "gi_", "mro"))
         if isinstance(node, ast.Import):
             return all(alias.name in _MODULES and not alias.asname for alias in node.names)
         if isinstance(node, ast.ImportFrom):
-            return all(_offers(node.module or "", alias.name) for alias in node.names)
+            return all(_offers(node.module or "", each.name) and not each.asname for each in node.names)  # fmt: skip
         if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):  # fmt: skip
             return {*map(ast.unparse, node.comparators)} <= {"None", "True", "False"}
         if isinstance(node, ast.ClassDef):
@@ -89,10 +144,7 @@ class _Look:
     def makes_no_set(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in ("keys", "items"):
             call = self.parents[node]  # two views make a set: one is read at once
-            place = self.parents.get(call)
-            reader = getattr(getattr(place, "func", None), "id", "") in _READERS - self.bound
-            looped = isinstance(place, (ast.Compare, ast.Starred)) or getattr(place, "iter", None) is call  # fmt: skip
-            return getattr(call, "func", None) is node and (reader or looped)
+            return getattr(call, "func", None) is node and self._is_read(call)
         names = {getattr(node, field, "") for field in ("id", "attr", "name")}
         return not (names & _SETS or isinstance(node, (ast.Set, ast.SetComp)))
 
@@ -101,6 +153,14 @@ def _bound_by(node: ast.AST) -> str | None:
     if isinstance(node, ast.Name):
         return None if isinstance(node.ctx, ast.Load) else node.id
     return getattr(node, "asname", None) or getattr(node, "name", getattr(node, "arg", None))
+
+
+def _named(node: ast.AST | None) -> str | None:
+    return getattr(node, "id", getattr(node, "attr", None))
+
+
+def _called(node: ast.AST | None) -> str | None:
+    return _named(node.func) if isinstance(node, ast.Call) else None
 
 
 def _offers(module: str, name: str) -> bool:

@@ -138,6 +138,21 @@ def _most_ticks(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things, which are named in the plural.
+
+    Example:
+        >>> counted(1, "suites"), counted(0, "suites")
+        ('1 suite', '0 suites')
+    """
+    return f"{number} {what.removesuffix('s') if number == 1 else what}"
+
+
+def counted_of(number: int, whole: int, what: str) -> str:
+    """Return how many things of a whole, as in "5 of 128 problems"."""
+    return f"{number} of {counted(whole, what)}"
+
+
 def clock(seconds: float) -> str:
     """Show a time as people do.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from codea1_env.baselines.bench.ranking import by_chance, command, no_better_than_copies, told
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX
 from codea1_env.baselines.bench.score_table import (
+    ABOUT_GAME,
     CONTROLS,
     GOAL,
     SKILLS,
@@ -15,6 +16,7 @@ from codea1_env.baselines.bench.score_table import (
     standing_cells,
     standings,
 )
+from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.folders import Benchmark
 from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell, with_values
@@ -45,6 +47,7 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
     for kind in (UNSEEN_PREFIX, "") if table.measures_unseen else ("",):
         for skill in SKILLS:
             yield _figures(benchmark, table, skill, kind)
+    yield from _game_and_failures(benchmark, table)
     if found := told(table):
         rows = []
         for each in found:
@@ -58,6 +61,23 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
         headings = ["claim", "verdict", "measure", "of the first", "of the second", "difference"]
         note = by_chance(len(found)) if found[1:] else ""
         yield Sheet(f"What holds at this scale: {benchmark.name}", note, headings, rows)
+
+
+def _game_and_failures(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
+    """Yield the exact game of runs of tables, and what failed runs said; nothing where there is none."""
+    names = short_names(table.entries)
+    measured = {entry: [table.estimate(entry, each) for each in GAME_FIGURES] for entry in names}
+    rows = [[text_cell(names[entry]), *map(figure_cell, of)] for entry, of in measured.items()]
+    if any(value is not None for of in measured.values() for value in of):
+        headings = ["entry", "exploitability: last", "average", "cyclic share"]
+        yield Sheet(f"The game itself: {benchmark.name}", " ".join(ABOUT_GAME), headings, rows)
+    failed = [
+        [text_cell(names[each.entry]), Cell(f"{each.seed}", each.seed), text_cell(each.error)]
+        for each in benchmark.results
+        if each.status == "failed"
+    ]
+    if failed:
+        yield Sheet(f"Failed runs of {benchmark.name}", "", ["entry", "seed", "error"], failed)
 
 
 def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate
+from codea1_env.rendering.display import counted
 from codea1_env.report.charts import Chart, heat_map
 from codea1_env.report.folders import Played
 from codea1_env.report.tables import Cell, Sheet, text_cell
@@ -38,5 +39,5 @@ def _ratings(each: Played) -> Sheet:
         )
         for name, one in sorted(ratings.items(), key=lambda item: -item[1].value)
     ]
-    note = f"Bradley-Terry, on the scale of Elo; brackets: 95% intervals over {len(each.result.problems)} problems."
+    note = f"Bradley-Terry, on the scale of Elo; brackets: 95% intervals over {counted(len(each.result.problems), 'problems')}."
     return Sheet(f"Ratings: {each.name}", note, ["player", "role", "rating"], rows)

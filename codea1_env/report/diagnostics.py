@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS
+from codea1_env.baselines.diagnose.scores import came
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.charts import Chart, drawn, radar_spec
 from codea1_env.report.folders import Diagnosed, ReportError
@@ -20,12 +20,14 @@ _SPOKES = 3
 
 def _sheets(found: Diagnosed) -> list[Sheet]:
     """Return expectations beside results, and the rows of each experiment beside their control."""
-    said = []
-    for each in found.experiments:
-        keys = ("name", "question", "expected", "came", "refuted_by")
-        said.append(
-            [text_cell(each[key] + (_not_run(each) if key == "refuted_by" else "")) for key in keys]
-        )
+    said = [
+        [
+            *(text_cell(each[key]) for key in ("name", "question", "expected")),
+            text_cell(_came(each)),
+            text_cell(each["refuted_by"] + _not_run(each)),
+        ]
+        for each in found.experiments
+    ]
     headings = ["experiment", "question", "expected before the runs", "came", "refuted if"]
     return [
         Sheet(f"{found.name}: expected and come", "", headings, said),
@@ -41,19 +43,21 @@ def _not_run(experiment: Mapping[str, Any]) -> str:
     return f" Not in this run: {', '.join(left)}." if left and experiment["refuted_by"] else ""
 
 
+def _came(experiment: Mapping[str, Any]) -> str:
+    first, control = experiment["rows"][0]["row"], experiment["control"]
+    return came(first, control, experiment["signs"]) if experiment["expected"] else ""
+
+
 def signs(found: Diagnosed) -> Counter[str]:
     """Return how many signs came as they were expected, otherwise, and of how many no sign can be told."""
-    told = re.findall(
-        r"expected ([-+0]), came ([-+0]|too few)",
-        " ".join(each["came"] for each in found.experiments),
-    )
     return Counter(
         "cannot be told"
-        if came == "too few"
+        if each["came"] is None
         else "as expected"
-        if came == expected
+        if each["came"] == each["expected"]
         else "otherwise"
-        for expected, came in told
+        for one in found.experiments
+        for each in one["signs"]
     )
 
 

@@ -11,7 +11,7 @@ from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.result_folder import SAMPLES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
-from codea1_env.rendering.display import clean
+from codea1_env.rendering.display import clean, counted, counted_of
 from codea1_env.report.episode_log import EpisodeSample, embedded
 from codea1_env.report.folders import EvaluationResult
 from codea1_env.report.tables import Cell, Sheet, bar_cell, command_cell, figure_cell, text_cell
@@ -143,7 +143,7 @@ def _answer(page: EpisodeSample, sample: Row, verdict: Row, right: bool) -> Row:
         return row | {"message": page.text(str(verdict.get("message", "")))}
     tests = [page.test(_shown(each)) for each in verdict["tests"]]
     number = sum(not each.get("fault") for each in verdict["tests"])
-    row |= {"outcome": f"{number} of {len(tests)} tests right", "tests": tests}
+    row |= {"outcome": f"{counted_of(number, len(tests), 'tests')} right", "tests": tests}
     return row | {"answer": page.text(str(sample.get("answer", "")))}
 
 
@@ -161,9 +161,9 @@ def kind_of(each: EvaluationResult) -> str:
 def _state(each: EvaluationResult) -> str:
     damaged = each.verdicts.count(None)
     whole = len(each.verdicts) - damaged
-    state = f"{whole} verdict{'' if whole == 1 else 's'}"
+    state = counted(whole, "verdicts")
     state += "" if each.report else " so far, not finished"
-    return state + (f", {damaged} damaged lines" if damaged else "")
+    return state + (f", {counted(damaged, 'damaged lines')}" if damaged else "")
 
 
 def figures_of(each: EvaluationResult) -> dict[str, Estimate]:

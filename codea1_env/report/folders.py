@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any, NamedTuple
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
-from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, with_rows
-from codea1_env.baselines.diagnose.running import done_runs
-from codea1_env.baselines.diagnose.scores import SCORES, unfinished
+from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, unfinished
 from codea1_env.baselines.diagnose.scores import VERSION as SCORES_VERSION
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
@@ -73,11 +70,11 @@ class Diagnosed:
     scores: list[dict[str, Any]]
     experiments: list[dict[str, Any]]
     command: str = ""
-    """What does the same; "" where the folder does not say so."""
+    """What was typed last; "" where the folder does not say so."""
 
 
 class Played(NamedTuple):
-    """What came of cross-play, and what does the same."""
+    """What came of cross-play, and what was typed."""
 
     name: str
     result: CrossPlay
@@ -119,7 +116,7 @@ def _read(path: Path, name: str, found: Findings) -> None:
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
     if not there and (begun := unfinished(path)) is not None:
-        shown = begun["scores"], begun["experiments"], _diagnosis(path)
+        shown = begun["scores"], begun["experiments"], _typed(path / COMMAND)
         found.diagnostics.append(Diagnosed(f"{name} (interrupted)", *shown))
         return
     if not there and (path / "audits.jsonl").is_file():
@@ -143,43 +140,19 @@ def _diagnostics(path: Path, name: str) -> Diagnosed:
         raise ReportError(
             f"Expect {path / SCORES} to hold scores and experiments, actually: others. Name another folder."
         )
-    return Diagnosed(name, scores, experiments, _diagnosis(path))
-
-
-def _diagnosis(path: Path) -> str:
-    """Return the command of diagnostics, as their runs tell it."""
-    runs = list(done_runs(path).values())
-    seeds = {run.seed for run in runs}
-    known = [
-        each for name, each in EXPERIMENTS.items() if any(run.experiment == name for run in runs)
-    ]
-    if not known:
-        return ""
-    words = ["codea1", "bench", "diagnose", *(each.name for each in known)]
-    quick = all(
-        {run.setting for run in runs if run.experiment == each.name} <= set(each.quick)
-        for each in known
-    )
-    own = {row for each in known for row in with_rows(each, quick=quick).rows}
-    more = list(dict.fromkeys(run.row for run in runs if run.row not in own))
-    words += [*(["--quick"] if quick else []), *(["--rows", *more] if more else [])]
-    words += ["--seeds", str(len(seeds))] + (
-        ["--first-seed", str(min(seeds))] if min(seeds) else []
-    )
-    return shlex.join(words)
+    return Diagnosed(name, scores, experiments, _typed(path / COMMAND))
 
 
 def _cross_play(path: Path, name: str) -> Played:
-    """Read cross-play, with the command as its settings tell it."""
-    settings = path / CROSS_PLAY.settings
-    typed = read_json(settings).get("settings") if settings.is_file() else None
-    words = ["codea1", "eval", "cross-play"] if isinstance(typed, dict) else []
-    for option in ("coders", "testers", "problems", "split", "max_problems", "num_samples", "seed"):
-        value = typed.get(option) if isinstance(typed, dict) else None
-        if value is not None or (option == "split" and words):
-            values = value if isinstance(value, list) else [value]
-            words += [f"--{option.replace('_', '-')}", *map(str, values)]
-    return Played(name, read_cross_play(path / "crossplay.json"), shlex.join(words))
+    return Played(
+        name, read_cross_play(path / "crossplay.json"), _typed(path / CROSS_PLAY.settings)
+    )
+
+
+def _typed(path: Path) -> str:
+    """Return the command that a file of settings has; "" where it does not say so."""
+    typed = read_json(path).get("command") if path.is_file() else None
+    return typed if isinstance(typed, str) else ""
 
 
 def _nothing_of(path: Path, files: Sequence[str]) -> str:
@@ -211,15 +184,14 @@ def _benchmark(path: Path, name: str) -> Benchmark:
 
 def _evaluation(path: Path, name: str) -> EvaluationResult:
     content = _of_version(path / SETTINGS, VERSION)
-    settings, command = content.get("settings"), content.get("command")
+    settings = content.get("settings")
     report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
     if not isinstance(settings, dict) or not isinstance(report.get("figures", {}), dict):
         raise ReportError(
             f"Expect {path} to hold settings and figures of an evaluation, actually: others. Name another folder."
         )
     verdicts = [row for row, _ in every_line(path / VERDICTS)]
-    typed = command if isinstance(command, str) else ""
-    return EvaluationResult(name, path, typed, settings, report, verdicts)
+    return EvaluationResult(name, path, _typed(path / SETTINGS), settings, report, verdicts)
 
 
 def _of_version(path: Path, version: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import codea1_env
 from codea1_env.baselines.bench.ranking import command, nobody_learned
 from codea1_env.baselines.bench.score_table import SKILLS, Table
-from codea1_env.rendering.display import clean, short_names
+from codea1_env.rendering.display import clean, counted, counted_of, short_names
 from codea1_env.report.benchmarks import leading
 from codea1_env.report.cross_play import rating
 from codea1_env.report.diagnostics import signs
@@ -122,7 +122,7 @@ def _diagnosed(each: Diagnosed) -> PageSubject:
         (f"{found[sign]} of {found.total()}", what) for sign, what in _SIGNS.items() if found
     ]
     failed = sum(len(row["failures"]) for one in each.experiments for row in one["rows"])
-    warning = f"{failed} run{'' if failed == 1 else 's'} failed." if failed else ""
+    warning = f"{counted(failed, 'runs')} failed." if failed else ""
     return PageSubject(f"Diagnostics: {each.name}", each.command, figures, warning=warning)
 
 
@@ -151,7 +151,8 @@ def part_of(report: Mapping[str, Any]) -> str:
     if not isinstance(scored, int) or not isinstance(problems, int) or scored >= problems:
         return ""
     most = report.get("settings", {}).get("max_problems")
-    return f", {scored} of {problems} problems" + (f" (--max-problems {most})" if most else "")
+    part = counted_of(scored, problems, "problems")
+    return f", {part}" + (f" (--max-problems {most})" if most else "")
 
 
 def _cross_play(each: Played) -> PageSubject:
@@ -170,7 +171,8 @@ def _cross_play(each: Played) -> PageSubject:
         else:
             figures.append((rating(ratings[best]), what))
     problems, games = len(each.result.problems), int(each.result.games.sum())
-    figures.append((f"{problems}", f"problem{'' if problems == 1 else 's'}, {games} games"))
+    number, what = counted(problems, "problems").split(" ")
+    figures.append((number, f"{what}, {counted(games, 'games')}"))
     return PageSubject(f"Cross-play: {each.name}", each.command, figures)
 
 

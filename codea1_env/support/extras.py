@@ -7,6 +7,8 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
+NAMED = 30
+"""Names that a message lists."""
 _OF_LANGUAGE_MODELS = frozenset(
     [
         "accelerate",

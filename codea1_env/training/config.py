@@ -11,6 +11,7 @@ import pydantic.dataclasses
 from pydantic import model_validator
 
 from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
+from codea1_env.agents.opponents import SCRIPTED
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
@@ -30,8 +31,8 @@ from codea1_env.training.settings import STRICT, in_one_line, moved_names
 
 __all__ = ["PlayerConfig", "PlayerError", "RunError", "TesterConfig", "TrackerName", "TrainConfig"]
 
-CODERS = ("tabular", "llm", "reference", "mutant")
-TESTERS = ("tabular", "llm", "golden", "boundary", "copier")
+CODERS = ("tabular", "llm", *SCRIPTED["coder"])
+TESTERS = ("tabular", "llm", *SCRIPTED["tester"])
 OF_RAY: dict[str, Any] = {
     "address": "local", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from codea1_env.agents.opponents import SCRIPTED, check_scripted
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.rollout import Experience, Rollouts
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
@@ -23,7 +24,7 @@ def problems_of_run(config: TrainConfig) -> list[Problem]:
     """Load what a run trains on.
 
     Raises:
-        RunError: The split has no problems.
+        RunError: The split has no problems, or none that a scripted player can play.
         ProblemsError: They cannot be loaded, or not be played.
         OSError: Their file cannot be read.
     """
@@ -36,6 +37,12 @@ def problems_of_run(config: TrainConfig) -> list[Problem]:
             f"{config.split!r}. Choose another split, or None for all problems."
         )
     check_playable(problems)
+    tester = config.tester.player
+    try:
+        if tester in SCRIPTED["tester"]:
+            check_scripted(tester, "tester", problems)
+    except ValueError as error:
+        raise RunError(f"problems={config.problems!r}: {error}") from error
     return problems
 
 

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import listening
-from codea1_env.rendering.display import clock
+from codea1_env.rendering.display import clock, counted
 from codea1_env.rollout import Agent
 from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row
@@ -71,6 +71,10 @@ class Remaining:
         self._expected.update(step)
         if each:
             self._expected["evaluate"] = each
+
+    def guess(self, share: float) -> None:
+        """Expect a step of this share of the last measurement, until one was taken."""
+        self._expected["judge"] = share * self._expected["evaluate"]
 
     def begin(self, phase: str) -> None:
         """Begin a phase; the one before is over."""
@@ -173,6 +177,11 @@ class TrainingProgress:
         """Tell what is to come."""
         self._clock.expect(steps - done, step, measurements, each)
         self._steps = (done, steps)
+
+    def guess(self, share: float) -> None:
+        """Say how long the run takes about, where no step was measured: each this share of the last measurement."""
+        self._clock.guess(share)
+        self.say(f"{counted(self._steps[1], 'steps')}  {self._clock.text()}")
 
     def begin(self, name: str) -> None:
         """Show that this is done now, until something else is."""

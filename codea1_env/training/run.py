@@ -56,6 +56,9 @@ from codea1_env.training.settings import flat
 from codea1_env.training.time_budget import Deadline
 from codea1_env.training.trackers import Tracking
 
+_OF_MEASURED = 1 / 3
+"""What a program of a step takes, as a share of one of a measurement, whose suites also meet mutants; about, for tables."""
+
 
 @dataclass(frozen=True)
 class PlayedStep:
@@ -125,11 +128,16 @@ class Run:
         self._open_judges(sandbox)
         self._make_players(*own)
         self._restore(plan)
+        config = self.config
         self._held_back = measuring.HeldBack(self._held_out, self.referee, self.config)
         self._unseen = measuring.Unseen(self._others, self.referee, self.config)
         self._stack.enter_context(explained_failures(self.folder.path))
         if self._saved is None:
             self.folder.append(run_folder.METRICS, [{"step": 0, **self._measured()}])
+            if not config.has_language_model:
+                measured = (len(self._held_out) + len(self._others)) * config.eval_samples
+                programs = config.problems_per_step * config.num_generations
+                self.display.guess(_OF_MEASURED * programs / max(measured, 1))
             self.past.keep(0, self.players)
             self._save()
         self._track()

@@ -235,6 +235,8 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     before = {tuple(RowRun(**json.loads(line)).key): json.loads(line)["measures"] for line in lines}
     assert {tuple(RowRun(**each).key): each["measures"] for each in runs} == before
     assert set(done_runs(tmp_path / "out")) == set(keys)
+    typed = json.loads((tmp_path / "out" / "diagnose.json").read_text())["command"]
+    assert typed == f"codea1 {' '.join(arguments)} --json"
 
 
 def test_a_signal_to_all_processes_ends_soon_and_loses_no_finished_run(tmp_path):

@@ -73,6 +73,59 @@ NOT_FREE = [
     "import math\ndef f(n):\n    del math.sqrt\n    return n",
     "def f(n) return n",
 ]
+PRINTS_AN_ADDRESS = [
+    "def f(n): return str(lambda: 0)",
+    "def f(n): return repr(f)",
+    "def f(n): return f'{f}'",
+    "def f(n): return f'{n!r} {(f, n)}'",
+    "def f(n): return '%s' % f",
+    "def f(n):\n    n %= (f,)\n    return n",
+    "def f(n): return n % f",
+    "def f(n): return '{}'.format(f)",
+    "def f(n): return '{g}'.format_map({'g': f})",
+    "def f(n): return format(f)",
+    "def f(n): return print(f)",
+    "def f(n): return list(map(str, [f]))",
+    "def f(n):\n    s = str\n    return s(f)",
+    "from operator import mod as m\ndef f(n): return m('%s', f)",
+    "def f(n):\n    try: return [].index(f)\n    except ValueError as e: return e.args[0]",
+    "def f(n):\n    g = lambda: 0\n    return str(g)",
+    "def f(n):\n    def g(): return g\n    return str(g())",
+    "def f(n):\n    def h(g): return str(g)\n    return h(f)",
+    "def f(n):\n    def h(key): return str(key)\n    return h(key=lambda: 0)",
+    "def map(g, n): return str(g)\ndef f(n): return map(f, n)",
+    "from collections import defaultdict\ndef f(n): return str(defaultdict(lambda: 0))",
+    "class A: pass\ndef f(n): return str(A())",
+    "class A:\n    def g(self): return f'{self}'\ndef f(n): return A().g()",
+    "def f(n): return type(n)('A', (), {})()",
+    "def g(t): return t('A', (), {})() == 1\ndef f(n): return g(type) == 1",
+    "def f(n): return int.mro()[1]()",
+    "def f(n): return str(n.append)",
+    "def f(n): return str(''.join)",
+    "def f(n): return str(x for x in n)",
+    "def f(n): return str(sum([], (x for x in n)))",
+    "def f(n): return str(next(iter(n), (x for x in n)))",
+    "def g(n): yield n\ndef f(n): return str(g(n))",
+    "def f(n): return str(map(int, n))",
+    "def f(n): return str(list(map(iter, [n])))",
+    "def f(n): return str([zip(n) for x in n])",
+    "def f(n):\n    a = b = reversed(n)\n    return str(a)",
+    "import itertools\ndef f(n): return str(itertools.chain.from_iterable(n))",
+    "from itertools import chain as c\ndef f(n): return str(c(n))",
+    "from itertools import groupby\ndef f(n): return [str(g) for k, g in groupby(n)]",
+    "import re\ndef f(n): return str(re.finditer('a', n))",
+    "import re\ndef f(n): return str(re.compile)",
+    "from re import compile\ndef f(n): return str(compile)",
+    "from collections import Counter\ndef f(n): return str(Counter(n).elements())",
+]
+PRINTS_DATA = [
+    "def f(n): return f'{n} {len(n):>3}' + str(n) + '%d' % n + '{}'.format(n)",
+    "def f(n: str) -> str:\n    a = [*map(int, n.split())]\n    return ', '.join(str(x) for x in a)",
+    "def f(n): return str(sorted(n, key=lambda x: x[0])) + repr(f(n[1:])) + str([*map(lambda x: -x, n)])",
+    "def f(n):\n    for i, (a, b) in enumerate(zip(n, n[1:])): print(i, a, b)\n    return n.count(str(i))",
+    "def f(n):\n    def g(x): return x + 1\n    return sum(g(x) % g(y) for x in n for y in n)",
+    "from math import ceil\ndef f(n): return str(ceil(max(n))) if isinstance(n, str) else f'{max(n, key=len)}'",
+]
 WITH_SETS = [
     "def f(n): return list(set(n))",
     "def f(n): return [x for x in {*n}]",
@@ -93,12 +146,12 @@ WITH_SETS = [
 ]
 
 
-@pytest.mark.parametrize("code", STEADY)
+@pytest.mark.parametrize("code", STEADY + PRINTS_DATA)
 def test_steady(code):
     assert look_at([(code, "f")]) == [(True, True)]
 
 
-@pytest.mark.parametrize("code", NOT_FREE)
+@pytest.mark.parametrize("code", NOT_FREE + PRINTS_AN_ADDRESS)
 def test_state_time_chance_and_identity(code):
     assert look_at([(code, "f")])[0][0] is False
 

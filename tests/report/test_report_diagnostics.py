@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
 from codea1_env.baselines.diagnose.running import RowRun
-from codea1_env.baselines.diagnose.scores import SCORES, write_scores
+from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, write_scores
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.document import document
 from codea1_env.report.folders import ReportError, read_folders
@@ -50,21 +50,22 @@ def test_an_interrupted_folder_shows_the_runs_that_are_done(tmp_path: Path) -> N
 
 
 def test_the_top_says_how_many_signs_came_and_the_command(tmp_path: Path) -> None:
-    came = "a against b, sign by sign: 1: expected +, came +; 2: expected 0, came -; 3: expected +, came too few seeds (1 of 2 as expected)."
+    signs = [
+        {"setting": str(number), "expected": expected, "came": came}
+        for number, (expected, came) in enumerate([("+", "+"), ("0", "-"), ("+", None)])
+    ]
     path = written(tmp_path)
     content = json.loads((path / SCORES).read_text())
     for each in content["experiments"]:
-        each["came"] = came
+        each["signs"] = signs
     (path / SCORES).write_text(json.dumps(content))
-    for row in ("code-a1", "random-tests"):
-        for seed in (3, 4):
-            run = RowRun("rare-faults", "1/2", row, seed, 0, 1.0, {"solved/area": 0.5})
-            with (path / "results.jsonl").open("a") as file:
-                file.write(json.dumps(dataclasses.asdict(run)) + "\n")
+    (path / COMMAND).write_text('{"command": "codea1 bench diagnose rare-faults"}')
     subject, contents = headline(read_folders([path]), [])
     assert contents is None
     assert [value for value, _ in subject.figures] == ["3 of 9"] * 3
-    assert subject.command == "codea1 bench diagnose rare-faults --quick --seeds 2 --first-seed 3"
+    assert subject.command == "codea1 bench diagnose rare-faults"
+    (path / COMMAND).unlink()
+    assert headline(read_folders([path]), [])[0].command == ""
 
 
 def test_scores_are_flat_rows(tmp_path: Path) -> None:

@@ -87,6 +87,24 @@ def test_a_benchmark_that_tells_nothing_names_no_winner(tmp_path: Path) -> None:
     assert subject.warning.startswith("No coder here is clearly above the players before training.")
 
 
+def test_a_benchmark_shows_the_exact_game_and_what_failed_runs_said(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path / "b", {"code-a1": [0.1, 0.9], "no-book": [0.6, 0.2]})
+    jobs = folder / "runs" / "code-a1"
+    figures = {"exploitability": 0.5, "exploitability/average": 0.25, "cyclic_share": 0.125}
+    for seed in (0, 1):
+        (jobs / f"seed_{seed}" / "game.json").write_text(json.dumps({"own/one": figures}))
+    error = '{"status": "failed", "error": "ValueError: <b>no</b>", "seconds": 1.0}'
+    (folder / "runs" / "no-book" / "seed_1" / "result.json").write_text(error)
+    sheets = {each.title: each for each in benchmark_sheets(read_folders([folder]).benchmarks[0])}
+    game = [[cell.text for cell in row] for row in sheets["The game itself: b"].rows]
+    assert [each[:1] + [text[:5] for text in each[1:]] for each in game] == [
+        ["code-a1", "0.500", "0.250", "0.125"],
+        ["no-book", "-", "-", "-"],
+    ]
+    failed = [[cell.text for cell in row] for row in sheets["Failed runs of b"].rows]
+    assert failed == [["no-book", "1", "ValueError: <b>no</b>"]]
+
+
 def test_a_benchmark_without_a_finished_run_says_so(tmp_path: Path) -> None:
     found = read_folders([benchmark(tmp_path / "b", {"code-a1": []})])
     assert list(benchmark_sheets(found.benchmarks[0])) == []
@@ -136,7 +154,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     told = [cell.text for cell in whole.rows[0]]
     assert told[1:] == ["mutant", "starter", "1 verdict", "codea1 x"]
     assert whole.rows[0][-1].folded
-    assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged lines"
+    assert half.rows[0][-2].text == "1 verdict so far, not finished, 1 damaged line"
     assert figures.rows[0][1].bar == Bar(0, 50, 25, 50)
     assert bar_cell(Estimate(0.1, -0.5, 0.5), -1.0).bar == Bar(50, 5, 25, 50)
     assert bar_cell(Estimate(12.0, 10.0, 13.0), 0.0).bar is None
@@ -221,10 +239,10 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     tests = np.array([[[2.0, 0.0]]])
     one = np.ones((1, 1, 2))
     write_cross_play(tmp_path, CrossPlay(("c",), ("s", "t"), ("p",), one, tests, one, one))
-    settings = {"coders": ["c"], "testers": ["s", "a b"], "split": None, "seed": 0}
-    (tmp_path / "crossplay-eval.json").write_text(json.dumps({"version": 1, "settings": settings}))
+    typed = {"version": 1, "settings": {}, "command": "codea1 eval cross-play --testers s 'a b'"}
+    (tmp_path / "crossplay-eval.json").write_text(json.dumps(typed))
     ((_, read, command),) = played = read_folders([tmp_path]).cross_plays
-    assert command == "codea1 eval cross-play --coders c --testers s 'a b' --split None --seed 0"
+    assert command == typed["command"]
     text = (tmp_path / "CROSSPLAY.md").read_text()
     ((ratings,), _) = cross_play_section(played)
     assert len(ratings.rows) == 3

@@ -219,6 +219,17 @@ def test_a_module_that_no_longer_imports_is_a_finding(repository, capsys):
     assert capsys.readouterr().out.startswith("::warning file=a.py,line=3")
 
 
+@pytest.mark.parametrize("options", [["."], AGAINST[1:]])
+def test_where_no_module_can_be_imported_nothing_was_checked(repository, capsys, options):
+    repository({"c.py": "import gone_forever\n"}, {"c.py": "import gone_forever, os\n"})
+    assert run(["check", *options]) == 2
+    shown = capsys.readouterr()
+    assert "skipped c: " in shown.out
+    assert "nothing was checked" in shown.err
+    Path("a.py").write_text("def f(): return 1\n")
+    assert run(["check", *options]) == 0
+
+
 def test_a_private_function_that_nothing_public_uses_is_named(repository, capsys):
     text = "def _alone(n):\n    return n\n\n\ndef f(n):\n    return n\n"
     repository({"own.py": text}, {"own.py": text.replace("return n\n\n\n", "return n + 1\n\n\n")})

@@ -75,6 +75,18 @@ def test_without_a_terminal_there_are_plain_lines():
     assert "\x1b" not in "".join(lines)
 
 
+def test_a_first_guess_is_told_and_gives_way_to_the_first_step():
+    out = io.StringIO()
+    with TrainingProgress(Console(file=out, width=80)) as display:
+        display.expect(steps=20, done=0, step={}, measurements=2, each=30.0)
+        display.guess(0.5)
+        assert out.getvalue().splitlines()[-1] == "20 steps  0:00 so far, about 6:00 left"
+        with display.phase("judge"):
+            pass
+        display.update({"step": 1})
+        assert display._clock.seconds() == pytest.approx(60, abs=1)
+
+
 def test_in_a_terminal_there_is_a_bar():
     shown = progress(force_terminal=True)
     assert "20/20" in shown

@@ -20,8 +20,8 @@ from codea1_env.baselines.bench.score_table import (
 )
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
-from codea1_env.evaluation.statistics import Estimate
-from codea1_env.rendering.display import in_line, short_names
+from codea1_env.evaluation.statistics import Estimate, written
+from codea1_env.rendering.display import counted, counted_of, in_line, short_names
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ def leaderboard(
     lines = [
         "# Leaderboard",
         "",
-        f"{config.seeds} seeds, {config.max_problems} problems of {config.problems}, {config.max_steps} steps, {updates}; "
-        f"{len(results)} of {wanted} runs done, {sum(r.status == 'failed' for r in results)} failed. {machine}.",
+        f"{counted(config.seeds, 'seeds')}, {counted(config.max_problems, 'problems')} of {config.problems}, "
+        f"{counted(config.max_steps, 'steps')}, {updates}; "
+        f"{counted_of(len(results), wanted, 'runs')} done, {sum(r.status == 'failed' for r in results)} failed. {machine}.",
         "",
         f"    {command(config)}",
     ]
@@ -251,17 +252,11 @@ def _rows(
         control = name in CONTROLS
         cells += [None if control else table.mean(name, each) for each in OF_END if of_end]
         runs = sum(result.entry == name for result in table.results)
-        lines.append(_line(text, *map(_text, cells), "-" if control else f"{runs}"))
+        lines.append(_line(text, *map(written, cells), "-" if control else f"{runs}"))
     return lines
 
 
 _SKILLS = ("coder: pass rate", "tester: kill rate", "new kill rate")
-
-
-def _text(value: Estimate | float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _line(name: str, *cells: str) -> str:
@@ -307,7 +302,7 @@ def _claims(table: Table) -> Iterator[str]:
     for each in found:
         better, worse = each.claim.better, each.claim.worse
         holds, why = each.verdict
-        means = [_text(table.mean(name, each.measure)) for name in (better, worse)]
+        means = [written(table.mean(name, each.measure)) for name in (better, worse)]
         yield (
             f"- {each.says} ({better} over {worse}, {each.measure}): **{holds}**{why}; means {' and '.join(means)}, "
             f"difference {each.difference}."

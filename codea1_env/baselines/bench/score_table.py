@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
 from codea1_env.baselines.payoffs import GAME_FIGURES
-from codea1_env.evaluation.statistics import Estimate, mean_over_runs
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs, written
 
 Floats = NDArray[np.float64]
 
@@ -218,6 +218,13 @@ def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
     return lines
 
 
+ABOUT_GAME = (
+    "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
+    "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
+    "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
+)
+
+
 def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
     """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
     rows = [(names[each], game_cells(table, each)) for each in table.entries]
@@ -227,9 +234,7 @@ def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
         "",
         "## The game itself",
         "",
-        "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
-        "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
-        "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
+        *ABOUT_GAME,
         "",
         "| | exploitability: last | average | cyclic share |",
         "|---|---|---|---|",
@@ -239,8 +244,7 @@ def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
 
 def game_cells(table: Table, entry: str) -> list[str]:
     """Return the figures of the exact game as texts."""
-    found = [table.estimate(entry, measure) for measure in GAME_FIGURES]
-    return ["-" if x is None else f"{x:.3f}" if isinstance(x, float) else str(x) for x in found]
+    return [written(table.estimate(entry, measure)) for measure in GAME_FIGURES]
 
 
 def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:
@@ -254,9 +258,11 @@ def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
     """Return rank, area and steps as texts."""
     if standing is None:
         return "-", "-", "-"
-    area = standing.area
-    text = "-" if area is None else f"{area:.3f}" if isinstance(area, float) else str(area)
-    return standing.rank_text, text, "-" if standing.steps is None else f"{standing.steps:g}"
+    return (
+        standing.rank_text,
+        written(standing.area),
+        "-" if standing.steps is None else f"{standing.steps:g}",
+    )
 
 
 def _metric(measure: str) -> str:

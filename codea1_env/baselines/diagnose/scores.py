@@ -126,23 +126,37 @@ def _said(experiment: Experiment, first: RowScore, expectation: Expectation | No
         "",
         f"- Expected: {expectation.expected}",
         f"- Refuted if: {expectation.refuted_by}",
-        f"- {came(experiment, first, expectation)}",
+        f"- {came(first.row, experiment.control, signs_of(experiment, first, expectation))}",
     ]
 
 
-def came(experiment: Experiment, first: RowScore, expectation: Expectation) -> str:
-    """Return the signs of the first row beside the expected ones, in words."""
-    signs = dict(zip(experiment.settings, expectation.signs, strict=True))
-    found = first.differences
-    told = {s: d for s, d in found.items() if _sign(d) != "0" or d.high - d.low <= WIDEST}
+def signs_of(
+    experiment: Experiment, first: RowScore, expectation: Expectation
+) -> list[dict[str, str | None]]:
+    """Return the signs of the first row beside the expected ones; None for one that too few seeds say nothing of."""
+    expected = dict(zip(experiment.settings, expectation.signs, strict=True))
+    told = {s: _sign(d) != "0" or d.high - d.low <= WIDEST for s, d in first.differences.items()}
+    return [
+        {"setting": s, "expected": expected[s], "came": _sign(d) if told[s] else None}
+        for s, d in first.differences.items()
+    ]
+
+
+def came(row: str, control: str, signs: Sequence[Mapping[str, str | None]]) -> str:
+    """Say what `signs_of` returns.
+
+    Example:
+        >>> came("a", "b", [{"setting": "1/2", "expected": "+", "came": None}])
+        'a against b, sign by sign: 1/2: expected +, came too few seeds (0 of 0 as expected).'
+    """
     said = [
-        f"{s}: expected {signs[s]}, came {_sign(d) if s in told else 'too few seeds'}"
-        for s, d in found.items()
+        f"{each['setting']}: expected {each['expected']}, came {each['came'] or 'too few seeds'}"
+        for each in signs
     ]
-    agree = sum(signs[s] == _sign(d) for s, d in told.items())
+    told = [each["came"] == each["expected"] for each in signs if each["came"]]
     return (
-        f"{first.row} against {experiment.control}, sign by sign: {'; '.join(said) or 'one seed has no sign'}"
-        f" ({agree} of {len(told)} as expected)."
+        f"{row} against {control}, sign by sign: {'; '.join(said) or 'one seed has no sign'}"
+        f" ({sum(told)} of {len(told)} as expected)."
     )
 
 
@@ -184,7 +198,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 SCORES = "scores.json"
-VERSION = 1
+COMMAND = "diagnose.json"
+"""What was typed last."""
+VERSION = 2
+"""2: with signs."""
 
 
 def write_scores(
@@ -268,7 +285,7 @@ def _whole(
         "settings": list(rows[0].means),
         "expected": expectation.expected if expectation else "",
         "refuted_by": expectation.refuted_by if expectation else "",
-        "came": came(experiment, rows[0], expectation) if expectation else "",
+        "signs": signs_of(experiment, rows[0], expectation) if expectation else [],
         "rows": [
             {
                 "row": row.row,

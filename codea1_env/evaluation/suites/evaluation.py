@@ -36,6 +36,7 @@ from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
 from codea1_env.problems import Problem
 from codea1_env.reading.fences import answer_in, python_in
 from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.rendering.display import counted
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.extras import missing
@@ -44,10 +45,10 @@ DEFAULT_K = (1, 2, 5)
 _REASONS = 3
 """Reasons that are shown of many."""
 _ODD = {
-    "judged_inside": "tests are no data, and ran in the process of the programs (judged inside)",
-    "repeated": "right tests repeat an earlier one of their suite; they count",
-    "repeated_suites": "suites repeat another of their problem; they count",
-    "late": "tests come after those that were asked for, and do not count",
+    "judged_inside": ("tests", "judged inside: no data, run in the process of the programs"),
+    "repeated": ("right tests", "repeating an earlier one of the suite (counted)"),
+    "repeated_suites": ("suites", "repeating another of the problem (counted)"),
+    "late": ("tests", "after those that were asked for (not counted)"),
 }
 """Numbers of the report, in words."""
 MISSING = "missing"
@@ -226,7 +227,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Return what was wrong with tests, and what they do on wrong programs."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
-        lines = [f"{super().lines(report)[0]}, {report['mutants']} mutants. Tests: {kinds}"]
+        mutants = counted(report["mutants"], "mutants")
+        lines = [f"{super().lines(report)[0]}, {mutants}. Tests: {kinds}"]
         if report["not_installed"]:
             found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
             lines.append(
@@ -235,8 +237,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         if report["without_tests"]:
             counts = Counter(report["without_tests"])
             why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
-            lines.append(f"{counts.total()} answers have no test, most often: {why}")
-        lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
+            lines.append(f"{counted(counts.total(), 'answers')} without a test, most often: {why}")
+        odd = [(report[name], *words) for name, words in _ODD.items() if report[name]]
+        lines += [f"{counted(number, what)} {text}" for number, what, text in odd]
         shown = {name.partition("@")[0] for name in report["figures"] if "@" in name}
         said = [f"{name}@k {words}" for name, words in WORDS.items() if name in shown]
         lines.append(f"In words: {'; '.join(said)}. @pass: only of answers with a right test")
@@ -290,7 +293,7 @@ def _powers(report: Mapping[str, Any]) -> list[str]:
     figures = report["figures"]
     found = [name for name in ("p_u", "p_01", "p_00", "mu") if name in figures]
     lines = [
-        f"On {pool['programs']} wrong programs of {pool['problems']} problems:"
+        f"On {counted(pool['programs'], 'wrong programs')} of {counted(pool['problems'], 'problems')}:"
         + ("" if found else " no test ran on them"),
         *(f"  {in_words(name)}: {written(figures[name])}" for name in found),
     ]

@@ -16,7 +16,7 @@ from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import MIN_SECONDS, limits_beside
 from codea1_env.oracle import gather
-from codea1_env.problem_sets.judging import passes, submit_to_tests
+from codea1_env.problem_sets.judging import is_unjudged, passes, submit_to_tests
 from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, Limits, Sandbox
 
@@ -107,14 +107,14 @@ class SuiteJudge:
 
     def check(self, problem: Problem) -> ProblemCheck:
         """Find out whether tests of a problem can be judged, and which programs are wrong."""
-        fault = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
-        if fault:
-            return ProblemCheck(problem.task_id, fault)
+        found = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
+        if found.fault:
+            return ProblemCheck(problem.task_id, found.fault, unjudged=found.unjudged)
         if not (problem.cases or problem.test_module):
             return ProblemCheck(problem.task_id, "")
         golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
         if not passes(golden):
-            return ProblemCheck(problem.task_id, "")
+            return ProblemCheck(problem.task_id, "", unjudged=is_unjudged(golden))
         limits = limits_beside(golden, self._min_seconds)
         jobs = [
             submit_to_tests(problem, each, limits, self._sandbox, stop=True)

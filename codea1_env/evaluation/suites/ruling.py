@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codea1_env.compare import Returned
 from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import StatedCase, SuiteTest
+from codea1_env.evaluation.task import ProblemFault
 from codea1_env.oracle import NON_DETERMINISTIC, Oracle, Subject, Truth, explained
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.sandbox import AnalysisError, Sandbox, TestResult, equal
+from codea1_env.sandbox import AnalysisError, Outcome, Sandbox, TestResult, equal
 from codea1_env.sandbox.compare import FLOAT_ATOL, short
 from codea1_env.sandbox.results import Judged
 
@@ -128,15 +130,19 @@ def _ruled(case: StatedCase, truth: Truth) -> _Found:
     return InvalidReason.WRONG_VALUE, reason, None
 
 
-def reference_fault(problem: Problem, sandbox: Sandbox, parse: Callable[[], object]) -> str:
-    """Why tests of a problem cannot be judged by its reference; "" if they can."""
+def reference_fault(
+    problem: Problem, sandbox: Sandbox, parse: Callable[[], object]
+) -> ProblemFault:
+    """Return why tests of a problem cannot be judged by its reference."""
+    fault = partial(ProblemFault, problem.task_id)
     if not problem.playable:
-        return "it has no reference whose function tests can call"
+        return fault("it has no reference whose function tests can call")
     load = sandbox.submit_encoded(problem.reference, problem.entry_point, []).result().load
     if not load.passed:
-        return f"its reference does not run: {load.outcome.value}, {load.message}"
+        said = f"its reference does not run: {load.outcome.value}, {load.message}"
+        return fault(said, unjudged=load.outcome is Outcome.UNJUDGED)
     try:
         parse()
     except AnalysisError as error:
-        return f"its reference cannot be parsed: {error}"
-    return ""
+        return fault(f"its reference cannot be parsed: {error}")
+    return fault("")
