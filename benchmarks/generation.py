@@ -1,4 +1,4 @@
-"""Tokens per second of generation on this processor: weights laid out once beside torch's own products, by turns.
+"""Tokens per second of generation on this processor: the decoder's passes beside transformers' own, by turns.
 
     python benchmarks/generation.py [--rounds 5] [--threads 2] [--dtype float32]
     python benchmarks/generation.py --busy 1      # beside one process that computes all the time
@@ -14,7 +14,7 @@ import argparse
 import os
 import statistics
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -28,7 +28,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from codea1_env import load_problems  # noqa: E402
-from codea1_env.agents.llm import packed  # noqa: E402
+from codea1_env.agents.llm import sampling, transformers_backend  # noqa: E402
 from codea1_env.agents.llm.agent import LLMAgent  # noqa: E402
 from codea1_env.agents.llm.completions import SamplingConfig  # noqa: E402
 from codea1_env.agents.llm.computing import Dtype  # noqa: E402
@@ -50,9 +50,10 @@ def main() -> None:
     parser.add_argument("--busy", type=int, default=0)
     given = parser.parse_args()
     agent, model = player(given.dtype, given.threads)
-    table = Table("", "laid out once, tokens/s", "torch's own", "ratio", "memory's limit")
+    table = Table("", "decoder, tokens/s", "transformers", "ratio", "memory's limit")
     with busy(given.busy) if given.busy else nullcontext():
         for role, chats in (("coder", programs(agent)), ("tester", suites(agent))):
+            rate(agent, chats, True)  # lays weights out
             found: dict[bool, list[float]] = {True: [], False: []}
             for _ in range(given.rounds):
                 for way, rates in found.items():
@@ -94,9 +95,11 @@ def suites(agent: LLMAgent) -> list[Any]:
     ]
 
 
-def rate(agent: LLMAgent, chats: list[Any], laid_out: bool) -> float:
+def rate(agent: LLMAgent, chats: list[Any], ours: bool) -> float:
     """Tokens per second of one call."""
-    with nullcontext() if laid_out else mock.patch.object(packed, "can_pack", return_value=False):
+    with ExitStack() as plain:
+        for module in () if ours else (sampling, transformers_backend):
+            plain.enter_context(mock.patch.object(module, "suits", return_value=False))
         started = time.perf_counter()
         answers = agent.backend.generate(chats, SAMPLING, 7, agent.adapter)
         seconds = time.perf_counter() - started

@@ -76,18 +76,27 @@ def _fits_half(weight: Any) -> bool:
 
 
 class MadeOfWeights:
-    """Remembers what was made of weights in a number format, as long as the weights are there and unchanged."""
+    """Remembers what was last made of weights, as long as the weights are there and unchanged."""
 
     def __init__(self) -> None:
         self._made: Any = None
 
-    def of(self, weights: Sequence[Any], dtype: Any, make: Callable[[], Any]) -> Any:
-        """Return what `make` made of these weights in this format."""
+    def of(self, weights: Sequence[Any], kind: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` made of these weights, of this kind."""
+        made = self.known(weights, kind)
+        if made is None:
+            made = make()
+            self._made[weights[0]] = (_state(weights, kind), made)
+        return made
+
+    def known(self, weights: Sequence[Any], kind: Any) -> Any:
+        """Return what was made of these weights, of this kind; None if there is nothing."""
         if self._made is None:
             # By identity, as a dictionary of tensors must compare.
             self._made = require("torch.utils.weak").WeakTensorKeyDictionary()
-        state = (dtype, *((weight._version, weight.data_ptr()) for weight in weights))
-        known = self._made.get(weights[0])
-        if known is None or known[0] != state:
-            known = self._made[weights[0]] = (state, make())
-        return known[1]
+        state, made = self._made.get(weights[0], (None, None))
+        return made if state == _state(weights, kind) else None
+
+
+def _state(weights: Sequence[Any], kind: Any) -> Any:
+    return (kind, *((weight._version, weight.data_ptr()) for weight in weights))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _STOP_WINDOW = 8
 """A stop text is looked for in so many last tokens, and one more for each of its characters."""
 
+_MANY_PASSES = 200
+"""Behind so many passes it is likely that the best layout of weights pays, which takes seconds to make."""
+
 
 class TransformersBackend:
     """Generates with a model that is loaded already, and leaves its mode, adapter and trained parameters as they were.
@@ -56,6 +59,7 @@ class TransformersBackend:
         self.batch_size = batch_size
         self.compute_dtype = compute_dtype
         self.threads = threads
+        self._passes = 0
 
     @property
     def context_length(self) -> int:
@@ -105,6 +109,7 @@ class TransformersBackend:
                         decoder=decoder,
                         tell=tell,
                     )
+                    self._passes += max(len(answer.ids) for answer in answers)
                     for row, answer in zip(rows, answers, strict=True):
                         completions[row] = self._completion(ids[row], answer)
         return [completions[row] for row in range(len(ids))]
@@ -129,7 +134,8 @@ class TransformersBackend:
         if not suits(self.model):
             return None
         torch: Any = require("torch")
-        return Decoder(self.model, self.compute_dtype and getattr(torch, self.compute_dtype))
+        dtype = self.compute_dtype and getattr(torch, self.compute_dtype)
+        return Decoder(self.model, dtype, lasting=self._passes >= _MANY_PASSES)
 
     def _completion(self, prompt: tuple[int, ...], answer: Sampled) -> Completion:
         return Completion(

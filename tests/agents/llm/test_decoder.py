@@ -98,6 +98,15 @@ def test_matrices_that_float16_has_are_kept_so(exact: bool) -> None:
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
+def test_layouts_in_float16() -> None:
+    model = peft_model(base=tiny_model().bfloat16().float()).eval().requires_grad_(False)
+    with torch.no_grad():
+        decoding = Decoding(Decoder(model, lasting=True), read_prompts(model, IDS[:, :-1].tolist()))
+        decoding.step(IDS[:, -1])
+        assert torch.allclose(decoding.logits, plain(model), atol=1e-5)
+    assert torch.allclose(logits(model), plain(model), atol=1e-5)
+
+
 def add(weight: Any) -> None:
     with torch.no_grad():
         weight.add_(0.5)
