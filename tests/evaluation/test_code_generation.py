@@ -135,6 +135,7 @@ def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
 
 def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):
     with ResultFolder(tmp_path, {}, resume=False) as folder:
+        opened([NEXT], sandbox, folder)  # verdicts without a judged reference are asked again
         folder.append("verdicts.jsonl", [{"task_id": "demo/next", "sample": 1}])
         evaluation = opened([NEXT], sandbox, folder)
         with pytest.raises(FolderError, match="go on with demo/next, sample 0"):

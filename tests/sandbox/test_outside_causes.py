@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +83,16 @@ def disturb(number: signal.Signals) -> tuple[threading.Thread, list[int]]:
     """Sends a signal to the processes that workers have now, while they are at work."""
     done: list[int] = []
 
+    def some() -> bool:
+        for pid in forked():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+                done.append(pid)
+        return bool(done)
+
     def run() -> None:
         time.sleep(0.15)
-        until(lambda: bool(forked()))
-        for pid in forked():
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                continue
-            done.append(pid)
+        until(some)  # one that was there may be gone
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -136,7 +136,9 @@ def frozen_weights_in(model: Any, dtype: Dtype | None) -> Iterator[None]:
     wanted = None if dtype is None else getattr(torch, dtype)
     own: list[tuple[Any, Any]] = []
     for weight in model.parameters():
-        if wanted is None or weight.requires_grad or weight.dtype in (wanted, torch.int8):
+        if wanted is None or weight.requires_grad or weight.dtype == wanted:
+            continue
+        if not weight.is_floating_point():
             continue
         copy = _COPIES.of([weight], wanted, partial(weight.detach().to, wanted))
         own.append((weight, weight.data))

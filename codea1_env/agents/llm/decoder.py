@@ -80,24 +80,40 @@ class Decoder:
 
 def suits(model: Any) -> bool:
     """Whether a model is built as `Decoder` computes it: on a processor, and with no more than a plain adapter."""
+    torch: Any = require("torch")
     plain = _plain(model)
-    own = type(plain).__module__.startswith("transformers.") and type(plain).__name__ in _KNOWN
-    if not own or model.device.type != "cpu":
+    if type(plain).__name__ not in _KNOWN or model.device.type != "cpu":
         return False
-    config, layers = plain.config, plain.model.layers
-    every = [plain.lm_head]
+    rotary, layers = plain.model.rotary_emb, plain.model.layers
+    every, others = [plain.lm_head], [plain, plain.model, plain.model.norm, rotary]
+    for layer in layers:
+        norms = [layer.input_layernorm, layer.post_attention_layernorm]
+        others += [layer, layer.self_attn, layer.mlp, *norms]
+    # Whoever has put another part in its place has other computations in mind.
+    source = type(plain).__module__
+    if not source.startswith("transformers.") or {type(each).__module__ for each in others} != {
+        source
+    }:
+        return False
     for layer in layers:
         one, two = layer.self_attn, layer.mlp
         every += [one.q_proj, one.k_proj, one.v_proj, one.o_proj]
         every += [two.gate_proj, two.up_proj, two.down_proj]
-    rotary = plain.model.rotary_emb
+    size = layers[0].self_attn.head_dim
     return (
-        config.hidden_act == "silu"
+        plain.dtype in (torch.float32, torch.bfloat16)
+        and plain.config.hidden_act == "silu"
         and looks_back_at_all(plain)
         and rotary.rope_type not in _CHANGING
-        and 2 * rotary.inv_freq.numel() == layers[0].self_attn.head_dim
+        and 2 * rotary.inv_freq.numel() == size
+        and all(layer.self_attn.scaling == size**-0.5 for layer in layers)
         and all(_is_usual(layer) for layer in every)
+        and not any(map(_is_changed, plain.modules()))
     )
+
+
+def _is_changed(module: Any) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
 def looks_back_at_all(model: Any) -> bool:
@@ -157,10 +173,12 @@ def _is_usual(layer: Any) -> bool:
     base = _base(layer)
     if type(base) is not torch.nn.Linear or not base.weight.is_floating_point():
         return False
-    if base is layer or layer.disable_adapters:
+    if base is layer:
         return True
     names = layer.active_adapters
     usual = type(layer) is require("peft.tuners.lora.layer").Linear and not layer.merged
+    if layer.disable_adapters:
+        return usual
     return bool(usual and len(names) == 1 and not layer.fan_in_fan_out) and (
         names[0] not in layer.lora_A
         or (names[0] not in layer.lora_variant and not layer.lora_bias[names[0]])
@@ -172,11 +190,12 @@ def _multiply(layers: Sequence[Any], dtype: Any, order: Tensor | None, lasting: 
     torch: Any = require("torch")
     bases = [_base(layer) for layer in layers]
     weights = [base.weight for base in bases]
-    frozen = not any(weight.requires_grad for weight in weights)
+    biases = [base.bias for base in bases]
+    sources = [*weights, *(bias for bias in biases if bias is not None)]
+    lasting = lasting and not any(source.requires_grad for source in sources)
 
     def make() -> Multiply:
         whole = torch.cat([weight.detach().to(dtype) for weight in weights])
-        biases = [base.bias for base in bases]
         bias = None
         if any(each is not None for each in biases):
             bias = torch.cat(
@@ -187,11 +206,9 @@ def _multiply(layers: Sequence[Any], dtype: Any, order: Tensor | None, lasting: 
             ).to(dtype)
         if order is not None:
             whole, bias = whole[order], None if bias is None else bias[order]
-        return laid_out(whole, bias, lasting=lasting and frozen)
+        return laid_out(whole, bias, lasting=lasting)
 
-    # An optimizer may change what is trained without leaving a trace.
-    base = _LAYOUTS.known(weights, (dtype, True)) if frozen else make()
-    base = base or _LAYOUTS.of(weights, (dtype, lasting), make)
+    base: Multiply = _LAYOUTS.of(sources, (dtype, lasting), make, better=(dtype, True))
     adapted = [layer for layer in layers if _adapter(layer)]
     if not adapted:
         return base

@@ -37,7 +37,7 @@ class ReadPrompts:
 
 
 @dataclass
-class _Memory:
+class _KeysValues:
     """Keys and values of one layer. Keys are [.., size, places], and values [.., places, size]."""
 
     common: tuple[Tensor, Tensor]
@@ -64,12 +64,12 @@ class Decoding:
         self._group(read.rows)
         self._make_room()
 
-    def _memory(self, layer: Any, rows: int) -> _Memory:
+    def _memory(self, layer: Any, rows: int) -> _KeysValues:
         common, dtype = self._common, self._decoder.dtype
         keys = layer.keys[..., pair_order(self._decoder.size)].transpose(2, 3).to(dtype)
         values = layer.values.to(dtype)
         heads, size = keys.shape[1:3]
-        return _Memory(
+        return _KeysValues(
             (keys[0, :, :, :common].contiguous(), values[0, :, :common].contiguous()),
             (keys[..., common:].contiguous(), values[:, :, common:].contiguous()),
             (keys.new_zeros(rows, heads, size, 0), values.new_zeros(rows, heads, 0, size)),
@@ -130,7 +130,7 @@ class Decoding:
         self._positions = self._positions + 1
         self._used += 1
 
-    def _look(self, layer: Layer, made: Tensor, memory: _Memory, turn: Tensor) -> Tensor:
+    def _look(self, layer: Layer, made: Tensor, memory: _KeysValues, turn: Tensor) -> Tensor:
         """Attention: [rows, heads * size] of the queries, keys and values made for one token a row."""
         torch: Any = require("torch")
         model = self._decoder

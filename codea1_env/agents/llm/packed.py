@@ -16,8 +16,8 @@ from codea1_env.support.extras import require
 
 _ROWS = 32
 """Rows for which the layout is chosen. Any number can be multiplied."""
-_STEP = 2.0**-25
-"""Half a step of float16 near zero: as far as a number may be from its float16."""
+_NEAR = 2.0**-14
+"""As far as a number may be from its float16, beside the mean of its row: float16 has long steps near zero."""
 Multiply = Callable[[Any], Any]
 """Takes states [rows, inputs], and returns [rows, outputs]."""
 
@@ -72,7 +72,8 @@ def laid_out(weight: Any, bias: Any = None, *, lasting: bool = False) -> Multipl
 
 
 def _fits_half(weight: Any) -> bool:
-    return bool((weight.half().float() - weight).abs().max() <= _STEP)
+    errors = (weight.half().float() - weight).abs().amax(-1)
+    return bool((errors <= _NEAR * weight.abs().mean(-1)).all())
 
 
 class MadeOfWeights:
@@ -81,22 +82,24 @@ class MadeOfWeights:
     def __init__(self) -> None:
         self._made: Any = None
 
-    def of(self, weights: Sequence[Any], kind: Any, make: Callable[[], Any]) -> Any:
-        """Return what `make` made of these weights, of this kind."""
-        made = self.known(weights, kind)
-        if made is None:
-            made = make()
-            self._made[weights[0]] = (_state(weights, kind), made)
-        return made
-
-    def known(self, weights: Sequence[Any], kind: Any) -> Any:
-        """Return what was made of these weights, of this kind; None if there is nothing."""
+    def of(
+        self, weights: Sequence[Any], kind: Any, make: Callable[[], Any], better: Any = None
+    ) -> Any:
+        """Return what `make` made of these weights, of this kind or a better one. Weights are compared by their numbers."""
         if self._made is None:
             # By identity, as a dictionary of tensors must compare.
             self._made = require("torch.utils.weak").WeakTensorKeyDictionary()
-        state, made = self._made.get(weights[0], (None, None))
-        return made if state == _state(weights, kind) else None
+        known, numbers, made = self._made.get(weights[0], (None, None, None))
+        now = [_sum_of_bits(weight) for weight in weights]
+        if known not in (kind, better) or numbers != now:
+            made = make()
+            self._made[weights[0]] = (kind, now, made)
+        return made
 
 
-def _state(weights: Sequence[Any], kind: Any) -> Any:
-    return (kind, *((weight._version, weight.data_ptr()) for weight in weights))
+def _sum_of_bits(weight: Any) -> int:
+    """Versions and addresses do not tell of all changes, such as those of fused optimizers."""
+    torch: Any = require("torch")
+    flat = weight.detach().reshape(-1)
+    even = flat.numel() * flat.element_size() % 8 == 0 and flat.data_ptr() % 8 == 0
+    return int(flat.view(torch.int64 if even else torch.uint8).sum(dtype=torch.int64))

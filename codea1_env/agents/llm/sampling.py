@@ -163,8 +163,8 @@ def read_prompts(model: Any, prompts: Sequence[Sequence[int]]) -> ReadPrompts:
     places = {prompt: i for i, prompt in enumerate(different)}
     longest = max(map(len, different))
     common = longest if len(different) == 1 else 0
-    # A window of attention would count the padding behind what is common.
-    if len(different) > 1 and looks_back_at_all(model):
+    # Without positions as numbers, or with a window of attention, the padding behind what is common would count.
+    if len(different) > 1 and hasattr(model.config, "rope_parameters") and looks_back_at_all(model):
         # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
         common = common_beginning(min(different), max(different))
         common = min(common, min(map(len, different)) - 1)

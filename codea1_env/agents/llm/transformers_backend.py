@@ -35,7 +35,8 @@ _MANY_PASSES = 200
 class TransformersBackend:
     """Generates with a model that is loaded already, and leaves its mode, adapter and trained parameters as they were.
 
-    A learner that trains this very module, or adapters of it, has nothing to update.
+    A learner that trains this very module, or adapters of it, has nothing to update. One call at a time: the adapter is
+    switched inside the model.
 
     Args:
         model: A causal language model of transformers, or a `peft.PeftModel` around one with an adapter for
@@ -92,7 +93,9 @@ class TransformersBackend:
         with torch.no_grad(), self._generating(adapter), thread_number(self.threads):
             decoder = self._decoder()
             # The second is a tenth of the time of small models.
-            with frozen_weights_in(self.model, dtype), torch.inference_mode(), cast:
+            # A merged adapter is taken out of the weights, or put into them, while they are used.
+            frozen = None if _has_merged(self.model) else dtype
+            with frozen_weights_in(self.model, frozen), torch.inference_mode(), cast:
                 for start in range(0, len(order), self.batch_size):
                     rows = order[start : start + self.batch_size]
 
@@ -171,10 +174,14 @@ class TransformersBackend:
             raise ValueError(
                 f"Expect the adapter to be one of {sorted(adapters)}, actually: {adapter!r}"
             )
-        training = model.training
+        if any(config.is_prompt_learning for config in adapters.values()):
+            raise ValueError(
+                "Expect adapters of weights, such as LoRA, actually: one that puts tokens before the prompt"
+            )
+        modes = [(module, module.training) for module in model.modules()]
         # peft decides by itself what is to be trained whenever the adapter changes.
         trained = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
-        active = model.active_adapter if adapters else None
+        active: list[str] = model.active_adapters if adapters else []
         without = model.disable_adapter() if adapters and adapter is None else nullcontext()
         model.eval()
         try:
@@ -184,10 +191,13 @@ class TransformersBackend:
                 yield
         finally:
             if adapter is not None:
-                model.set_adapter(active)
+                model.set_adapter(active[0])
+                if len(active) > 1:
+                    model.base_model.set_adapter(active)
             for parameter, requires_grad in trained:
                 parameter.requires_grad_(requires_grad)
-            model.train(training)
+            for module, training in modes:
+                module.training = training
 
     def _load_weights(self, folder: Path) -> None:
         transformers: Any = require("transformers")
@@ -210,3 +220,7 @@ class TransformersBackend:
             self.model = peft.PeftModel.from_pretrained(
                 self.model, str(folder), adapter_name=adapter
             )
+
+
+def _has_merged(model: Any) -> bool:
+    return any(getattr(module, "merged", False) for module in model.modules())

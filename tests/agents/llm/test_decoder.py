@@ -132,6 +132,76 @@ def test_a_weight_that_changes_counts_at_once(change: Callable[[Any], None], tra
     assert not torch.allclose(before, after, atol=1e-3)
 
 
+def train(model: Any, **options: Any) -> None:
+    """One step that leaves no trace in the weights' versions."""
+    model.requires_grad_(True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, fused=True, **options)
+    model(input_ids=IDS, labels=IDS).loss.backward()
+    optimizer.step()
+    model.requires_grad_(False)
+
+
+def change_bias(model: Any) -> None:
+    with torch.no_grad():
+        model.model.layers[0].self_attn.q_proj.bias.add_(1.0)
+
+
+@pytest.mark.parametrize("change", [train, change_bias])
+def test_changes_of_frozen_weights_count(change: Callable[[Any], None]) -> None:
+    model = tiny_model(attention_bias=True).eval().requires_grad_(False)
+    logits(model)
+    change(model)
+    assert torch.allclose(logits(model), plain(model), atol=1e-4)
+
+
+def test_a_merged_adapter_counts() -> None:
+    model = peft_model().eval()
+    backend = TransformersBackend(model, tiny_tokenizer())
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    backend.generate(CHATS, sampling, 0, "coder")
+    whole = model.merge_and_unload(adapter_names=["coder"]).requires_grad_(False)
+    assert torch.allclose(logits(whole), plain(whole), atol=1e-4)
+
+
+def hook(model: Any) -> None:
+    model.model.layers[0].register_forward_hook(lambda _, __, output: output + 1)
+
+
+def own_forward(model: Any) -> None:
+    usual = model.lm_head.forward
+    model.lm_head.forward = lambda states: usual(states) * 0.3
+
+
+def other_scale(model: Any) -> None:
+    model.model.layers[1].self_attn.scaling *= 3
+
+
+def other_norm(model: Any) -> None:
+    model.model.norm = torch.nn.LayerNorm(32)
+
+
+@pytest.mark.parametrize("change", [hook, own_forward, other_scale, other_norm])
+def test_models_with_parts_of_their_own(change: Callable[[Any], None]) -> None:
+    model = tiny_model().eval()
+    change(model)
+    assert not suits(model)
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    for answer in TransformersBackend(model, tiny_tokenizer()).generate(CHATS, sampling, 0):
+        assert shortfall(model, answer) <= 1e-4
+
+
+def test_modes_and_active_adapters_stay() -> None:
+    model = peft_model().eval()
+    model.base_model.model.model.layers[0].train()
+    model.base_model.set_adapter(["coder", "tester"])
+    before = [module.training for module in model.modules()]
+    TransformersBackend(model, tiny_tokenizer()).generate(
+        CHATS, SamplingConfig(max_completion_length=2), 0, "tester"
+    )
+    assert [module.training for module in model.modules()] == before
+    assert model.active_adapters == ["coder", "tester"]
+
+
 def shortfall(model: Any, answer: Any) -> float:
     """By how much a token of a greedy answer misses the likeliest, as transformers computes it."""
     ids = torch.tensor([[*answer.prompt_ids, *answer.completion_ids]])
