@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.packed import MadeOfWeights, Multiply, laid_out
+from codea1_env.agents.llm.shared_prompts import without_adapter
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Decoder:
     """
 
     def __init__(self, model: Any, dtype: Any = None, *, lasting: bool = False) -> None:
-        plain = _plain(model)
+        plain = without_adapter(model)
         config, backbone = plain.config, plain.model
         self.dtype = dtype or plain.lm_head.weight.dtype
         self._lasting = lasting
@@ -81,22 +82,21 @@ class Decoder:
 def suits(model: Any) -> bool:
     """Whether a model is built as `Decoder` computes it: on a processor, and with no more than a plain adapter."""
     torch: Any = require("torch")
-    plain = _plain(model)
+    plain = without_adapter(model)
     if type(plain).__name__ not in _KNOWN or model.device.type != "cpu":
         return False
     rotary, layers = plain.model.rotary_emb, plain.model.layers
     every, others = [plain.lm_head], [plain, plain.model, plain.model.norm, rotary]
     for layer in layers:
-        norms = [layer.input_layernorm, layer.post_attention_layernorm]
-        others += [layer, layer.self_attn, layer.mlp, *norms]
+        one, two = layer.self_attn, layer.mlp
+        others += [layer, one, two, layer.input_layernorm, layer.post_attention_layernorm]
     # Whoever has put another part in its place has other computations in mind.
     source = type(plain).__module__
     if not source.startswith("transformers.") or {type(each).__module__ for each in others} != {
         source
     }:
         return False
-    for layer in layers:
-        one, two = layer.self_attn, layer.mlp
+    for one, two in ((layer.self_attn, layer.mlp) for layer in layers):
         every += [one.q_proj, one.k_proj, one.v_proj, one.o_proj]
         every += [two.gate_proj, two.up_proj, two.down_proj]
     size = layers[0].self_attn.head_dim
@@ -158,10 +158,6 @@ class Layer:
     mlp_norm: Norm
     gate_up: Multiply
     down: Multiply
-
-
-def _plain(model: Any) -> Any:
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _base(layer: Any) -> Any:

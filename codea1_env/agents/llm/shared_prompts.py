@@ -31,14 +31,15 @@ class _Pack:
     """The beginning once, and the end of every row."""
 
 
-def _without_adapter(model: Any) -> Any:
+def without_adapter(model: Any) -> Any:
+    """Return the model of transformers in a model of peft, or the model itself."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 @contextmanager
 def shared_prompts(model: Any) -> Iterator[None]:
     """Let a model of transformers on a CPU compute like this, if it has full attention of torch's own, without dropout."""
-    plain = _without_adapter(model)
+    plain = without_adapter(model)
     if not suits(model):
         yield
         return
@@ -72,7 +73,7 @@ def shared_prompts(model: Any) -> Iterator[None]:
 def suits(model: Any) -> bool:
     """Whether rows of a model may be packed: on a processor, with full attention of torch's own, without dropout."""
     torch: Any = require("torch")
-    model = _without_adapter(model)
+    model = without_adapter(model)
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     drops = any(isinstance(part, torch.nn.Dropout) and part.p > 0 for part in model.modules())
