@@ -36,6 +36,8 @@ from codea1_env.agents.llm.transformers_backend import TransformersBackend  # no
 from codea1_env.agents.models import load_model, load_tokenizer, resolve  # noqa: E402
 from codea1_env.spaces import observe  # noqa: E402
 
+# After some 200 passes weights get the layout of long runs, which takes seconds.
+WARM_UP = 4
 SAMPLING = SamplingConfig(
     temperature=0.9, max_prompt_length=512, max_completion_length=96, stop=("\n```\n",)
 )
@@ -53,8 +55,8 @@ def main() -> None:
     table = Table("", "decoder, tokens/s", "transformers", "ratio", "memory's limit")
     with busy(given.busy) if given.busy else nullcontext():
         for role, chats in (("coder", programs(agent)), ("tester", suites(agent))):
-            agent.backend._passes = 1000  # as in a long run: weights get the best layout
-            rate(agent, chats, True)
+            for _ in range(WARM_UP):
+                rate(agent, chats, True)
             found: dict[bool, list[float]] = {True: [], False: []}
             for _ in range(given.rounds):
                 for way, rates in found.items():

@@ -12,7 +12,7 @@ from codea1_env.training.settings import replaced
 Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
 
-_QUARTERS = 4
+_PLAYS = 4
 """Times that a run with a time budget plays each problem."""
 _LEAST_STEPS, _MOST_STEPS = 8, 48
 SHORT = 64
@@ -51,13 +51,14 @@ def sizes(config: TrainConfig, problems: int) -> list[TrainConfig]:
         (count * steps * (1.0 if length == longest else _WORTH_OF_SHORT), steps, length, count)
         for length in {longest, min(longest, SHORT)}
         for count in range(min(config.problems_per_step, 2), config.problems_per_step + 1)
-        for steps in range(_LEAST_STEPS, _MOST_STEPS + 1, _QUARTERS)
+        for steps in range(_LEAST_STEPS, _MOST_STEPS + 1)
+        if count * steps % _PLAYS == 0
     ]
     return [_sized(config, *each[1:], problems) for each in sorted(found, reverse=True)]
 
 
 def _sized(config: TrainConfig, steps: int, length: int, count: int, problems: int) -> TrainConfig:
-    different = min(problems, config.max_problems or problems, max(1, count * steps // _QUARTERS))
+    different = min(problems, config.max_problems or problems, max(1, count * steps // _PLAYS))
     changes = {
         "time_budget": None,
         "problems_per_step": count,

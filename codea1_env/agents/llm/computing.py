@@ -48,7 +48,7 @@ class Computing:
     threads: int
     """Of updates."""
     generation_threads: int
-    """Of writing."""
+    """Of writing: a process for each, where there are answers enough."""
 
     def __str__(self) -> str:
         """Return one line for people."""
@@ -104,11 +104,12 @@ def choose_computing(
         )
     if dtype and generation_dtype and threads and generation_threads:
         return Computing(dtype, generation_dtype, threads, generation_threads)
-    counts = {1, max(1, cores // 2), cores, threads or 1, generation_threads or 1}
+    counts = {1, max(1, cores // 2), cores, threads or 1}
     seconds = _measure(torch, folder, sorted(counts), {dtype, generation_dtype})
     update = _best(seconds["updates"], dtype, threads)
-    write = _best(seconds["writing"], generation_dtype, generation_threads)
-    return Computing(update[0], write[0], update[1], write[1])
+    write, _ = _best(seconds["writing"], generation_dtype, None)
+    # Each core writes answers of its own, so that none waits for another.
+    return Computing(update[0], write, update[1], generation_threads or cores)
 
 
 @contextmanager
@@ -176,9 +177,10 @@ def _measure(
     matrices = _matrices(torch, folder)
     hidden = len(matrices[0])
     formats: tuple[Dtype, ...] = ("float32", "bfloat16")
-    ways = [(name, number) for name in formats for number in counts]
     seconds: dict[str, _Times] = {}
     for kind, rows in _ROWS.items():
+        numbers = counts if kind == "updates" else [1]
+        ways = [(name, number) for name in formats for number in numbers]
         states = [torch.ones(number, hidden) for number in rows]
         given = {
             name: [[each.to(getattr(torch, name)) for each in some] for some in (states, matrices)]
@@ -202,7 +204,7 @@ def _measure(
         found = seconds[kind] = {way: statistics.median(each) for way, each in times.items()}
         # What is emulated takes seconds for a single product of many rows.
         quick = {way[0] for way in ways if found[way] < 4 * min(found.values())}
-        ways = [way for way in ways if way[0] in quick or way[0] in asked]
+        formats = tuple(name for name in formats if name in quick or name in asked)
     return seconds
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from codea1_env.agents.llm.completions import (
 )
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
 from codea1_env.agents.llm.decoder import Decoder, suits
+from codea1_env.agents.llm.forks import shares, side_by_side
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
@@ -44,7 +46,7 @@ class TransformersBackend:
         tokenizer: The model's, with a chat template.
         batch_size: Answers that grow at the same time. More is faster, and needs more memory.
         compute_dtype: Format of products, and of frozen parameters while answers are written; None for the parameters' own.
-        threads: Threads that write, on a CPU; None for as many as torch takes.
+        threads: Cores that write, on a CPU; None for as many as torch takes.
     """
 
     def __init__(
@@ -102,20 +104,40 @@ class TransformersBackend:
                     def tell(share: float, start: int = start, number: int = len(rows)) -> None:
                         report((start + share * number) / len(order))
 
-                    answers = sample(
-                        self.model,
-                        [ids[row] for row in rows],
-                        sampling,
-                        noise[rows],
-                        end_ids=self._end_ids(),
-                        stopped=lambda answer: self._stopped(answer, sampling.stop),
-                        decoder=decoder,
-                        tell=tell,
-                    )
+                    chosen = [ids[row] for row in rows]
+                    answers = self._sample(chosen, noise[rows], sampling, decoder, tell)
                     self._passes += max(len(answer.ids) for answer in answers)
                     for row, answer in zip(rows, answers, strict=True):
                         completions[row] = self._completion(ids[row], answer)
         return [completions[row] for row in range(len(ids))]
+
+    def _sample(
+        self,
+        ids: Sequence[tuple[int, ...]],
+        noise: Any,
+        sampling: SamplingConfig,
+        decoder: Decoder | None,
+        tell: Callable[[float], None],
+    ) -> list[Sampled]:
+        """Answer prompts that grow at the same time; on a processor each core has rows of its own."""
+        cores = require("torch").get_num_threads() if self.model.device.type == "cpu" else 1
+        parts = shares(range(len(ids)), cores)
+        works = [
+            partial(
+                sample,
+                self.model,
+                [ids[row] for row in part],
+                sampling,
+                noise[list(part)],
+                end_ids=self._end_ids(),
+                stopped=lambda answer: self._stopped(answer, sampling.stop),
+                decoder=decoder,
+                tell=tell,
+            )
+            for part in parts
+        ]
+        with thread_number(1 if len(parts) > 1 else None):
+            return [answer for answers in side_by_side(works) for answer in answers]
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
         """Use the weights in this folder from now on. See `Backend.update`."""

@@ -1,0 +1,154 @@
+"""Work on a processor divided among forks of this process, which share its memory, so that nothing is copied.
+
+Threads wait for each other behind every product, hundreds of times for one token. Processes that have rows of their own
+wait once, at the end.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import pickle
+import select
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, NoReturn, TypeVar
+
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.sandbox.inside.confine.privileges import PR_SET_PDEATHSIG, prctl
+
+_TRIES = 3
+_STANDS_STILL = 60.0
+"""Seconds without any processor time behind which a fork is taken for dead."""
+_LEAST_ROWS = 2
+"""Rows of a process: the weights are read once for all of them."""
+
+T = TypeVar("T")
+
+
+def shares(rows: Sequence[T], cores: int) -> list[Sequence[T]]:
+    """Divide rows among processes, neighbours together; one share where forks cannot be had or do not pay."""
+    count = max(1, min(cores, len(rows) // _LEAST_ROWS)) if sys.platform == "linux" else 1
+    ends = [len(rows) * i // count for i in range(count + 1)]
+    return [rows[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
+def side_by_side(works: Sequence[Callable[[], T]]) -> list[T]:
+    """Do the first work here and each other one in a fork, at the same time; return what they return, in order.
+
+    What a fork changes stays in it. It may compute with one thread only, as this process must have been set to before.
+
+    Raises:
+        BackendError: A fork has died, and the same work has killed two more.
+        Exception: What a work raised.
+    """
+    forks = [_Fork(work) for work in works[1:]]
+    try:
+        return [works[0](), *(fork.result() for fork in forks)]
+    finally:
+        for fork in forks:
+            fork.end()
+
+
+class _Fork(Generic[T]):
+    """One work in a fork of this process; it begins at once."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._pid = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._answer, answer = os.pipe()
+        parent = os.getpid()
+        try:
+            with warnings.catch_warnings():
+                # Other threads of this process do not compute, and what they hold is not used in the fork.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._pid = os.fork()
+            if self._pid == 0:
+                _work_in_fork(self._work, answer, parent)
+        finally:
+            os.close(answer)
+
+    def result(self) -> T:
+        """Wait for what the work returns; the work of a fork that dies is done again by another."""
+        for left in reversed(range(_TRIES)):
+            data = self._read()
+            how = self.end()
+            if data:
+                done, found = pickle.loads(data)
+                if not done:
+                    raise found
+                return found  # type: ignore[no-any-return]
+            if left:
+                self._begin()
+        raise BackendError(
+            f"A process that writes answers died {_TRIES} times, {how}. It often lacks memory: close other programs, "
+            "write less at a time (--set generation_batch=8), or use one process (--generation-threads 1)."
+        )
+
+    def end(self) -> str:
+        """Kill the fork if it is there, and say how it ended."""
+        if self._pid == 0:
+            return "and is gone"
+        os.kill(self._pid, signal.SIGKILL)  # nobody has waited for it: the number is still its own
+        _, status = os.waitpid(self._pid, 0)
+        os.close(self._answer)
+        self._pid = 0
+        code = os.waitstatus_to_exitcode(status)
+        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+    def _read(self) -> bytes:
+        """All that the fork writes; nothing if it dies before, or stands still."""
+        found, used = [], -1.0
+        while True:
+            if not select.select([self._answer], [], [], _STANDS_STILL)[0]:
+                before, used = used, _processor_time(self._pid)
+                if used == before:
+                    return b""
+                continue
+            data = os.read(self._answer, 1 << 20)
+            if not data:
+                break
+            found.append(data)
+        whole = b"".join(found)
+        size = int.from_bytes(whole[:8], "little")
+        return whole[8:] if len(whole) == 8 + size else b""
+
+
+def _work_in_fork(work: Callable[[], Any], answer: int, parent: int) -> NoReturn:
+    """Do the work, write what it returns, and end without a trace in what is shared with the parent."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            gc.freeze()  # what the parent has is the parent's to clean up
+            data = _done(work)
+            with open(answer, "wb", closefd=False) as pipe:
+                pipe.write(len(data).to_bytes(8, "little") + data)
+            code = 0
+    finally:
+        os._exit(code)
+
+
+def _done(work: Callable[[], Any]) -> bytes:
+    try:
+        return pickle.dumps((True, work()))
+    except Exception as error:
+        try:
+            return pickle.dumps((False, error))
+        except Exception:  # some have parts that cannot be sent
+            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _processor_time(pid: int) -> float:
+    """Ticks that a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return float(fields[11]) + float(fields[12])

@@ -1,0 +1,165 @@
+"""Work divided among forks: what comes back, and what happens to forks that die, hang or lose their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psutil
+import pytest
+import torch
+from tiny import tiny_model
+
+from codea1_env.agents.llm import forks
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.forks import shares, side_by_side
+
+
+@pytest.fixture(autouse=True)
+def no_child_is_left():
+    before = set(psutil.Process().children())
+    yield
+    assert set(psutil.Process().children()) <= before
+
+
+@pytest.mark.parametrize(
+    ("rows", "cores", "sizes"),
+    [(8, 2, [4, 4]), (9, 2, [4, 5]), (3, 2, [3]), (1, 8, [1]), (8, 1, [8]), (5, 16, [2, 3])],
+)
+def test_neighbours_stay_together_and_all_are_there(rows, cores, sizes) -> None:
+    found = shares(range(rows), cores)
+    assert [len(each) for each in found] == sizes
+    assert [row for each in found for row in each] == list(range(rows))
+
+
+def test_works_are_done_by_different_processes_in_order() -> None:
+    found = side_by_side([lambda i=i: (i, os.getpid()) for i in range(4)])
+    assert [number for number, _ in found] == [0, 1, 2, 3]
+    assert len({pid for _, pid in found}) == 4
+    assert found[0][1] == os.getpid()
+
+
+def test_large_answers_of_several_forks_come_whole() -> None:
+    found = side_by_side([lambda i=i: bytes([i]) * (5 << 20) for i in range(4)])
+    assert [(len(each), each[0]) for each in found] == [(5 << 20, i) for i in range(4)]
+
+
+def test_forks_compute_with_torch_after_threads_have() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(2, before))
+    try:
+        numbers = torch.randn(512, 512)
+        expected = (numbers @ numbers).sum().item()  # the threads are there now
+        torch.set_num_threads(1)
+        found = side_by_side([lambda: (numbers @ numbers).sum().item()] * 3)
+    finally:
+        torch.set_num_threads(before)
+    assert found == pytest.approx([expected] * 3)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+class NotSentError(Exception):
+    def __reduce__(self) -> NoReturn:
+        raise TypeError
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), MemoryError(), NotSentError("no")])
+def test_what_a_fork_raises_is_raised_here(error: Exception) -> None:
+    kind = RuntimeError if isinstance(error, NotSentError) else type(error)
+    with pytest.raises(kind, match=str(error)):
+        side_by_side([int, partial(_raise, error), int])
+
+
+def _die(mark: Path, times: int, how: Any) -> int:
+    with mark.open("a") as file:
+        file.write("x")
+    if len(mark.read_text()) <= times:
+        how()
+    return 7
+
+
+@pytest.mark.parametrize(
+    "how", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(0), os.abort]
+)
+def test_rows_of_a_fork_that_died_are_made_again(tmp_path: Path, how: Any) -> None:
+    mark = tmp_path / "tries"
+    assert side_by_side([int, partial(_die, mark, 2, how)]) == [0, 7]
+    assert mark.read_text() == "xxx"
+
+
+def test_after_three_times_it_is_said(tmp_path: Path) -> None:
+    def how() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(BackendError, match=r"died 3 times, by signal 9.*--generation-threads 1"):
+        side_by_side([int, partial(_die, tmp_path / "tries", 9, how)])
+    assert (tmp_path / "tries").read_text() == "xxx"
+
+
+def test_a_fork_that_stands_still_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "_STANDS_STILL", 0.1)
+    with pytest.raises(BackendError, match="died 3 times"):
+        side_by_side([int, partial(time.sleep, 1000)])
+
+
+def test_a_fork_that_computes_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "_STANDS_STILL", 0.2)
+
+    def compute() -> int:
+        ends = time.process_time() + 0.5
+        while time.process_time() < ends:
+            pass
+        return 7
+
+    assert side_by_side([int, compute]) == [0, 7]
+
+
+def test_forks_end_with_an_interrupted_parent() -> None:
+    def interrupt() -> NoReturn:
+        raise KeyboardInterrupt
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([interrupt, partial(time.sleep, 1000), partial(time.sleep, 1000)])
+    assert time.monotonic() - started < 60  # and nothing is left, see above
+
+
+def test_forks_end_with_a_killed_parent(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "from codea1_env.agents.llm.forks import side_by_side\n"
+        "def work():\n"
+        f"    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "    time.sleep(1000)\n"
+        "side_by_side([lambda: time.sleep(1000), work])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as parent:
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            assert parent.poll() is None
+            time.sleep(0.01)
+        parent.kill()
+    fork = Path("/proc") / (tmp_path / "pid").read_text()
+    while fork.exists() and " Z " not in (fork / "stat").read_text():
+        time.sleep(0.01)
+
+
+def test_what_a_fork_changes_stays_in_it() -> None:
+    model = tiny_model()
+    weight = model.lm_head.weight
+
+    def spoil() -> None:
+        with torch.no_grad():
+            weight.fill_(1.0)
+
+    before = weight.detach().clone()
+    side_by_side([int, spoil])
+    assert torch.equal(weight, before)
