@@ -36,8 +36,6 @@ from codea1_env.agents.llm.transformers_backend import TransformersBackend  # no
 from codea1_env.agents.models import load_model, load_tokenizer, resolve  # noqa: E402
 from codea1_env.spaces import observe  # noqa: E402
 
-# After some 200 passes weights get the layout of long runs, which takes seconds.
-WARM_UP = 4
 SAMPLING = SamplingConfig(
     temperature=0.9, max_prompt_length=512, max_completion_length=96, stop=("\n```\n",)
 )
@@ -55,8 +53,7 @@ def main() -> None:
     table = Table("", "decoder, tokens/s", "transformers", "ratio", "memory's limit")
     with busy(given.busy) if given.busy else nullcontext():
         for role, chats in (("coder", programs(agent)), ("tester", suites(agent))):
-            for _ in range(WARM_UP):
-                rate(agent, chats, True)
+            rate(agent, chats, True)
             found: dict[bool, list[float]] = {True: [], False: []}
             for _ in range(given.rounds):
                 for way, rates in found.items():
@@ -78,7 +75,7 @@ def player(dtype: Dtype, threads: int) -> tuple[LLMAgent, Any]:
     model = load_model(folder)
     model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear"))
     backend = TransformersBackend(
-        model, load_tokenizer(folder), compute_dtype=dtype, threads=threads
+        model, load_tokenizer(folder), compute_dtype=dtype, threads=threads, lasting=True
     )
     return LLMAgent(backend, SAMPLING, 0, adapter="default"), model
 

@@ -253,6 +253,7 @@ class LanguageModels:
             self._config.generation_batch,
             computing.generation_dtype,
             computing.generation_threads,
+            lasting=True,
         )
 
     def _model(self, folder: Path, *, trained: bool) -> Any:

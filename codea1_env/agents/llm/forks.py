@@ -125,8 +125,9 @@ def _work_in_fork(work: Callable[[], Any], answer: int, parent: int) -> NoReturn
     """Do the work, write what it returns, and end without a trace in what is shared with the parent."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in signal.valid_signals():
+            if callable(signal.getsignal(each)):  # sent to all of a group: the parent decides
+                signal.signal(each, signal.SIG_IGN)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             gc.freeze()  # what the parent has is the parent's to clean up

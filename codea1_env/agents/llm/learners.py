@@ -92,6 +92,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
             batch_size,
             computing.generation_dtype if computing else _dtype_of(self.drive.trainer.args),
             computing.generation_threads if computing else None,
+            lasting=True,
         )
         name = ADAPTER if engine is None else role
         self._adapter = None if peft_config is None else name

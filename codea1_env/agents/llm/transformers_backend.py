@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _STOP_WINDOW = 8
 """A stop text is looked for in so many last tokens, and one more for each of its characters."""
 
-_MANY_PASSES = 200
-"""Behind so many passes it is likely that the best layout of weights pays, which takes seconds to make."""
+_MANY_PASSES = 64
+"""Behind so many passes the best layout of weights would have paid, which takes seconds to make."""
 
 
 class TransformersBackend:
@@ -47,6 +47,7 @@ class TransformersBackend:
         batch_size: Answers that grow at the same time. More is faster, and needs more memory.
         compute_dtype: Format of products, and of frozen parameters while answers are written; None for the parameters' own.
         threads: Cores that write, on a CPU; None for as many as torch takes.
+        lasting: Whether much will be written, so that frozen weights get their best layout at once.
     """
 
     def __init__(
@@ -56,13 +57,15 @@ class TransformersBackend:
         batch_size: int = 64,
         compute_dtype: Dtype | None = None,
         threads: int | None = None,
+        *,
+        lasting: bool = False,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.compute_dtype = compute_dtype
         self.threads = threads
-        self._passes = 0
+        self._passes = _MANY_PASSES if lasting else 0
 
     @property
     def context_length(self) -> int:

@@ -164,3 +164,12 @@ def restore_counters(trainer: Any, state: Mapping[str, Any]) -> None:
             setattr(trainer, name, value)
     trainer._step = state["micro_steps"]
     trainer._globalstep_last_logged = trainer.state.global_step
+
+
+def without_loss(forward: Any) -> Any:
+    """Return the forward pass that a model has for generation: trainers put one around it that computes a loss as well."""
+    function: Any = getattr(forward, "__func__", None)
+    names = function.__code__.co_freevars if hasattr(function, "__code__") else ()
+    if "original_forward" not in names or not function.__globals__["__name__"].startswith("trl."):
+        return forward
+    return function.__closure__[names.index("original_forward")].cell_contents

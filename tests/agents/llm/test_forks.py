@@ -133,6 +133,23 @@ def test_forks_end_with_an_interrupted_parent() -> None:
     assert time.monotonic() - started < 60  # and nothing is left, see above
 
 
+def test_what_the_parent_handles_does_not_reach_its_forks(tmp_path: Path) -> None:
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(os.getpid()))
+
+    def work() -> int:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), each)
+        (tmp_path / "tries").open("a").write("x")
+        return len(heard)
+
+    try:
+        assert side_by_side([int, work]) == [0, 0]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (tmp_path / "tries").read_text() == "x"
+
+
 def test_forks_end_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
         "import os, sys, time\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from tiny import log_probs, tiny_model, tiny_tokenizer
 
 from codea1_env.agents import Experience
+from codea1_env.agents.llm import decoder
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
 from codea1_env.agents.llm.trainer_settings import UpdateShape
@@ -171,6 +173,19 @@ class Engine:
 
 
 ADAPTER_FILES = {"adapter_config.json", "adapter_model.safetensors"}
+
+
+@pytest.mark.parametrize("lora", [True, False])
+def test_updates_leave_a_model_as_quick_passes_need_it(lora: bool) -> None:
+    learner = make_learner(peft_config=adapter() if lora else None)
+    train(learner, 2)
+    model = learner.drive.model
+    assert decoder.suits(model), (
+        "TRL wraps the forward pass in a new way: trl_internals.without_loss"
+    )
+    plain = decoder.without_adapter(model)
+    plain.forward = functools.wraps(plain.forward)(lambda *_, **__: None)
+    assert not decoder.suits(model), "somebody else's forward pass counts"
 
 
 @pytest.mark.parametrize("lora", [True, False])
