@@ -6,19 +6,17 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.capacity import available_memory, least_memory, own_memory
-from codea1_env.agents.llm.computing import Dtype
+from codea1_env.agents.llm.capacity import available_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
 from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training import time_budget
+from codea1_env.training import memory, time_budget
 from codea1_env.training.batches import Role, check_batches, roles_of, sizes
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import (
@@ -93,11 +91,16 @@ class LocalEngine:
             raise RunError(
                 f"Expect one process with time_budget, actually: {world_size()}. Set max_steps instead."
             )
-        open_to_all = known or not config.has_language_model or config.backend != "transformers"
-        if open_to_all or world_size() > 1:
+        alone = config.backend == "transformers" and world_size() == 1
+        if not (config.has_language_model and alone):
             return RunPlan.of_known(config, known, models)
         models.find(say=say)  # nothing is measured for a run whose other model cannot be used
-        config = self._computing(config, say)
+        available = available_memory() + own_memory() if best_device() == "cpu" else float("inf")
+        config = config if known else self._computing(config, available, say)
+        folder = resolve(config.model_of(_role(config)))
+        config = memory.spared(config, folder, len(problems), available, say)
+        if known:
+            return RunPlan.of_known(config, known, models)
         bases: dict[Path, Any] = {}
         models = LanguageModels(config, len(problems), bases)
         if config.time_budget is None:
@@ -110,7 +113,7 @@ class LocalEngine:
             measured,
             len(problems),
             time.perf_counter() - started,
-            partial(_divides, problems=len(problems)),
+            lambda each: _divides(each, len(problems)) and memory.needed(each, folder) <= available,
         )
         number = fitted.max_problems or len(problems)
         plan = RunPlan(
@@ -122,18 +125,19 @@ class LocalEngine:
         _tell_plan(plan, number, config.time_budget, time.perf_counter() - started, say)
         return plan
 
-    def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
+    def _computing(
+        self, config: TrainConfig, available: float, say: Callable[[str], None]
+    ) -> TrainConfig:
         """Decide number formats and threads; refuse what does not fit into memory."""
-        available = available_memory() + own_memory() if best_device() == "cpu" else None
         try:
             folder = resolve(config.model_of(_role(config)))
             # Measuring takes memory, too; which format is chosen is not known yet.
             least = "bfloat16" if config.dtype == "auto" else config.dtype
-            _check_memory(config, least, folder, available)
+            memory.check_memory(config, least, folder, available)
             computing = computing_of(config, folder)
         except ValueError as error:
             raise RunError(f"Cannot make the {_role(config)}: {error}") from error
-        _check_memory(config, computing.dtype, folder, available)
+        memory.check_memory(config, computing.dtype, folder, available)
         say(f"Computing in {computing}.")
         return decided_computing(config, computing)
 
@@ -183,25 +187,3 @@ def _check_folders(config: TrainConfig) -> None:
                 local_folder(config.model_of(role))
             except ModelError as error:
                 raise RunError(f"Cannot make the {role}: {error}") from error
-
-
-def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: int | None) -> None:
-    """Refuse a run that does not fit into memory, before anything is loaded.
-
-    Raises:
-        RunError: It does not.
-    """
-    trained = sum(not config.player(role).freeze for role in roles_of(config))
-    needed = least_memory(
-        folder,
-        dtype,
-        trained=trained,
-        lora=config.lora_rank > 0,
-        rows=config.generation_batch,
-    )
-    if available is not None and needed > available:
-        raise RunError(
-            f"Expect at least {needed / 1e9:.1f} GB of free memory for {config.model_of(_role(config))} in {dtype}, actually: "
-            f"{available / 1e9:.1f} GB. Close other programs, raise the limit of the container, lower generation_batch, "
-            "or play without language models: make train PRESET=tabular"
-        )

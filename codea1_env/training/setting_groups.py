@@ -243,7 +243,7 @@ class LanguageModelSettings:
     threads: PositiveInt | None = None
     """Threads that language models compute with on a processor; None measures which number is fastest."""
     generation_threads: PositiveInt | None = None
-    """Another number for writing with `backend = "transformers"`; None for the same, or for the fastest. vLLM takes OMP_NUM_THREADS."""
+    """Cores that write with `backend = "transformers"`; None for as many as `threads`, or for all. vLLM takes OMP_NUM_THREADS."""
     backend: Literal["transformers", "vllm", "server"] = "transformers"
     """What generates the answers of language models: the trained model itself; vLLM in this process; or the
     OpenAI-compatible server at `server_url`."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _KNOWN = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
 _CHANGING = {"dynamic", "longrope"}
 """Rotations that depend on the length of the text."""
+_MARKS = {"make_inputs_require_grad", "make_inputs_require_grads"}
+"""Hooks of transformers and peft that change no number."""
 _LAYOUTS = MadeOfWeights()
 
 
@@ -117,7 +119,15 @@ def _is_changed(module: Any) -> bool:
     own = without_loss(vars(module).get("forward"))
     # The class's own method may be left behind where another one stood for a while.
     replaced = own is not None and getattr(own, "__func__", None) is not type(module).forward
-    return bool(module._forward_hooks or module._forward_pre_hooks or replaced)
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    return replaced or any(not _marks_gradients(hook) for hook in hooks)
+
+
+def _marks_gradients(hook: Any) -> bool:
+    """Whether a hook only says that gradients are wanted, as is set where layers are computed again for them."""
+    known = getattr(hook, "__qualname__", "").rpartition(".")[2]
+    source = getattr(hook, "__module__", None) or ""
+    return known in _MARKS and source.startswith(("transformers.", "peft."))
 
 
 def looks_back_at_all(model: Any) -> bool:

@@ -63,6 +63,7 @@ class _Fork(Generic[T]):
         self._begin()
 
     def _begin(self) -> None:
+        """Fork, unless the system has no process or memory left for it."""
         self._answer, answer = os.pipe()
         parent = os.getpid()
         try:
@@ -72,12 +73,17 @@ class _Fork(Generic[T]):
                 self._pid = os.fork()
             if self._pid == 0:
                 _work_in_fork(self._work, answer, parent)
+        except OSError:
+            os.close(self._answer)
         finally:
             os.close(answer)
 
     def result(self) -> T:
-        """Wait for what the work returns; the work of a fork that dies is done again by another."""
+        """Wait for what the work returns; the work of a fork that dies is done again by another, or here if there is none."""
+        how = ""
         for left in reversed(range(_TRIES)):
+            if self._pid == 0:
+                return self._work()
             data = self._read()
             how = self.end()
             if data:
@@ -89,13 +95,13 @@ class _Fork(Generic[T]):
                 self._begin()
         raise BackendError(
             f"A process that writes answers died {_TRIES} times, {how}. It often lacks memory: close other programs, "
-            "write less at a time (--set generation_batch=8), or use one process (--generation-threads 1)."
+            "write less at a time (--set generation_batch=8), or use one process (--threads 1)."
         )
 
     def end(self) -> str:
         """Kill the fork if it is there, and say how it ended."""
         if self._pid == 0:
-            return "and is gone"
+            return ""
         os.kill(self._pid, signal.SIGKILL)  # nobody has waited for it: the number is still its own
         _, status = os.waitpid(self._pid, 0)
         os.close(self._answer)

@@ -10,7 +10,7 @@ from typing import Any
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_fields import check_fields, check_imitation_fields
 
-_TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
+_TOGETHER_ON_GPU, TOGETHER_ON_CPU = 8, 16
 """Answers that are learned from at the same time, if the user does not say how many."""
 
 
@@ -67,7 +67,7 @@ def batches_of(
             f"number of processes ({processes}). Change problems_per_step."
         )
     # A CPU computes the prompt of a group once, if the group is not divided.
-    default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
+    default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else TOGETHER_ON_CPU)
     size = fields.get("per_device_train_batch_size", default)
     steps, rest = divmod(share, size)
     if rest:

@@ -11,15 +11,18 @@ from tiny import save_tiny
 
 from codea1_env.agents.llm import capacity
 from codea1_env.agents.llm.capacity import available_memory, own_memory, weights_memory
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.models import load_model, resolve
 from codea1_env.training import (
     PlayerConfig,
     PlayerError,
     RunError,
     TesterConfig,
     TrainConfig,
-    engine,
+    memory,
 )
+from codea1_env.training.batches import sizes
 from codea1_env.training.failures import explained_failures
 
 
@@ -84,8 +87,63 @@ def test_a_processor_refuses_what_does_not_fit(tmp_path, monkeypatch) -> None:
     )
     # Weights, gradients and two moments of both players, and the libraries.
     with pytest.raises(RunError, match=r"at least 32\.6 GB of free memory.*actually: 20\.0 GB"):
-        engine._check_memory(whole, "float32", tmp_path, int(20e9))
-    engine._check_memory(whole, "float32", tmp_path, int(33e9))
+        memory.check_memory(whole, "float32", tmp_path, int(20e9))
+    memory.check_memory(whole, "float32", tmp_path, int(33e9))
     adapters = dataclasses.replace(whole, lora_rank=8)
     # The weights as they are, and laid out for generation.
-    engine._check_memory(adapters, "float32", tmp_path, int(9e9))
+    memory.check_memory(adapters, "float32", tmp_path, int(9e9))
+
+
+def budgeted(**more: object) -> TrainConfig:
+    sampling = SamplingConfig(max_prompt_length=512, max_completion_length=96)
+    fields = {
+        "learning_rate": 1e-5,
+        "sampling": sampling,
+        "trainer": {"gradient_checkpointing": False},
+    }
+    return TrainConfig(
+        coder=PlayerConfig("llm", **fields),
+        tester=TesterConfig("llm", **fields),
+        problems_per_step=4,
+        num_generations=4,
+        num_suites=4,
+        time_budget=10,
+        **more,
+    )
+
+
+def test_little_memory_is_spared_and_less_is_refused(tmp_path: Path) -> None:
+    folder, config, said = Path(save_tiny(tmp_path)), budgeted(), []
+    small = memory.needed(sizes(config, 12)[-1], folder)
+    assert memory.spared(config, folder, 12, small, said.append) == config
+    assert not said
+    spared = memory.spared(config, folder, 12, small - 1, said.append)
+    assert [spared.player(role).trainer for role in ("coder", "tester")] == [
+        {"gradient_checkpointing": True}
+    ] * 2
+    assert "is little" in said[0]
+    least = memory.needed(sizes(spared, 12)[-1], folder)
+    assert least < small
+    with pytest.raises(RunError, match="GB of free memory"):
+        memory.spared(config, folder, 12, least - 1, said.append)
+
+
+def test_what_an_update_keeps_is_what_it_takes() -> None:
+    """Estimated for the default model, beside what torch says that a forward pass keeps."""
+    model = load_model(resolve("smollm2-135m"), dtype="float32")
+    tokens, kept = 64, {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    weights = {each.untyped_storage().data_ptr() for each in model.parameters()}
+    model.requires_grad_(False)
+    model.model.embed_tokens.weight.requires_grad_(True)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        states = model.model(input_ids=torch.arange(tokens)[None]).last_hidden_state
+    found = sum(size for place, size in kept.items() if place not in weights)
+    states.sum()
+    said = capacity.update_memory(resolve("smollm2-135m"), tokens, again=False)
+    assert 0.6 < found / said < 1.2

@@ -72,7 +72,7 @@ class NotSentError(Exception):
         raise TypeError
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), MemoryError(), NotSentError("no")])
+@pytest.mark.parametrize("error", [ValueError("no"), MemoryError("no"), NotSentError("no")])
 def test_what_a_fork_raises_is_raised_here(error: Exception) -> None:
     kind = RuntimeError if isinstance(error, NotSentError) else type(error)
     with pytest.raises(kind, match=str(error)):
@@ -100,7 +100,7 @@ def test_after_three_times_it_is_said(tmp_path: Path) -> None:
     def how() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(BackendError, match=r"died 3 times, by signal 9.*--generation-threads 1"):
+    with pytest.raises(BackendError, match=r"died 3 times, by signal 9.*--threads 1"):
         side_by_side([int, partial(_die, tmp_path / "tries", 9, how)])
     assert (tmp_path / "tries").read_text() == "xxx"
 
@@ -131,6 +131,18 @@ def test_forks_end_with_an_interrupted_parent() -> None:
     with pytest.raises(KeyboardInterrupt):
         side_by_side([interrupt, partial(time.sleep, 1000), partial(time.sleep, 1000)])
     assert time.monotonic() - started < 60  # and nothing is left, see above
+
+
+def test_without_a_process_for_it_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> NoReturn:
+        raise BlockingIOError(
+            11, "Resource temporarily unavailable"
+        )  # as a limit of processes does
+
+    monkeypatch.setattr(os, "fork", refuse)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    assert side_by_side([int, os.getpid]) == [0, os.getpid()]
+    assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_what_the_parent_handles_does_not_reach_its_forks(tmp_path: Path) -> None:

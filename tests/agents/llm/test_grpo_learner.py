@@ -175,9 +175,10 @@ class Engine:
 ADAPTER_FILES = {"adapter_config.json", "adapter_model.safetensors"}
 
 
+@pytest.mark.parametrize("again", [True, False])
 @pytest.mark.parametrize("lora", [True, False])
-def test_updates_leave_a_model_as_quick_passes_need_it(lora: bool) -> None:
-    learner = make_learner(peft_config=adapter() if lora else None)
+def test_updates_leave_a_model_as_quick_passes_need_it(lora: bool, again: bool) -> None:
+    learner = make_learner(peft_config=adapter() if lora else None, gradient_checkpointing=again)
     train(learner, 2)
     model = learner.drive.model
     assert decoder.suits(model), (
