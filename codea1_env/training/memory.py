@@ -80,7 +80,8 @@ def _smallest(config: TrainConfig, problems: int) -> TrainConfig:
 def _computing_again(config: TrainConfig, again: bool) -> TrainConfig:
     changes = {
         f"{role}.trainer": {**config.player(role).trainer, _AGAIN: again}
-        for role in roles_of(config)
+        for role in ("coder", "tester")
+        if config.player(role).player == "llm"
     }
     return replaced(config, changes)
 
