@@ -38,6 +38,19 @@ def this_machine() -> Machine:
     )
 
 
+def usable_cores(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the cores that this process may use, and a container has processor time for."""
+    cores = len(os.sched_getaffinity(0))
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((root / name).read_text() for name in names).split()
+            if quota not in ("max", "-1"):
+                cores = max(1, min(cores, round(int(quota) / int(period))))
+        except (OSError, ValueError):
+            continue
+    return cores
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,8 @@ class LocalEngine:
         models.find(say=say)  # nothing is measured for a run whose other model cannot be used
         available = available_memory() + own_memory() if best_device() == "cpu" else float("inf")
         config = config if known else self._computing(config, available, say)
-        folder = resolve(config.model_of(_role(config)))
-        config = memory.spared(config, folder, len(problems), available, say)
+        divides = partial(_divides, problems=len(problems))
+        config = memory.spared(config, len(problems), available, divides, say)
         if known:
             return RunPlan.of_known(config, known, models)
         bases: dict[Path, Any] = {}
@@ -113,7 +114,7 @@ class LocalEngine:
             measured,
             len(problems),
             time.perf_counter() - started,
-            lambda each: _divides(each, len(problems)) and memory.needed(each, folder) <= available,
+            lambda each: divides(each) and memory.needed(each) <= available,
         )
         number = fitted.max_problems or len(problems)
         plan = RunPlan(

@@ -11,7 +11,8 @@ from pathlib import Path
 from codea1_env.agents.llm.capacity import give_back_at_once, least_memory, update_memory
 from codea1_env.agents.llm.computing import Dtype
 from codea1_env.agents.llm.trainer_settings import TOGETHER_ON_CPU
-from codea1_env.training.batches import roles_of, sizes, update_of
+from codea1_env.agents.models import resolve
+from codea1_env.training.batches import Role, roles_of, sizes, update_of
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.settings import replaced
 
@@ -40,46 +41,59 @@ def _refuse(config: TrainConfig, dtype: str, needed: float, available: float) ->
         )
 
 
-def needed(config: TrainConfig, folder: Path) -> float:
+def needed(config: TrainConfig) -> float:
     """Return the bytes that a run takes, if all prompts and answers are as long as they may be."""
     dtype: Dtype = "float32" if config.dtype == "auto" else config.dtype
-    return _least(config, dtype, folder) + _largest_update(config, folder)
+    roles = roles_of(config)
+    folders = {role: resolve(config.model_of(role)) for role in roles}
+    least = max(_least(config, dtype, folder) for folder in folders.values())
+    return least + max(_update(config, role, folders[role]) for role in roles)
 
 
 def spared(
     config: TrainConfig,
-    folder: Path,
     problems: int,
     available: float,
+    divides: Callable[[TrainConfig], bool],
     say: Callable[[str], None],
 ) -> TrainConfig:
-    """Return a run, computing layers again if it has a time budget and would not fit otherwise, even in its smallest size.
+    """Return a run that computes layers again, if it has a time budget and even its smallest size would not fit otherwise.
 
     Where memory is little, this process gives it back at once from now on.
+
+    Args:
+        config: The run.
+        problems: Number of problems that it may train on.
+        available: Bytes; infinite where a device says itself when it is full.
+        divides: Whether the trainers can divide the answers of a step.
+        say: Gets a line for people.
 
     Raises:
         RunError: Not even that fits.
     """
-    if needed(_computing_again(_smallest(config, problems), False), folder) <= available:
+    if available == float("inf"):
         return config
+
+    def smallest(config: TrainConfig) -> float:
+        tried = [config] if config.time_budget is None else sizes(config, problems)
+        return needed(next(filter(divides, reversed(tried)), tried[-1]))
+
+    if smallest(config) <= available:
+        return config
+    again = _computing_again(config)
+    _refuse(config, config.dtype, smallest(again), available)
     give_back_at_once()
+    little = f"{available / 1e9:.1f} GB of memory are free, which is little: "
     if config.time_budget is None:
+        say(f"{little}it is given back at once, which takes time. {_AGAIN} would take less.")
         return config
-    say(
-        f"{available / 1e9:.1f} GB of memory are free, which is little: layers are computed again for their gradients."
-    )
-    found = _computing_again(config, True)
-    _refuse(found, config.dtype, needed(_smallest(found, problems), folder), available)
-    return found
+    say(f"{little}layers are computed again for their gradients.")
+    return again
 
 
-def _smallest(config: TrainConfig, problems: int) -> TrainConfig:
-    return config if config.time_budget is None else sizes(config, problems)[-1]
-
-
-def _computing_again(config: TrainConfig, again: bool) -> TrainConfig:
+def _computing_again(config: TrainConfig) -> TrainConfig:
     changes = {
-        f"{role}.trainer": {**config.player(role).trainer, _AGAIN: again}
+        f"{role}.trainer": {**config.player(role).trainer, _AGAIN: True}
         for role in ("coder", "tester")
         if config.player(role).player == "llm"
     }
@@ -92,20 +106,19 @@ def _least(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
     return least_memory(folder, dtype, trained=trained, lora=lora, rows=config.generation_batch)
 
 
-def _largest_update(config: TrainConfig, folder: Path) -> float:
-    """Bytes of the larger update of a step, if all its prompts and answers are as long as they may be."""
-    most = 0.0
-    for role in roles_of(config):
-        player = config.player(role)
-        if player.freeze:
-            continue
-        groups, size = update_of(config, role, config.problems_per_step)
-        together = player.trainer.get("per_device_train_batch_size", TOGETHER_ON_CPU)
-        rows = min(groups * size, together)
-        # Answers of a group share their prompt.
-        prompts = -(-rows // size) * player.sampling.max_prompt_length
-        tokens = prompts + rows * player.sampling.max_completion_length
-        again = bool(player.trainer.get(_AGAIN, True))
-        kept = update_memory(folder, tokens, again=again)
-        most = max(most, kept if again else _HEAP * kept)
-    return most
+def _update(config: TrainConfig, role: Role, folder: Path) -> float:
+    """Bytes of an update, if all its prompts and answers are as long as they may be."""
+    player = config.player(role)
+    if player.freeze:
+        return 0.0
+    groups, size = update_of(config, role, config.problems_per_step)
+    together = player.trainer.get("per_device_train_batch_size", TOGETHER_ON_CPU)
+    rows = min(groups * size, together)
+    both = (config.coder, config.tester) if role == "model" else (player,)
+    prompt = max(each.sampling.max_prompt_length for each in both)
+    answers = rows * max(each.sampling.max_completion_length for each in both)
+    # Answers of a group share their prompt; where an update has several batches, its rows are shuffled.
+    prompts = min(groups, rows) if groups * size > rows else groups
+    again = bool(player.trainer.get(_AGAIN, True))
+    kept = update_memory(folder, prompts * prompt + answers, answers, again=again)
+    return kept if again else _HEAP * kept

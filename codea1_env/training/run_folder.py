@@ -65,7 +65,18 @@ def decided(config: TrainConfig) -> TrainConfig:
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)
+        config = settings.replaced(config, _spared(config, begun))
     return settings.replaced(config, {name: attrgetter(name)(begun) for name in names})
+
+
+def _spared(config: TrainConfig, begun: TrainConfig) -> dict[str, Any]:
+    """What little memory has decided for the trainers of a run with a time budget."""
+    name = "gradient_checkpointing"
+    return {
+        f"{role}.trainer": {**config.player(role).trainer, name: begun.player(role).trainer[name]}
+        for role in ("coder", "tester")
+        if name in begun.player(role).trainer
+    }
 
 
 class RunFolder(LogFolder):

@@ -157,6 +157,11 @@ def within(
             least, smallest = needed, sized
     if least <= _STRETCH * seconds:
         return smallest
+    if least == float("inf"):
+        raise RunError(
+            "Expect room for one of the sizes of this run, actually: none fits into the free memory. Close other "
+            "programs, or lower max_completion_length or per_device_train_batch_size."
+        )
     raise RunError(
         f"Expect a time budget that suits this machine, actually: {seconds / 60:g} minutes, and the smallest run in "
         f"which something can be learned takes about {least / 60:.0f}. Give it more time (--time-budget "

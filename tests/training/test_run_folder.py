@@ -4,6 +4,7 @@ import dataclasses
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,13 @@ def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
     folder = tmp_path / "run"
     asked = language_models(output_dir=folder, time_budget=10, problems_per_step=4)
     assert decided(asked) == asked  # there is no run yet
-    sizes = {"problems_per_step": 2, "max_steps": 8, "eval_steps": 8, "max_problems": 4}
+    sizes: dict[str, Any] = {
+        "problems_per_step": 2,
+        "max_steps": 8,
+        "eval_steps": 8,
+        "max_problems": 4,
+    }
+    sizes |= {f"{role}.trainer": {"gradient_checkpointing": True} for role in ("coder", "tester")}
     fitted = language_models(output_dir=folder, dtype="float32", threads=1, **sizes)
     begin(fitted)
     assert decided(asked) == fitted

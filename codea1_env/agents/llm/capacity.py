@@ -24,6 +24,8 @@ _PER_LOGIT = 16
 """Bytes for each score of a token while it is drawn: scores, softmax, sums and distribution in float32."""
 _KEPT = (9, 4)
 """Numbers that a layer keeps of each token for its gradients: so many times those of a token outside and inside the MLP."""
+_TILE, _TILES = (4096, 32768), 8
+"""Answers' tokens and scores that TRL's loss looks at together, and such tiles that it has at once."""
 _MMAP_THRESHOLD, _LARGE = -3, 1 << 20
 """Option of mallopt(3), and the bytes from which on a piece of memory is a mapping of its own."""
 _GROUPS = (("", "memory.max", "memory.current"), ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))  # fmt: skip
@@ -115,20 +117,24 @@ def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: in
     return _LIBRARIES + weights + rows * vocabulary * _PER_LOGIT
 
 
-def update_memory(folder: Path, tokens: int, *, again: bool) -> float:
-    """Return the bytes that an update of so many tokens keeps for its gradients; 0 where the files do not tell.
+def update_memory(folder: Path, tokens: int, answers: int, *, again: bool) -> float:
+    """Return the bytes that an update of so many tokens, `answers` of them, takes; 0 where the files do not tell.
 
-    All that the layers compute, or only what goes into them and one layer, if they are computed `again`.
+    Of the layers it keeps all that they compute, or only what goes into them and one layer, if they are computed `again`.
+    Scores of the vocabulary are made in tiles.
     """
     config = _configuration(folder)
-    if config is None:
+    text = None if config is None else config.get_text_config()
+    names = ("hidden_size", "num_hidden_layers", "vocab_size")
+    sizes = [size for name in names if isinstance(size := getattr(text, name, None), int)]
+    if len(sizes) < len(names):
         return 0.0
-    text = config.get_text_config()
-    hidden = int(text.hidden_size)
-    inner = int(getattr(text, "intermediate_size", None) or 4 * hidden)
+    hidden, layers, vocabulary = sizes
+    inner = getattr(text, "intermediate_size", None) or 4 * hidden
+    inner = max(inner) if isinstance(inner, (list, tuple)) else inner
     layer = _KEPT[0] * hidden + _KEPT[1] * inner
-    layers = int(text.num_hidden_layers)
-    return 4.0 * tokens * (layers * hidden + layer if again else layers * layer)
+    head = _TILES * min(answers, _TILE[0]) * min(vocabulary, _TILE[1])
+    return 4.0 * (tokens * (layers * hidden + layer if again else layers * layer) + head)
 
 
 def _configuration(model: str | Path) -> Any:

@@ -2,7 +2,7 @@
 
 Some processors compute bfloat16 many times faster than float32, others several times slower; and beside other work two
 threads can be slower than one. So both are tried for a moment on matrices of the model's own shapes, for the two kinds
-of work: writing, with a few rows at a time, and updates, with hundreds.
+of work: writing, with a few rows at a time by each core, and updates, with hundreds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 from codea1_env.agents.llm.packed import MadeOfWeights, can_pack, pack, product
 from codea1_env.support.extras import require
+from codea1_env.support.machine import usable_cores
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 """What matrices are multiplied in. Trained parameters are float32 in any case."""
@@ -109,7 +110,7 @@ def choose_computing(
     update = _best(seconds["updates"], dtype, threads)
     write, _ = _best(seconds["writing"], generation_dtype, None)
     # Each core writes answers of its own, so that none waits for another.
-    return Computing(update[0], write, update[1], generation_threads or cores)
+    return Computing(update[0], write, update[1], generation_threads or usable_cores())
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.packed import MadeOfWeights, Multiply, laid_out
 from codea1_env.agents.llm.shared_prompts import without_adapter
-from codea1_env.agents.llm.trl_internals import without_loss
+from codea1_env.agents.llm.trl_internals import own_forward
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def suits(model: Any) -> bool:
 
 
 def _is_changed(module: Any) -> bool:
-    own = without_loss(vars(module).get("forward"))
+    own = own_forward(module)
     # The class's own method may be left behind where another one stood for a while.
     replaced = own is not None and getattr(own, "__func__", None) is not type(module).forward
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]

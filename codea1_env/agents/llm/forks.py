@@ -10,16 +10,18 @@ import gc
 import itertools
 import os
 import pickle
-import select
 import signal
 import sys
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.sandbox.inside.confine.privileges import PR_SET_PDEATHSIG, prctl
+from codea1_env.sandbox.supervise import is_readable
 
 _TRIES = 3
 _STANDS_STILL = 60.0
@@ -46,8 +48,11 @@ def side_by_side(works: Sequence[Callable[[], T]]) -> list[T]:
         BackendError: A fork has died, and the same work has killed two more.
         Exception: What a work raised.
     """
-    forks = [_Fork(work) for work in works[1:]]
+    forks: list[_Fork[T]] = []
     try:
+        for work in works[1:]:
+            forks.append(_Fork(work))
+            forks[-1].begin()
         return [works[0](), *(fork.result() for fork in forks)]
     finally:
         for fork in forks:
@@ -55,28 +60,30 @@ def side_by_side(works: Sequence[Callable[[], T]]) -> list[T]:
 
 
 class _Fork(Generic[T]):
-    """One work in a fork of this process; it begins at once."""
+    """One work in a fork of this process."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
         self._pid = 0
-        self._begin()
+        self._answer = -1
 
-    def _begin(self) -> None:
-        """Fork, unless the system has no process or memory left for it."""
-        self._answer, answer = os.pipe()
-        parent = os.getpid()
-        try:
-            with warnings.catch_warnings():
-                # Other threads of this process do not compute, and what they hold is not used in the fork.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._pid = os.fork()
-            if self._pid == 0:
-                _work_in_fork(self._work, answer, parent)
-        except OSError:
-            os.close(self._answer)
-        finally:
-            os.close(answer)
+    def begin(self) -> None:
+        """Fork, unless the system has no process, memory or descriptor left for it."""
+        with suppress(OSError):
+            self._answer, answer = os.pipe()
+            parent = os.getpid()
+            # No signal comes between the fork and the moment when it is known here, and deaf there.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                with warnings.catch_warnings():
+                    # Other threads of this process do not compute, and what they hold is not used in the fork.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    self._pid = os.fork()
+                if self._pid == 0:
+                    _work_in_fork(self._work, answer, parent, mask)
+            finally:
+                os.close(answer)
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def result(self) -> T:
         """Wait for what the work returns; the work of a fork that dies is done again by another, or here if there is none."""
@@ -92,7 +99,7 @@ class _Fork(Generic[T]):
                     raise found
                 return found  # type: ignore[no-any-return]
             if left:
-                self._begin()
+                self.begin()
         raise BackendError(
             f"A process that writes answers died {_TRIES} times, {how}. It often lacks memory: close other programs, "
             "write less at a time (--set generation_batch=8), or use one process (--threads 1)."
@@ -100,12 +107,16 @@ class _Fork(Generic[T]):
 
     def end(self) -> str:
         """Kill the fork if it is there, and say how it ended."""
-        if self._pid == 0:
+        if self._answer >= 0:
+            os.close(self._answer)
+        pid, self._pid, self._answer = self._pid, 0, -1
+        if pid == 0:
             return ""
-        os.kill(self._pid, signal.SIGKILL)  # nobody has waited for it: the number is still its own
-        _, status = os.waitpid(self._pid, 0)
-        os.close(self._answer)
-        self._pid = 0
+        try:
+            os.kill(pid, signal.SIGKILL)  # nobody has waited for it: the number is still its own
+            _, status = os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):  # who ignores SIGCHLD is told nothing
+            return "and nobody knows how"
         code = os.waitstatus_to_exitcode(status)
         return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
@@ -113,7 +124,7 @@ class _Fork(Generic[T]):
         """All that the fork writes; nothing if it dies before, or stands still."""
         found, used = [], -1.0
         while True:
-            if not select.select([self._answer], [], [], _STANDS_STILL)[0]:
+            if not is_readable(self._answer, _STANDS_STILL):
                 before, used = used, _processor_time(self._pid)
                 if used == before:
                     return b""
@@ -127,13 +138,16 @@ class _Fork(Generic[T]):
         return whole[8:] if len(whole) == 8 + size else b""
 
 
-def _work_in_fork(work: Callable[[], Any], answer: int, parent: int) -> NoReturn:
+def _work_in_fork(
+    work: Callable[[], Any], answer: int, parent: int, mask: Collection[int]
+) -> NoReturn:
     """Do the work, write what it returns, and end without a trace in what is shared with the parent."""
     code = 1
     try:
         for each in signal.valid_signals():
             if callable(signal.getsignal(each)):  # sent to all of a group: the parent decides
                 signal.signal(each, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             gc.freeze()  # what the parent has is the parent's to clean up
@@ -149,10 +163,13 @@ def _done(work: Callable[[], Any]) -> bytes:
     try:
         return pickle.dumps((True, work()))
     except Exception as error:
+        error.add_note(f"In a process that writes answers: {traceback.format_exc()}")
         try:
-            return pickle.dumps((False, error))
-        except Exception:  # some have parts that cannot be sent
-            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+            data = pickle.dumps((False, error))
+            pickle.loads(data)
+        except Exception:  # some have parts that cannot be sent, or made again
+            data = pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+        return data
 
 
 def _processor_time(pid: int) -> float:

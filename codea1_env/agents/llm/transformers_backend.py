@@ -135,7 +135,7 @@ class TransformersBackend:
                 end_ids=self._end_ids(),
                 stopped=lambda answer: self._stopped(answer, sampling.stop),
                 decoder=decoder,
-                tell=tell,
+                tell=(lambda _: None) if part[0] else tell,  # one process speaks for all
             )
             for part in parts
         ]

@@ -166,10 +166,18 @@ def restore_counters(trainer: Any, state: Mapping[str, Any]) -> None:
     trainer._globalstep_last_logged = trainer.state.global_step
 
 
-def without_loss(forward: Any) -> Any:
-    """Return the forward pass that a model has for generation: trainers put one around it that computes a loss as well."""
-    function: Any = getattr(forward, "__func__", None)
-    names = function.__code__.co_freevars if hasattr(function, "__code__") else ()
-    if "original_forward" not in names or not function.__globals__["__name__"].startswith("trl."):
-        return forward
-    return function.__closure__[names.index("original_forward")].cell_contents
+def own_forward(module: Any) -> Any:
+    """Return the forward pass that a module has for generation, or None for its class's.
+
+    TRL puts one around it that computes a loss as well, and accelerate one that computes in another format.
+    """
+    forward = vars(module).get("forward")
+    for _ in range(2):
+        function: Any = getattr(forward, "__func__", None)
+        source = getattr(function, "__globals__", {}).get("__name__", "")
+        names = function.__code__.co_freevars if source else ()
+        if source.startswith("accelerate.") and "_original_forward" in vars(module):
+            forward = module._original_forward
+        elif source.startswith("trl.") and "original_forward" in names:
+            forward = function.__closure__[names.index("original_forward")].cell_contents
+    return forward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -112,20 +113,47 @@ def budgeted(**more: object) -> TrainConfig:
     )
 
 
-def test_little_memory_is_spared_and_less_is_refused(tmp_path: Path) -> None:
-    folder, config, said = Path(save_tiny(tmp_path)), budgeted(), []
-    small = memory.needed(sizes(config, 12)[-1], folder)
-    assert memory.spared(config, folder, 12, small, said.append) == config
+def test_little_memory_is_spared_and_less_is_refused(tmp_path: Path, monkeypatch) -> None:
+    given_back: list[None] = []
+    monkeypatch.setattr(memory, "give_back_at_once", lambda: given_back.append(None))
+    folder, said = save_tiny(tmp_path), []
+    config = budgeted(model=str(folder))
+
+    def spare(config: TrainConfig, available: float) -> TrainConfig:
+        return memory.spared(config, 12, available, lambda _: True, said.append)
+
+    small = memory.needed(sizes(config, 12)[-1])
+    assert spare(config, small) == config
     assert not said
-    spared = memory.spared(config, folder, 12, small - 1, said.append)
+    spared = spare(config, small - 1)
     assert [spared.player(role).trainer for role in ("coder", "tester")] == [
         {"gradient_checkpointing": True}
     ] * 2
-    assert "is little" in said[0]
-    least = memory.needed(sizes(spared, 12)[-1], folder)
+    assert "layers are computed again" in said[0]
+    least = memory.needed(sizes(spared, 12)[-1])
     assert least < small
     with pytest.raises(RunError, match="GB of free memory"):
-        memory.spared(config, folder, 12, least - 1, said.append)
+        spare(config, least - 1)
+    # Without a budget a run does what it was told.
+    decided = sizes(config, 12)[-1]
+    assert spare(decided, small) == spare(decided, small - 1) == decided
+    assert "given back at once" in said[-1]
+    assert len(given_back) == 2
+    with pytest.raises(RunError, match="GB of free memory"):
+        spare(decided, least - 1)
+    assert spare(config, float("inf")) == config
+
+
+def test_the_smallest_size_is_one_that_can_be_divided(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(memory, "give_back_at_once", lambda: None)
+    config = budgeted(model=str(save_tiny(tmp_path)))
+
+    def large(config: TrainConfig) -> bool:
+        return config.problems_per_step == 4
+
+    available = memory.needed(sizes(config, 12)[-1])
+    spared = memory.spared(config, 12, available, large, print)
+    assert spared.coder.trainer == {"gradient_checkpointing": True}
 
 
 def test_what_an_update_keeps_is_what_it_takes() -> None:
@@ -145,5 +173,14 @@ def test_what_an_update_keeps_is_what_it_takes() -> None:
         states = model.model(input_ids=torch.arange(tokens)[None]).last_hidden_state
     found = sum(size for place, size in kept.items() if place not in weights)
     states.sum()
-    said = capacity.update_memory(resolve("smollm2-135m"), tokens, again=False)
+    said = capacity.update_memory(resolve("smollm2-135m"), tokens, 0, again=False)
     assert 0.6 < found / said < 1.2
+
+
+def test_models_that_do_not_tell_their_sizes(tmp_path: Path) -> None:
+    folder = Path(save_tiny(tmp_path))
+    config = json.loads((folder / "config.json").read_text())
+    assert capacity.update_memory(folder, 100, 50, again=True) > 0
+    del config["model_type"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert capacity.update_memory(folder, 100, 50, again=True) == 0

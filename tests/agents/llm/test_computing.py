@@ -16,6 +16,7 @@ from codea1_env.agents.llm.computing import (
     choose_computing,
     frozen_weights_in,
 )
+from codea1_env.support.machine import usable_cores
 from codea1_env.support.start import spin_briefly
 
 CORES = len(os.sched_getaffinity(0))
@@ -107,3 +108,22 @@ def test_threads_wait_briefly_unless_the_user_has_said_how(monkeypatch, said) ->
             monkeypatch.delenv(name)
     spin_briefly()
     assert os.environ.get("GOMP_SPINCOUNT") == {"GOMP_SPINCOUNT": "7", None: "1000"}.get(said)
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "max 100000\n"}, CORES),
+        ({"cpu.max": "100000 100000\n"}, 1),
+        ({"cpu.max": "20000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, CORES),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ({"cpu.max": "nonsense"}, CORES),
+        ({}, CORES),
+    ],
+)
+def test_a_container_has_processor_time_for_so_many_cores(tmp_path, files, cores) -> None:
+    (tmp_path / "cpu").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    assert usable_cores(tmp_path) == cores

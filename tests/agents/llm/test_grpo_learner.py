@@ -175,14 +175,14 @@ class Engine:
 ADAPTER_FILES = {"adapter_config.json", "adapter_model.safetensors"}
 
 
-@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("fields", [{}, {"gradient_checkpointing": True}, {"bf16": True}], ids=str)
 @pytest.mark.parametrize("lora", [True, False])
-def test_updates_leave_a_model_as_quick_passes_need_it(lora: bool, again: bool) -> None:
-    learner = make_learner(peft_config=adapter() if lora else None, gradient_checkpointing=again)
+def test_updates_leave_a_model_as_quick_passes_need_it(lora: bool, fields: Any) -> None:
+    learner = make_learner(peft_config=adapter() if lora else None, **fields)
     train(learner, 2)
     model = learner.drive.model
     assert decoder.suits(model), (
-        "TRL wraps the forward pass in a new way: trl_internals.without_loss"
+        "TRL wraps the forward pass in a new way: trl_internals.own_forward"
     )
     plain = decoder.without_adapter(model)
     plain.forward = functools.wraps(plain.forward)(lambda *_, **__: None)

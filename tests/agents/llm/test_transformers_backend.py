@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny import tiny_model, tiny_tokenizer
 
-from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
+from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig, listening
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
 SAMPLING = SamplingConfig(max_completion_length=8)
@@ -149,3 +149,21 @@ def test_what_is_no_adapter_of_the_model_is_refused(tmp_path: Path) -> None:
             backend.update(tmp_path / "coder", "coder")
         with pytest.raises(BackendError, match=r"Expect .* to hold weights"):
             backend.update(tmp_path / "nothing", "coder")
+
+
+@pytest.mark.parametrize("adapter", [None, "tester"])
+def test_answers_of_several_processes_are_those_of_one(adapter: str | None) -> None:
+    model = peft_model()
+    told: dict[int, list[float]] = {}
+    found = {}
+    for cores in (1, 2, 4):
+        backend = TransformersBackend(model, tiny_tokenizer(), threads=cores)
+        with listening(told.setdefault(cores, []).append):
+            found[cores] = backend.generate(CHATS * 4, SAMPLING, 3, adapter)
+        assert backend.generate(CHATS * 4, SAMPLING, 3, adapter) == found[cores]
+    for cores in (2, 4):
+        for one, other in zip(found[1], found[cores], strict=True):
+            assert other.completion_ids == one.completion_ids
+            assert other.logprobs == pytest.approx(one.logprobs, abs=1e-4)
+        assert told[cores] == sorted(told[cores])
+        assert len(told[cores]) <= SAMPLING.max_completion_length
