@@ -53,6 +53,10 @@ class _RefusedError(BackendError):
     """There is a server, which does not do what it was asked for."""
 
 
+class _NotSentError(BackendError):
+    """A request was not sent, because another one has failed for good."""
+
+
 class OpenAIBackend:
     """Asks a server, many prompts at a time. It repeats requests that fail, with growing pauses.
 
@@ -141,6 +145,8 @@ class OpenAIBackend:
             answers = [pool.submit(self._ask, body, cancelled) for body in bodies]
             report(0.0)
             for come, answer in enumerate(as_completed(answers), 1):
+                if isinstance(answer.exception(), _NotSentError):
+                    continue  # because of another, which says why
                 answer.result()
                 report(come / len(answers))
             return [answer.result() for answer in answers]
@@ -222,7 +228,13 @@ class OpenAIBackend:
         return {name: value for name, value in fields.items() if value is not None}
 
     def _ask(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
-        answer = self._request("chat/completions", body, cancelled)
+        if cancelled.is_set():
+            raise _NotSentError
+        try:
+            answer = self._request("chat/completions", body, cancelled)
+        except BackendError:
+            cancelled.set()  # at once: the next request may begin before anybody looks at this one
+            raise
         try:
             return _completion(answer)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
