@@ -101,6 +101,11 @@ def _stat_of(process: int | str) -> list[str]:
         return []
 
 
+def processor_ticks(pid: int) -> int:
+    """Ticks that a process has computed; 0 of one that is gone."""
+    return sum(map(int, _stat_of(pid)[11:13]))
+
+
 def is_stopped(pid: int) -> bool:
     """Whether a process is stopped, as by SIGSTOP."""
     return _stat_of(pid)[:1] in (["T"], ["t"])

@@ -5,7 +5,8 @@ A kernel that is out of memory ends a process without a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from codea1_env.agents.llm.capacity import give_back_at_once, least_memory, update_memory
@@ -18,6 +19,8 @@ from codea1_env.training.settings import replaced
 
 _AGAIN = "gradient_checkpointing"
 """Field of trainers: layers are computed again for their gradients, which takes a third more time and little memory."""
+_folder = cache(resolve)
+"""Folder of a model, which is not looked through again for each size of a run."""
 _HEAP = 1.8
 """The C library's heap grows to so many times what is used, unless memory is given back at once."""
 
@@ -45,7 +48,7 @@ def needed(config: TrainConfig) -> float:
     """Return the bytes that a run takes, if all prompts and answers are as long as they may be."""
     dtype: Dtype = "float32" if config.dtype == "auto" else config.dtype
     roles = roles_of(config)
-    folders = {role: resolve(config.model_of(role)) for role in roles}
+    folders = {role: _folder(config.model_of(role)) for role in roles}
     least = max(_least(config, dtype, folder) for folder in folders.values())
     return least + max(_update(config, role, folders[role]) for role in roles)
 
@@ -80,7 +83,8 @@ def spared(
 
     if smallest(config) <= available:
         return config
-    again = _computing_again(config)
+    played = [role for role in ("coder", "tester") if config.player(role).player == "llm"]
+    again = _computing_again(config, dict.fromkeys(played, True))
     _refuse(config, config.dtype, smallest(again), available)
     give_back_at_once()
     little = f"{available / 1e9:.1f} GB of memory are free, which is little: "
@@ -91,11 +95,18 @@ def spared(
     return again
 
 
-def _computing_again(config: TrainConfig) -> TrainConfig:
+def as_begun(config: TrainConfig, begun: TrainConfig) -> TrainConfig:
+    """Return a run with what little memory decided of it when it began."""
+    trainers = {role: begun.player(role).trainer for role in ("coder", "tester")}
+    return _computing_again(
+        config, {role: trainer[_AGAIN] for role, trainer in trainers.items() if _AGAIN in trainer}
+    )
+
+
+def _computing_again(config: TrainConfig, again: Mapping[str, bool]) -> TrainConfig:
     changes = {
-        f"{role}.trainer": {**config.player(role).trainer, _AGAIN: True}
-        for role in ("coder", "tester")
-        if config.player(role).player == "llm"
+        f"{role}.trainer": {**config.player(role).trainer, _AGAIN: value}
+        for role, value in again.items()
     }
     return replaced(config, changes)
 
@@ -118,7 +129,7 @@ def _update(config: TrainConfig, role: Role, folder: Path) -> float:
     prompt = max(each.sampling.max_prompt_length for each in both)
     answers = rows * max(each.sampling.max_completion_length for each in both)
     # Answers of a group share their prompt; where an update has several batches, its rows are shuffled.
-    prompts = min(groups, rows) if groups * size > rows else groups
+    prompts = min(groups, rows)
     again = bool(player.trainer.get(_AGAIN, True))
     kept = update_memory(folder, prompts * prompt + answers, answers, again=again)
     return kept if again else _HEAP * kept

@@ -27,6 +27,7 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.support.plugins import digest_of
 from codea1_env.training import settings
 from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.memory import as_begun
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
@@ -64,19 +65,8 @@ def decided(config: TrainConfig) -> TrainConfig:
     names = [name for name in MACHINE if getattr(config, name) in (None, "auto")]
     if config.time_budget is not None:
         names += _BUDGET
-        config = dataclasses.replace(config, time_budget=None)
-        config = settings.replaced(config, _spared(config, begun))
+        config = as_begun(dataclasses.replace(config, time_budget=None), begun)
     return settings.replaced(config, {name: attrgetter(name)(begun) for name in names})
-
-
-def _spared(config: TrainConfig, begun: TrainConfig) -> dict[str, Any]:
-    """What little memory has decided for the trainers of a run with a time budget."""
-    name = "gradient_checkpointing"
-    return {
-        f"{role}.trainer": {**config.player(role).trainer, name: begun.player(role).trainer[name]}
-        for role in ("coder", "tester")
-        if name in begun.player(role).trainer
-    }
 
 
 class RunFolder(LogFolder):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,7 @@ def context_of(model: str | Path) -> int | None:
     return config and getattr(config.get_text_config(), "max_position_embeddings", None)
 
 
+@cache  # a run asks for each of its sizes
 def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: int) -> float:
     """Return the bytes that a run on a processor takes at least: weights, optimizer, and logits of a batch of so many rows.
 
@@ -117,6 +119,7 @@ def least_memory(folder: Path, dtype: str, *, trained: int, lora: bool, rows: in
     return _LIBRARIES + weights + rows * vocabulary * _PER_LOGIT
 
 
+@cache
 def update_memory(folder: Path, tokens: int, answers: int, *, again: bool) -> float:
     """Return the bytes that an update of so many tokens, `answers` of them, takes; 0 where the files do not tell.
 

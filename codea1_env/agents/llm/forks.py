@@ -16,10 +16,10 @@ import traceback
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from codea1_env.agents.llm.completions import BackendError
+from codea1_env.sandbox.clocks import processor_ticks
 from codea1_env.sandbox.inside.confine.privileges import PR_SET_PDEATHSIG, prctl
 from codea1_env.sandbox.supervise import is_readable
 
@@ -122,10 +122,10 @@ class _Fork(Generic[T]):
 
     def _read(self) -> bytes:
         """All that the fork writes; nothing if it dies before, or stands still."""
-        found, used = [], -1.0
+        found, used = [], -1
         while True:
             if not is_readable(self._answer, _STANDS_STILL):
-                before, used = used, _processor_time(self._pid)
+                before, used = used, processor_ticks(self._pid)
                 if used == before:
                     return b""
                 continue
@@ -170,9 +170,3 @@ def _done(work: Callable[[], Any]) -> bytes:
         except Exception:  # some have parts that cannot be sent, or made again
             data = pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
         return data
-
-
-def _processor_time(pid: int) -> float:
-    """Ticks that a process has computed."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return float(fields[11]) + float(fields[12])

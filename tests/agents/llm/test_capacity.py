@@ -182,5 +182,5 @@ def test_models_that_do_not_tell_their_sizes(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     assert capacity.update_memory(folder, 100, 50, again=True) > 0
     del config["model_type"]
-    (folder / "config.json").write_text(json.dumps(config))
-    assert capacity.update_memory(folder, 100, 50, again=True) == 0
+    write(tmp_path / "other", config__json=json.dumps(config))
+    assert capacity.update_memory(tmp_path / "other", 100, 50, again=True) == 0
