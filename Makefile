@@ -4,6 +4,7 @@
 #   make test     all tests
 #   make test-fast    those for the loop of daily work, without language models (about a minute)
 #   make lint     ruff and mypy
+#   make size     raw lines of each room beside its budget
 #   make build    wheel and sdist in dist/
 #   make docs     the site, in build/site; the first time runs are played for its gallery, which takes minutes
 # More arguments: make train ARGS="--seed 1", make test ARGS="tests/test_rewards.py -q".
@@ -23,7 +24,7 @@ TORCH_CPU := https://download.pytorch.org/whl/cpu
 # Torch and TRL are fetched where a language model plays.
 LLM := $(if $(shell grep -sE '"llm"|^extends' codea1_env/training/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
 
-.PHONY: help train test test-fast lint build docs gallery clean
+.PHONY: help train test test-fast lint size build docs gallery clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two pips in one folder
 
@@ -44,6 +45,9 @@ lint: $(VENV)/.installed-dev
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy --strict
+
+size: $(VENV)/.installed
+	@$(RUN) .ci/size.py
 
 build: $(VENV)/.installed-dev
 	$(RUN) -m build --outdir dist

@@ -114,7 +114,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         Experiment(
             "rare-faults",
             "rarity",
-            "When does an adversary help the coder?",
+            "Where faults are rare, does a tester that learns help the coder?",
             "share of cells on which a wrong program is wrong",
             "solved/area",
             {f"1/{n}": {"world.faults": Fraction(1, n)} for n in _EPS},
