@@ -26,7 +26,6 @@ COMMANDS = {
     "play": "Show one round between two scripted players.",
     "eval": "Measure programs (pass@k) and tests (mut@k), and compare.",
     "train": "Train both players against each other.",
-    "watch": "Show a run in the terminal while it goes on.",
     "report": "Write a page about runs, benchmarks and evaluations.",
     "check": "Show what a branch does differently, with a line to repeat it.",
     "testgen": "Write tests to keep, for functions and classes of your own.",

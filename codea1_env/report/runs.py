@@ -59,20 +59,20 @@ class RunGroup:
     runs: tuple[LoggedRun, ...]
 
 
-def read_run(path: Path, name: str, *, growing: bool = False) -> LoggedRun:
-    """Read the folder of a run, also while it goes on; `growing` leaves out a line that is being written."""
+def read_run(path: Path, name: str) -> LoggedRun:
+    """Read the folder of a run, also while it goes on."""
     config = read_config(path)
-    metrics, timings = (_numbers(path / log, growing) for log in (METRICS, TIMINGS))
+    metrics, timings = (_numbers(path / log) for log in (METRICS, TIMINGS))
     lines = {METRICS: metrics[1], TIMINGS: timings[1]}
     damaged = {log: number for log, number in lines.items() if number}
     return LoggedRun(name, path, config, metrics[0], timings[0], damaged)
 
 
-def _numbers(path: Path, growing: bool) -> tuple[list[Row], int]:
+def _numbers(path: Path) -> tuple[list[Row], int]:
     """Return the numbers of each step's last row, and how many lines have none."""
     rows: dict[int, Row] = {}
     damaged = 0
-    for row, _ in every_line(path, growing=growing):
+    for row, _ in every_line(path):
         if row is None or type(row.get("step")) is not int:
             damaged += 1
         else:

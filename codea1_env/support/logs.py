@@ -58,38 +58,17 @@ def read_rows(
     return (row for row, _ in _whole(path, wanted))
 
 
-def every_line(
-    path: Path, start: int = 0, *, growing: bool = False
-) -> Iterator[tuple[dict[str, Any] | None, int]]:
+def every_line(path: Path) -> Iterator[tuple[dict[str, Any] | None, int]]:
     """Yield the lines of a log and the offset behind each, None for one that is damaged or cut off.
 
-    Args:
-        path: The log; it has no lines if it has not been begun.
-        start: The offset of the first line.
-        growing: Leave out a last line that has no end: somebody may be writing it.
+    A log that has not been begun has no lines.
     """
-    end = start
+    end = 0
     if path.exists():
         with path.open("rb") as log:
-            log.seek(start)
             for line in log:
-                if growing and not line.endswith(b"\n"):
-                    return
                 end += len(line)
                 yield _row(line), end
-
-
-def tail_offset(path: Path, back: int) -> int:
-    """Return the offset of the first line that begins in the last `back` bytes of a log.
-
-    Of a log that ends in a longer line it is the end of what is whole.
-    """
-    if not path.exists() or (size := path.stat().st_size) <= back:
-        return 0
-    with path.open("rb") as log:
-        log.seek(size - back - 1)
-        log.readline()
-        return log.tell()
 
 
 def truncate(

@@ -49,7 +49,7 @@ _BUDGET = (
 )  # fmt: skip
 """Settings that a time budget decides."""
 _NAMED = 3
-"""Runs of a folder that `no_run` names."""
+"""Runs of a folder that `_no_run` names."""
 
 
 def decided(config: TrainConfig) -> TrainConfig:
@@ -160,7 +160,7 @@ def up_to(step: int) -> Callable[[Mapping[str, Any]], bool]:
     return lambda row: type(row.get("step")) is int and row["step"] <= step
 
 
-def no_run(folder: Path) -> str:
+def _no_run(folder: Path) -> str:
     """Why a folder is no run, and what to name instead: the latest runs that lie in it."""
     if not folder.exists():
         return "there is no such folder. Name one that `codea1 train` wrote"
@@ -182,7 +182,7 @@ def read_config(folder: Path) -> TrainConfig:
     """
     path = folder / "config.toml"
     if not path.is_file():
-        raise RunError(f"Expect {folder} to be the folder of a run, actually: {no_run(folder)}")
+        raise RunError(f"Expect {folder} to be the folder of a run, actually: {_no_run(folder)}")
     try:
         table = settings.read_toml(path)
         if moved := settings.moved_names(table):

@@ -81,7 +81,7 @@ def summary_table(result: TrainResult) -> Table:
     for name, label in SUMMARY.items():
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
-        table.add_row(label, figure(result.start[name]), figure(result.end[name]))
+        table.add_row(label, _figure(result.start[name]), _figure(result.end[name]))
     if result.end.get("held_out/new_kill_rate") is not None:
         table.caption = (
             "What a tester learned is what it kills of the others: copying kills none of these."
@@ -90,7 +90,7 @@ def summary_table(result: TrainResult) -> Table:
     return table
 
 
-def figure(value: float | None) -> str:
+def _figure(value: float | None) -> str:
     """Show a metric."""
     if value is None:
         return "-"
