@@ -18,7 +18,7 @@ SLOW = (
     "evaluation/test_cosmic_ray.py", "evaluation/test_coverage.py",
     "evaluation/test_public_sets.py", "evaluation/test_sandbox_speed.py", "evaluation/test_suite_judging.py",
     "integrations/test_openenv.py", "integrations/test_verifiers.py",
-    "report/test_inspect_log.py", "report/test_report_in_chromium.py", "sandbox/attacks", "sandbox/test_budgets.py", "sandbox/test_busy_machine.py", "sandbox/test_forked_owner.py",
+    "report/test_report_in_chromium.py", "sandbox/attacks", "sandbox/test_budgets.py", "sandbox/test_busy_machine.py", "sandbox/test_forked_owner.py",
     "reading/test_golden.py", "sandbox/test_as_a_part.py", "sandbox/test_codec.py", "sandbox/test_judging.py",
     "sandbox/test_literals.py", "sandbox/test_packages.py", "sandbox/test_plan.py", "sandbox/test_pool.py", "sandbox/test_result_endings.py",
     "sandbox/test_killed.py", "sandbox/test_killed_at_start.py",

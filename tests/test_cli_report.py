@@ -1,7 +1,9 @@
-"""`codea1 report`: one page, and one line for what a user gets wrong."""
+"""`codea1 report` and `codea1 export`: a page, a model with its card, and one line for what a user gets wrong."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from run_logs import episode, write_run
 
 from codea1_env.cli.app import run
+from codea1_env.training import PlayerConfig, TesterConfig
 
 
 def test_a_page_is_written_once_unless_forced(tmp_path, capsys):
@@ -48,3 +51,35 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert "codea1-env[report]" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "base"),
+    [("smollm2-135m", "HuggingFaceTB/SmolLM2-135M-Instruct"), ("owner/name", "owner/name"), ("my`model", None)],
+)  # fmt: skip
+def test_an_exported_model_says_what_it_was_made_from(model, base, tmp_path, monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.chdir(tmp_path)
+    Path("my`model").mkdir()
+    players = {"coder": PlayerConfig("llm", learning_rate=1e-5), "tester": TesterConfig("boundary")}
+    write_run(Path("run"), [], problems="mbpp+", model=model, **players)
+    saved = Path("run/checkpoints/step_2")
+    (saved / "coder/adapter").mkdir(parents=True)
+    files = {"state.json": '{"step": 2}', "coder/adapter/weights": "w"}
+    for name, text in files.items():
+        (saved / name).write_text(text)
+    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    (saved / "manifest.json").write_text(json.dumps(digests))
+    assert run(["export", "run", "--output-dir", "out"]) == 0
+    assert Path("out/weights").read_text() == "w"
+    card = hub.ModelCard.load("out/README.md")
+    assert (card.data.base_model, card.data.library_name) == (base, "peft")
+    shown = base or "`` my`model ``"
+    for line in (
+        "# Coder of a Code-A1 run",
+        f"- Base model: {f'`{shown}`' if base else shown}",
+        "- Weights: a LoRA adapter, after step 2 of 3, seed 0",
+        "- Problems: `mbpp+`",
+        "- Opponent: `codea1/boundary`",
+    ):
+        assert line in card.text.splitlines()

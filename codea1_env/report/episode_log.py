@@ -25,7 +25,7 @@ TEXT = 20_000
 """Characters of a program or an answer that are shown."""
 TEST = 2_000
 """Characters of a test or of a reason that are shown."""
-PAID = ("reward", "validity", "adversarial")
+_PAID = ("reward", "validity", "adversarial")
 """What a suite may have been paid, and for what."""
 SAMPLE_BYTES = 3_600_000
 """Size of all episodes of a page together, at most."""
@@ -72,7 +72,7 @@ def shortened(text: str, longest: int = TEXT) -> str:
     return clean(text[:longest]) + more
 
 
-def drawing_order(places: Sequence[tuple[int, int, int]]) -> list[int]:
+def _drawing_order(places: Sequence[tuple[int, int, int]]) -> list[int]:
     """Return the episodes in the order in which they are drawn: one of each step, then another one of each."""
     rng = np.random.default_rng(0)
     taken: dict[int, int] = {}
@@ -193,7 +193,7 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
     for number, log in enumerate(logs):
         found.total += len(log.places)
         drawn = []
-        for place in drawing_order(log.places):
+        for place in _drawing_order(log.places):
             before = found.texts.bytes + found.tests.bytes
             row = _slim(log, place, number, found)
             used += len(embedded(row)) + found.texts.bytes + found.tests.bytes - before
@@ -225,7 +225,7 @@ def _slim(log: EpisodeLog, index: int, run: int, page: EpisodeSample) -> Row:
         "suites": [
             {
                 **({"answer": page.text(suite["answer"])} if "answer" in suite else {}),
-                **{name: _number(suite.get(name)) for name in (*PAID, "invalid")},
+                **{name: _number(suite.get(name)) for name in (*_PAID, "invalid")},
                 "tests": [page.test(test) for test in suite["tests"]],
             }
             for suite in row["suites"]

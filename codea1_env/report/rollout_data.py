@@ -6,7 +6,7 @@ A run logs one program of each problem and step, and all suites against it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,13 +14,15 @@ from typing import Any, Literal, NamedTuple
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.problems import Problem
 from codea1_env.rendering.display import fenced
-from codea1_env.report.rejudging import EpisodesOf
+from codea1_env.report.episode_log import is_episode
 from codea1_env.report.runs import LoggedRun, player_name
 from codea1_env.responses import Program
 from codea1_env.rounds import situation
 from codea1_env.support.extras import require
+from codea1_env.support.logs import every_line
 from codea1_env.training.config import RunError
 from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import EPISODES
 
 DataKind = Literal["sft", "preference"]
 FileKind = Literal["jsonl", "parquet"]
@@ -54,7 +56,7 @@ def write_rollouts(
         RunError: The run has no log of episodes, or nothing for such a data set.
     """
     problems = {problem.task_id: problem for problem in problems_of_run(run.config)}
-    episodes = EpisodesOf(run.path, problems)
+    episodes = _EpisodesOf(run.path, problems)
     found = list(_answers(episodes, problems))
     say(episodes.remark())
     rows = list(_demonstrations(found) if kind == "sft" else _pairs(found))
@@ -71,6 +73,35 @@ def write_rollouts(
         parquet.write_table(arrow.Table.from_pylist(rows), folder / "train.parquet")
     (folder / "README.md").write_text(_card(run, kind, file, rows))
     return len(rows)
+
+
+class _EpisodesOf:
+    """The logged episodes of a run whose problems are known, and how many lines are left out.
+
+    Raises:
+        RunError: There is no log.
+    """
+
+    def __init__(self, run: Path, problems: Collection[str]) -> None:
+        self._log, self._problems = run / EPISODES, problems
+        self.left_out = 0
+        if not self._log.is_file():
+            raise RunError(f"Expect {run} to hold {EPISODES}, actually: it does not")
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows; a line that is damaged, or of another problem, is counted."""
+        self.left_out = 0
+        for row, _ in every_line(self._log):
+            if row is not None and is_episode(row) and row["task_id"] in self._problems:
+                yield row
+            else:
+                self.left_out += 1
+
+    def remark(self) -> str:
+        """Say how many lines were left out; "" for none."""
+        if not self.left_out:
+            return ""
+        return f"{self.left_out} lines of {self._log} are left out: damaged, or of problems that config.toml does not have."
 
 
 def _answers(

@@ -14,7 +14,7 @@ from codea1_env.training.metrics import Row
 from codea1_env.training.run_folder import METRICS, TIMINGS, read_config
 from codea1_env.training.settings import flat
 
-NO_INFLUENCE = (
+_NO_INFLUENCE = (
     "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads", "generation_threads",
     "engine", "address", "learner_gpus",
 )  # fmt: skip
@@ -138,4 +138,4 @@ def is_number(value: Any) -> bool:
 
 
 def _what_counts(config: TrainConfig) -> dict[str, Any]:
-    return {name: value for name, value in flat(config).items() if name not in NO_INFLUENCE}
+    return {name: value for name, value in flat(config).items() if name not in _NO_INFLUENCE}

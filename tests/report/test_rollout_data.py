@@ -1,0 +1,73 @@
+"""Episodes of a finished run as data sets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codea1_env.cli.app import run as command
+from codea1_env.training import TrainConfig, train
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    train(TrainConfig(output_dir=folder, max_steps=3, problems_per_step=4, num_generations=4, max_problems=4, eval_steps=3))  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "file"), [("sft", "jsonl"), ("preference", "parquet")])
+def test_data_sets_load_and_say_what_they_are(finished, tmp_path, kind, file):
+    datasets = pytest.importorskip("datasets")
+    options = ["--format", kind, "--file", file, "--output-dir", str(tmp_path / kind)]
+    assert command(["export", str(finished), *options]) == 0
+    cache = str(tmp_path / "cache")
+    rows = list(datasets.load_dataset(str(tmp_path / kind), split="train", cache_dir=cache))
+    assert rows
+    card = (tmp_path / kind / "README.md").read_text()
+    for player in ("coder", "tester"):
+        number = sum(row["player"] == player for row in rows)
+        assert f"| rows of the {player} | {number} |" in card
+    chats = [row["messages"][-1] if kind == "sft" else row["chosen"][0] for row in rows]
+    assert all(chat["content"].startswith("```python\n") for chat in chats), "as prompts ask"
+    if kind == "sft":
+        assert {row["messages"][-1]["role"] for row in rows} == {"assistant"}
+    else:
+        assert all(row["reward_chosen"] > row["reward_rejected"] for row in rows)
+        assert all(row["chosen"] != row["rejected"] for row in rows)
+
+
+def test_bad_input_is_one_line(finished: Path, tmp_path: Path, capsys) -> None:
+    for run, to, message in (
+        (tmp_path / "nothing", tmp_path / "new", "there is no such folder"),
+        (finished / "episodes.jsonl", tmp_path / "new", "it is a file"),
+        (finished.parent, tmp_path / "new", f"It holds runs: name {finished}"),
+        (finished, finished, "it exists"),
+    ):
+        words = ["export", str(run), "--format", "sft", "--output-dir", str(to)]
+        assert command(words) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.slow
+def test_lines_that_are_left_out_are_told(finished: Path, tmp_path: Path, capsys) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    log = run / "episodes.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    strange = json.loads(lines[0]) | {"task_id": "starter/nothing"}
+    log.write_text("".join([*lines, '{"step": 1\n', "hello\n", json.dumps(strange) + "\n"]))
+    export = ["export", str(run), "--format", "sft", "--output-dir"]
+    assert command([*export, str(tmp_path / "a")]) == 0
+    assert "3 lines of" in capsys.readouterr().out
+    for text, message in (("hello\n", "none of 0"), (None, "to hold episodes.jsonl")):
+        log.write_text(text) if text else log.unlink()
+        assert command([*export, str(tmp_path / "b")]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
