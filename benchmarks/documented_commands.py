@@ -28,7 +28,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "_made" not in page.parts]
-PROGRAM = r"(?:codea1|make|python|pip|curl|ray|accelerate|vllm|evalplus\.evaluate) "
+PROGRAM = r"(?:codea1|make|python|pip|ray|accelerate|vllm|evalplus\.evaluate) "
 
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
@@ -39,7 +39,7 @@ LEFT_OUT = {
     r"accelerate launch|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
     r"\.jsonl\.gz|evalplus\.evaluate": "needs files of public sets",
-    r"sandbox serve|serve env|curl ": "serves until Ctrl-C: tests/service, tests/integrations",
+    r"serve env": "serves until Ctrl-C: tests/integrations",
     r"trl_reward_function": "a language model: tests/training/test_training_examples.py does it with a tiny one",
     r"--num-iterations 1|--seeds 3|^codea1 bench algorithms$|algorithms code-a1 .*(sft|no-book)": "hours; with --quick it is run",
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",

@@ -24,7 +24,6 @@ SLOW = (
     "sandbox/test_killed.py", "sandbox/test_killed_at_start.py",
     "sandbox/test_levels.py", "sandbox/test_limits.py", "sandbox/test_ordinary_user.py",
     "sandbox/test_outside_causes.py", "sandbox/test_repeating.py", "sandbox/test_test_modules.py",
-    "service/test_serving.py",
     "test_cli_bench.py", "test_cli_eval.py", "test_cli_eval_agents.py", "test_cli_eval_best_of_n.py",
     "test_cli_eval_sets.py", "test_cli_eval_tests.py", "test_cli_testgen.py", "test_cli_train.py",
     "test_baselines.py", "test_contracts.py", "test_problems.py", "test_readme.py", "test_starter.py",

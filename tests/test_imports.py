@@ -18,7 +18,7 @@ HEAVY = [
 # From the lowest up: a file may import from its own layer and from those before it. What stands in no layer is the game.
 LAYERS = (
     ("sandbox", "support"),
-    ("mutation", "reading", "service"),
+    ("mutation", "reading"),
     ("problem_sets", "problems.py", "compare.py"),
     ("game",),
     ("cluster", "evaluation"),

@@ -22,8 +22,7 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.rollout import RolloutConfig, rollout
-from codea1_env.sandbox import Case, Outcome, Sandbox, ScriptResult, TestResult
-from codea1_env.service.schemas import run_response
+from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
 from codea1_env.training.measuring import beyond
 from codea1_env.training.metrics import step_metrics
 
@@ -108,11 +107,6 @@ def test_a_step_goes_on_and_counts_them(sandbox: FailingSandbox) -> None:
     row = step_metrics(played, played.coder_experience(), played.tester_experience(), len(book))
     assert row["sandbox/unjudged"] > 0
     assert row["reward/coder/mean"] == 0.0
-
-
-def test_over_http_it_is_a_failure_of_ours() -> None:
-    said = run_response(ScriptResult(Outcome.UNJUDGED, message="killed"))
-    assert said["status"] == "SandboxError"
 
 
 HELD = HeldOut(INC, (), (), (Case((1,), {}, 2), Case((2,), {}, 3)), ("def inc(n): return n",))

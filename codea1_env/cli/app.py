@@ -31,12 +31,12 @@ COMMANDS = {
     "testgen": "Write tests to keep, for functions and classes of your own.",
     "export": "Copy a trained language model, or episodes, out of a run.",
     "problems": "List, check or audit problems.",
-    "sandbox": "Find out what confines programs here, or judge for others.",
+    "sandbox": "Find out what confines programs here.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
     "bench": "Compare algorithms, diagnose adversaries, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
-_HOMES = {"export": "report", "serve": "sandbox"}
+_HOMES = {"export": "report"}
 """Command -> the file of another command, which has `run_NAME`."""
 
 _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)

@@ -2,24 +2,19 @@
 
     python -m verl.trainer.main_ppo custom_reward_function.path=FILE custom_reward_function.name=compute_score ...
 
-FILE is this file (`python -c "import codea1_env.integrations.verl_reward as f; print(f.__file__)"`). Without an address, each
-of verl's workers judges with a sandbox of its own; with
-`custom_reward_function.reward_kwargs.url=http://HOST:8080` the programs of coders run on a server of
-`codea1 sandbox serve`. None of this imports verl.
+FILE is this file (`python -c "import codea1_env.integrations.verl_reward as f; print(f.__file__)"`). Each of verl's workers
+judges with a sandbox of its own. None of this imports verl.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 from typing import Any
 
 from codea1_env.integrations.side import PARTS, OneSide, SideAnswer
-from codea1_env.support.extras import require
 
 DATA_SOURCE = "codea1"
-_TIMEOUT = 120.0
 
 
 @lru_cache(4)
@@ -49,12 +44,10 @@ def verl_rows(
         )
     rows = []
     for question in side.questions():
-        problem = side.problems[question.task_id]
         truth = {
             "side": side.side,
             "task_id": question.task_id,
             "code": question.code,
-            "tests": list(problem.tests),
             "opponent": opponent,
             "problems": problems,
         }
@@ -75,7 +68,6 @@ def compute_score(
     solution_str: str,
     ground_truth: str,
     extra_info: Any = None,
-    url: str | None = None,
     **_: Any,
 ) -> dict[str, float]:
     """Pay an answer, in verl's own signature.
@@ -85,57 +77,21 @@ def compute_score(
         solution_str: The answer.
         ground_truth: As in the row.
         extra_info: As in the row; not needed.
-        url: A server of `codea1 sandbox serve`: then a program is paid the share of the golden tests that it passes. Its
-            token is read from the environment variable CODEA1_SERVICE_TOKEN.
 
     Returns:
         "score", which is 0 where nothing could score the answer, "scorable", and other measures by name.
 
     Raises:
-        ValueError: The row is of another data source, or the server is asked to pay a tester.
+        ValueError: The row is of another data source.
     """
     if data_source != DATA_SOURCE:
         raise ValueError(f"Expect data_source to be {DATA_SOURCE!r}, actually: {data_source!r}")
     truth = json.loads(ground_truth)
     game = _game(truth["side"], truth["opponent"], truth["problems"])
-    if url is None:
-        found = game.judge_one(SideAnswer(truth["task_id"], solution_str, truth["code"]))
-        return {
-            "score": found.reward or 0.0,
-            "scorable": float(found.reward is not None),
-            **dict.fromkeys(PARTS, 0.0),
-            **found.parts,
-        }
-    if truth["side"] != "coder":
-        raise ValueError(
-            "Expect a coder's answer with url, actually a tester's: tests need the oracle. Leave url out"
-        )
-    problem = game.problem(truth["task_id"])
-    program = game.read_program(problem, solution_str)
-    if program.problem:
-        return {"score": 0.0, "scorable": 1.0, "passed": 0.0}
-    body = {"code": program.code, "entry_point": problem.entry_point, "tests": truth["tests"]}
-    outcomes = _outcomes(url, body)
-    passed = outcomes.count("pass") / max(1, len(outcomes))
-    return {"score": passed, "scorable": float(bool(outcomes)), "passed": passed}
-
-
-def _outcomes(url: str, body: dict[str, Any]) -> list[str]:
-    httpx: Any = require("httpx", "evaluation")
-    token = os.environ.get("CODEA1_SERVICE_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    headers["Content-Type"] = "application/json"
-    try:
-        answer = httpx.post(
-            f"{url.rstrip('/')}/run_tests",
-            content=json.dumps(body),  # in ASCII: what a model wrote may be no UTF-8
-            headers=headers,
-            timeout=_TIMEOUT,
-        )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise RuntimeError(f"Expect verdicts from {url}, actually: {error}") from error
-    if not answer.is_success:
-        raise RuntimeError(
-            f"Expect verdicts from {url}, actually: {answer.status_code} {answer.text:.300}"
-        )
-    return [test["outcome"] for test in answer.json()["tests"]]
+    found = game.judge_one(SideAnswer(truth["task_id"], solution_str, truth["code"]))
+    return {
+        "score": found.reward or 0.0,
+        "scorable": float(found.reward is not None),
+        **dict.fromkeys(PARTS, 0.0),
+        **found.parts,
+    }

@@ -1,4 +1,4 @@
-"""Servers that answer with JSON, and one that speaks OpenAI's chat protocol with prepared answers."""
+"""A server that speaks OpenAI's chat protocol with prepared answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from typing import Any
 
 
 @contextmanager
-def json_server(reply: Callable[[Any], Any]) -> Iterator[str]:
-    """Serve replies to bodies, or to None, on a free port; gives the address."""
+def chat_server(answer: Callable[[list[dict[str, Any]]], str]) -> Iterator[str]:
+    """Serve answers to chats on a free port; gives the address."""
+
+    def reply(body: Any) -> dict[str, Any]:
+        message = {"role": "assistant", "content": answer(body["messages"])}
+        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        said = {"id": "1", "object": "chat.completion", "created": 1, "model": "prepared"}
+        return {**said, "choices": [choice], "usage": usage}
+
+    models = {"object": "list", "data": [{"id": "prepared", "object": "model"}]}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -21,7 +30,7 @@ def json_server(reply: Callable[[Any], Any]) -> Iterator[str]:
             pass
 
         def do_GET(self) -> None:
-            self._say(reply(None))
+            self._say(models)
 
         def do_POST(self) -> None:
             self._say(reply(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
@@ -41,25 +50,8 @@ def json_server(reply: Callable[[Any], Any]) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}/v1"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-@contextmanager
-def chat_server(answer: Callable[[list[dict[str, Any]]], str]) -> Iterator[str]:
-    """Serve answers to chats; gives the address."""
-
-    def reply(body: Any) -> dict[str, Any]:
-        if body is None:
-            return {"object": "list", "data": [{"id": "prepared", "object": "model"}]}
-        message = {"role": "assistant", "content": answer(body["messages"])}
-        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        said = {"id": "1", "object": "chat.completion", "created": 1, "model": "prepared"}
-        return {**said, "choices": [choice], "usage": usage}
-
-    with json_server(reply) as url:
-        yield f"{url}/v1"

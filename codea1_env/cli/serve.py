@@ -1,0 +1,169 @@
+"""`codea1 serve env`: the game for trainers of others, over a web socket."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
+
+import tyro
+
+from codea1_env.cli.errors import InputError, check_least, library_errors, unknown_name, user_input
+from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.rendering.display import counted
+from codea1_env.sandbox import Sandbox
+from codea1_env.support.extras import MissingExtraError, require
+
+USAGE = """\
+usage: codea1 serve env [OPTIONS]
+
+Lets trainers of others play the game over a web socket, as OpenEnv speaks it. `codea1 serve env --help` explains
+every option.
+"""
+
+
+@dataclass(frozen=True)
+class ServeEnvCommand:
+    """Let others play one side of the game over a web socket, as OpenEnv speaks it, until Ctrl-C or SIGTERM."""
+
+    side: Literal["coder", "tester"] = "coder"
+    """The side that clients play."""
+    opponent: Annotated[str | None, tyro.conf.arg(metavar="NAME|URL|RUN|MODEL")] = None
+    """Who plays the other side: a scripted player, the address of an OpenAI-compatible server, the folder of a run
+    (`RUN/checkpoints` draws one of its steps for each answer), a language model, or FILE.py:NAME. Without it "golden"
+    against a coder, "mutant" against a tester."""
+    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
+    """Where problems come from, as for `codea1 train`."""
+    split: str | None = None
+    """"train" or "eval"; None for all."""
+    rounds: int = 1
+    """Rounds of an episode."""
+    wording: Literal["detailed", "few-shot"] = "detailed"
+    """How players are asked: "few-shot" for small models."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Clients are not asked for a password, so it must be of this machine."""
+    allow_others: bool = False
+    """Listen on any address: whoever reaches it may play."""
+    port: int = 8000
+    """Port to listen on; 0 takes any free one."""
+    max_sessions: int = 256
+    """Episodes at a time; one more is refused."""
+    idle_timeout: int = 600
+    """Seconds after which a session without a request ends."""
+    sandbox_level: SandboxLevel = None
+
+    def __post_init__(self) -> None:
+        check_least(self, rounds=1, max_sessions=1, idle_timeout=1)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 serve`; returns the exit code."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    if arguments[0] != "env":
+        raise unknown_name("command", f"serve {arguments[0]}", ["serve env"])
+    return serve_env(parse(ServeEnvCommand, arguments[1:], name="serve env"))
+
+
+def serve_env(command: ServeEnvCommand) -> int:
+    """Serve until told to stop; returns 0."""
+    from codea1_env.agents.llm.completions import BackendError
+    from codea1_env.integrations.side import OneSide
+
+    try:
+        from codea1_env.integrations.openenv_game import make_openenv_app
+
+        uvicorn = require("uvicorn", "openenv")
+    except MissingExtraError as error:
+        raise InputError(str(error)) from error
+    with user_input():
+        address = open_address(command.host, command.port, others=command.allow_others)
+    with (
+        address.listener,
+        library_errors(),
+        Sandbox(level=command.sandbox_level) as sandbox,
+    ):
+        try:
+            side = OneSide(
+                command.side,
+                command.opponent,
+                wording=command.wording,
+                problems=command.problems,
+                split=command.split,
+                max_rounds=command.rounds,
+                sandbox=sandbox,
+            )
+        except (ValueError, BackendError) as error:
+            raise InputError(str(error)) from error
+        app = make_openenv_app(side, command.max_sessions, command.idle_timeout)
+        print(
+            f"{address.url}: {command.side}, {counted(len(side.problems), 'problems')}", flush=True
+        )
+        # OpenEnv closes a session twice, which uvicorn calls an error; real ones are told to the client.
+        config = uvicorn.Config(
+            app, log_level="critical", access_log=False, timeout_graceful_shutdown=5
+        )
+        run_server(uvicorn.Server(config), address)
+    return 0
+
+
+class Address(NamedTuple):
+    """An open address."""
+
+    listener: socket.socket
+    url: str
+
+
+def open_address(host: str, port: int, *, others: bool) -> Address:
+    """Take an address, before anything else is started; port 0 takes any free one.
+
+    Raises:
+        ValueError: The address is not there, or taken, or open to other machines without `others`.
+    """
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"Expect a port from 0 to 65535, actually: {port}")
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"Expect a host and a port, actually: {host}, {port}: {error}") from error
+    if not others and not ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
+        raise ValueError(
+            f"Expect an address that no other machines reach, such as 127.0.0.1, actually: {host}. "
+            "Give --allow-others where whoever reaches it may play"
+        )
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise ValueError(
+            f"Expect a free address, actually: {host}:{port}: {error.strerror}"
+        ) from error
+    number, port = listener.getsockname()[:2]
+    return Address(
+        listener, f"http://[{number}]:{port}" if ":" in number else f"http://{number}:{port}"
+    )
+
+
+def run_server(server: Any, address: Address) -> None:
+    """Let a server of uvicorn serve an address until SIGTERM or Ctrl-C, and return."""
+
+    def stop(number: int, frame: object) -> None:
+        server.should_exit = True
+
+    # Uvicorn has handlers of its own while it serves; afterwards it raises what it has caught once more.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with closing(address.listener):
+            server.run(sockets=[address.listener])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
