@@ -44,7 +44,6 @@ LEFT_OUT = {
     r"--num-iterations 1|--seeds 3|^codea1 bench algorithms$|algorithms code-a1 .*(sft|no-book)": "hours; with --quick it is run",
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",
-    r"problems audit (mbpp\+|FILE)|--right-programs": "needs files of a reader: tests/evaluation/test_audit.py",
     r"--samples tests\.jsonl|--agent runs/train-1|--programs DIR": "needs answers of other players: tests/test_cli_eval_best_of_n.py",
     r"--baseline (golden-tests|self-play) --seed|make train ARGS": "how a figure of the results was made: hours",
 }
@@ -57,7 +56,6 @@ SHORTER = {
     "best-of-n": "--num-samples 1",
     "--agent tester-adapter": "--max-problems 2 --num-samples 1",
     "-o report.html": "--force",  # the page may have written one already
-    "problems audit starter": "--max-problems 2",
     "RUN RUN2": "--max-problems 4",
 }
 """Pattern of a command -> options that are added to it."""

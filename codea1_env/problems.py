@@ -21,14 +21,13 @@ from __future__ import annotations
 import functools
 import inspect
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.problem_sets.cells import is_cells, load_cells
 from codea1_env.problem_sets.golden import apart, here
 from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
-from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.sources import HUB_SOURCES, STARTER, rows
 from codea1_env.support.plugins import find
@@ -49,8 +48,6 @@ class Located(NamedTuple):
 
     problem: Problem
     where: str
-    note: str = ""
-    """How its row was read, where that is not how it is written."""
 
 
 def load_problems(
@@ -139,19 +136,9 @@ def read_problems(
             yield row
             continue
         try:
-            problem = to_problem(row, ask)
-            yield Located(problem, row.where, _note(row, problem))
+            yield Located(to_problem(row, ask), row.where)
         except ProblemsError as error:
             yield error
-
-
-def _note(row: Row, problem: Problem) -> str:
-    if not isinstance(row.fields, Mapping) or not row.fields.get("test_program"):
-        return ""
-    if problem.test_module:
-        return "its test_program cannot be data and is a test module: rename it to test_module, and import from solution"
-    cases = f"{len(problem.cases)} case{'' if len(problem.cases) == 1 else 's'}"
-    return f"its test_program was read as data, {cases}"
 
 
 def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:

@@ -347,31 +347,3 @@ def test_a_case_that_is_nested_too_deep_is_named_with_its_row(tmp_path):
     (tmp_path / "deep.jsonl").write_text(row.replace('"DEEP"', deep))
     with pytest.raises(ProblemsError, match=r"line 1.*case 1 to be plain data"):
         load_problems(str(tmp_path / "deep.jsonl"))
-
-
-CLASS_A = "class A: pass\na = A()\n"
-
-
-@pytest.mark.parametrize(
-    ("program", "is_data"),
-    [
-        ("import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(1), 1)\n", True),
-        (CLASS_A + "def check(candidate):\n    assert candidate(a) is a\n", False),
-        (CLASS_A + "assert f(a) is a\n", False),
-        ("open('a', 'w').close()\nassert f('a') == 'a'\n", False),
-    ],
-)  # fmt: skip
-def test_test_programs_of_old_files_are_run(sandbox: Sandbox, program: str, is_data: bool) -> None:
-    row = {
-        "task_id": "p", "prompt": "def f(x): ...", "entry_point": "f",
-        "reference": "def f(x): return x", "test_program": program,
-    }  # fmt: skip
-    problem = to_problem(Row(row, "demo.jsonl, line 1"))
-    assert bool(problem.cases) is is_data
-    assert bool(problem.test_module) is not is_data
-    reference = run_reference(problem, sandbox)
-    assert not reference.fault
-    right = judge_program(problem, "def f(x):\n    return x  # another", reference, sandbox)
-    wrong = judge_program(problem, "def f(x): return 99", reference, sandbox)
-    assert (right.outcome, wrong.outcome) == ("pass", "fail")
-    assert right.judged == ("outside" if is_data else "inside")

@@ -126,7 +126,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["play", "--sed", "1"], "unrecognized options: --sed, 1. Perhaps you meant: --seed INT. See codea1 play --help"),
         (["train", "--seed", "x"], "expect --seed to be an integer, actually: 'x'. See codea1 train --help"),
         (["train", "--max-steps", "x"], "expect --max-steps to be {None}|INT, actually: ['x']."),
-        (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate, audit. See"),
+        (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate. See"),
         (["eval", "compare"], "expect more arguments: A B. See codea1 eval compare --help"),
         (["check", "--format", "x"], "expect --format to be one of 'text', 'github', 'json', actually: 'x'."),
         (["eval", "code", "--top-p", "x"], "expect --top-p to be a number, actually: 'x'."),
@@ -267,7 +267,12 @@ def test_wrong_set_is_told_with_file_and_line(capsys, tmp_path):
     path, kind = tmp_path / "bad.jsonl", "reference-fails"
     path.write_text(json.dumps(GOOD) + "\n")
     assert run(["problems", "validate", str(path)]) == 0
-    assert capsys.readouterr().out == "1 problem with 1 test: 0 errors, 0 warnings\n"
+    weak, *table, total = capsys.readouterr().out.splitlines()
+    assert f"{path}, line 1: warning [weak-tests]" in weak
+    rows = [line.strip("│ ").split() for line in table if line.startswith("│")]
+    assert ["stub", "│", "1", "│", "0"] in rows
+    assert ["constant", "│", "1", "│", "1"] in rows
+    assert total == "1 problem with 1 test: 0 errors, 1 warning"
     bad = {**GOOD, "task_id": "own/two", "prompt": "def one():", "reference": "def one(): return 2"}
     path.write_text(f"{json.dumps(GOOD)}\n{json.dumps(bad)}\n")
     assert run(["problems", "validate", str(path)]) == 1
@@ -279,6 +284,7 @@ def test_wrong_set_is_told_with_file_and_line(capsys, tmp_path):
     report = json.loads(capsys.readouterr().out)
     assert report["ok"] is False
     assert kind in [finding["kind"] for finding in report["findings"]]
+    assert report["tried"]["constant"] == {"programs": 1, "passed": 1}
 
 
 # codea1 sandbox doctor

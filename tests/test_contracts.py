@@ -14,10 +14,9 @@ from problem_rows import LAYOUTS, public_set
 
 from codea1_env.oracle import Oracle, Subject, Truth
 from codea1_env.problem_sets.contracts import contracted
-from codea1_env.problem_sets.findings import FindingKind
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
-from codea1_env.problem_sets.validate import validate_problems
+from codea1_env.problem_sets.validate import FindingKind, validate_problems
 from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -148,7 +147,7 @@ def test_validate_names_a_broken_contract(sandbox, tmp_path, contract, message):
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps(row_of(problem)))
     report = validate_problems(str(path), sandbox, limits=LIMITS)
-    found = [each for each in report.errors if each.kind is FindingKind.BROKEN_CONTRACT]
+    found = [each for each in report.findings if each.kind is FindingKind.BROKEN_CONTRACT]
     assert len(found) == bool(message)
     for each in found:
         assert message in each.message

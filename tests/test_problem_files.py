@@ -19,7 +19,7 @@ from codea1_env.problems import Problem, ProblemsError, load_problems, read_prob
 
 
 def test_plain_and_compressed_lines_hold_the_same(tmp_path):
-    plain = write_lines(tmp_path / "set.jsonl", {**OWN, "test_program": None})
+    plain = write_lines(tmp_path / "set.jsonl", {**OWN, "checker": None})
     packed = tmp_path / "set.jsonl.gz"
     packed.write_bytes(gzip.compress(Path(plain).read_bytes()))
     assert load_problems(plain) == load_problems(str(packed)) == [Problem(**OWN)]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codea1_env.evaluation.audit import AuditConfig, audit_problem
 from codea1_env.problem_sets.fuzz import vary_calls
 from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problem_sets.validate import validate_problems
@@ -96,16 +95,11 @@ def test_references_pass_and_are_deterministic(sandbox: Sandbox) -> None:
     report = validate_problems("starter", sandbox, split="eval")
     assert report.findings == ()
     assert report.problems >= 24
-
-
-@pytest.mark.parametrize("tier", TIERS)
-def test_no_wrong_program_passes(tier: str, starter: list[Problem], sandbox: Sandbox) -> None:
-    """A sample; `codea1 problems audit starter --all-calls --mutants 1000 --calls 300` looks at all of them."""
-    config = AuditConfig(mutants=20, calls=60, all_calls=True)
-    for problem in [each for each in starter if each.metadata["difficulty"] == tier][::12]:
-        found = audit_problem(problem, sandbox, config)
-        assert found.tried["mutant"] >= 3
-        assert (found.wrong, found.rejected) == (frozenset(), {}), found
+    tried = report.tried
+    assert min(tried["stub"].programs, tried["constant"].programs, tried["examples"].programs) >= 24
+    assert tried["stub"].passed == tried["constant"].passed == tried["examples"].passed == 0
+    assert tried["mutant"].programs >= 150
+    assert tried["mutant"].passed <= 0.02 * tried["mutant"].programs, "some changes are no faults"
 
 
 def test_golden_tests_fail_wrong_programs(starter: list[Problem], sandbox: Sandbox) -> None:

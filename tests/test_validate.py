@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.problem_sets.findings import FindingKind, ProblemFinding
-from codea1_env.problem_sets.validate import validate_problems
+from codea1_env.problem_sets.validate import FindingKind, ProblemFinding, Tried, validate_problems
 from codea1_env.problems import ProblemsError, load_problems
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -44,7 +43,6 @@ FINDINGS = [
     ({"reference": "double = None.no"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
     ({"reference": "import os\nos._exit(0)"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
     ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, FindingKind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
-    ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, FindingKind.REFERENCE_FAILS, "to pass test 3"),
     ({"cases": [{"args": [1], "expected": 3}], "tests": []}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: fail"),
     ({"reference": "def double(x): return 2 // x", "cases": [{"args": [0]}], "tests": []},
      FindingKind.REFERENCE_FAILS, "the reference gives no value for case 1: error, ZeroDivisionError"),
@@ -60,15 +58,22 @@ FINDINGS = [
     ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
      FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
     ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
-    ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
-    ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
+    ({"reference": "def double(x):\n    if x > 90:\n        return x + x\n    return 2 * x"},
+     FindingKind.WEAK_TESTS, "the fault x > 90 -> x >= 90 in line 2, actually it passes them, as 5 of 8 mutants do"),
+    ({"tests": ["assert double(2) == 4"]}, FindingKind.WEAK_TESTS, "a program that always returns 4, actually it passes them"),
+    ({"prompt": "def double(x):\n    \"\"\"\n    >>> double(2)\n    4\n    >>> double(3)\n    6\n    \"\"\"\n",
+      "tests": ["assert double(2) == 4", "assert double(3) == 6"]}, FindingKind.WEAK_TESTS, "knows only the prompt's examples"),
+    ({"reference": "def double(x): return None", "tests": ["assert double(2) == None", "assert double(3) is None"]},
+     FindingKind.STUB_PASSES, "a program that does nothing, actually it passes them"),
+    ({"checker": "def check(args, output, expected): return True"}, FindingKind.STUB_PASSES, "a program that does nothing"),
+    ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}, {"stdin": "3", "stdout": "6"}]},
      FindingKind.NOT_PLAYABLE, "its programs read standard input"),
     ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
     ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
     ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
     ({"cases": [[1, 2]]}, FindingKind.BROKEN_ROW, "Expect case 1 to be an object with the fields args, kwargs and expected"),
     ({"checker": "def right(): ..."}, FindingKind.BROKEN_ROW, "Problem.checker to define check"),
-    ({"test_program": "def check(f):\n    assert f(1) == 2\n\ncheck(double)"}, FindingKind.OLD_LAYOUT, "was read as data, 3 cases"),
+    ({"test_program": "assert double(1) == 2"}, FindingKind.BROKEN_ROW, "actually also: test_program"),
 ]  # fmt: skip
 
 
@@ -87,11 +92,7 @@ def findings(sandbox, tmp_path_factory):
 @pytest.mark.parametrize("line", range(2, len(FINDINGS) + 2))
 def test_finding_has_kind_file_and_line(line, findings):
     changes, kind, message = FINDINGS[line - 2]
-    found = [
-        each
-        for each in findings[line]
-        if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind
-    ]
+    found = findings[line]
     assert {finding.kind for finding in found} == {kind}
     expected = str(changes.get("task_id", f"demo/{line}"))
     assert found[0].task_id == ("" if kind is FindingKind.BROKEN_ROW else expected)
@@ -140,10 +141,30 @@ def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
         str(file), sandbox, progress=lambda done, total: seen.append((done, total))
     )
     assert report.ok
-    assert report.findings == report.errors == report.warnings == ()
+    assert report.findings == ()
+    assert report.tried["stub"] == Tried(programs=20, passed=0)
+    assert report.tried["constant"] == Tried(programs=40, passed=0)
+    assert report.tried["examples"] == Tried(programs=0, passed=0)
+    assert report.tried["mutant"].programs >= 60
     assert (report.problems, report.tests) == (20, 40)
     assert (seen[0], seen[-1]) == ((0, 20), (20, 20))
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"entry_point": "main", "reference": "print(4)", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
+        {"entry_point": "A.double", "reference": "class A:\n    def double(self, x): return 4", "tests": ["assert A().double(2) == 4"]},
+        {"test_module": "from solution import double\n\ndef test_double(): assert double(2) == 4"},
+    ],
+)  # fmt: skip
+def test_wrong_programs_are_written_for_every_kind_of_problem(changes, tmp_path, sandbox):
+    findings = check(
+        tmp_path, row(**{"tests": ["assert double(2) == 4"], **changes}), sandbox=sandbox
+    )
+    (weak,) = (each for each in findings if each.kind is FindingKind.WEAK_TESTS)
+    assert "a program that always returns" in weak.message
 
 
 def test_set_that_training_does_not_take_says_why(tmp_path: Path, sandbox: Sandbox) -> None:

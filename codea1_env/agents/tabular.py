@@ -28,10 +28,10 @@ from codea1_env.agents.state import (
     write_json,
 )
 from codea1_env.agents.variants import variants
-from codea1_env.evaluation.audit_programs import program_that
 from codea1_env.evaluation.held_out import HeldOut
 from codea1_env.problem_sets.cells import is_of_cells, pools_of
 from codea1_env.problem_sets.problem import call_of
+from codea1_env.problem_sets.wrong_programs import program_that
 from codea1_env.problems import Problem
 from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox

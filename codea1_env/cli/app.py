@@ -30,7 +30,7 @@ COMMANDS = {
     "check": "Show what a branch does differently, with a line to repeat it.",
     "testgen": "Write tests to keep, for functions and classes of your own.",
     "export": "Copy a trained language model, or episodes, out of a run.",
-    "problems": "List, check or audit problems.",
+    "problems": "List or check problems.",
     "sandbox": "Find out what confines programs here.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
     "bench": "Compare algorithms, diagnose adversaries, or measure the sandbox.",

@@ -46,7 +46,6 @@ class FolderKind:
 
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
 CROSS_PLAY = FolderKind("a cross-play", "crossplay-eval.json", VERSION, beside=True)
-AUDIT = FolderKind("an audit", "audit.json", 1)
 BENCHMARK = FolderKind(
     "a benchmark",
     "bench.json",
@@ -57,7 +56,7 @@ BENCHMARK = FolderKind(
 
 def results_in(path: Path) -> str:
     """Return what a folder holds the results of, with its article; "" for none of ours."""
-    kinds = (EVALUATION, CROSS_PLAY, AUDIT, BENCHMARK)
+    kinds = (EVALUATION, CROSS_PLAY, BENCHMARK)
     return next((kind.name for kind in kinds if (path / kind.settings).is_file()), "")
 
 

@@ -113,21 +113,6 @@ def estimate_of(value: float, samples: Floats) -> Estimate:
     return Estimate(float(value), float(low), float(high))
 
 
-def proportion(found: int, of: int) -> Estimate:
-    """Return a share with its 95% interval by Wilson's score, which says something of 0 and 1, too.
-
-    Example:
-        >>> print(proportion(0, 10))
-        0.000 [0.000, 0.278]
-    """
-    if not 0 <= found <= of or not of:
-        raise ValueError(f"Expect a share of at least one, actually: {found} of {of}")
-    share, weight = found / of, _Z**2 / of
-    middle = (share + weight / 2) / (1 + weight)
-    margin = _Z * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
-    return Estimate(share, max(0.0, middle - margin), min(1.0, middle + margin))
-
-
 _SEED = 0
 """Of the bootstrap: equal counts always give equal intervals."""
 

@@ -124,27 +124,6 @@ def module_of(tests: Sequence[str]) -> str:
     return "\n\n\n".join(parts) + "\n"
 
 
-_HEAD = """import solution
-
-globals().update({n: v for n, v in vars(solution).items() if not n.startswith(("__", "test", "Test"))})
-"""
-_CHECK = re.compile(r"^def check\(", re.MULTILINE)
-_CHECKS = re.compile(r"^check\(", re.MULTILINE)
-_ASSERTS = re.compile(r"\bassert|\braise\b")
-_TESTS = re.compile(r"^(?:async )?(?:def|class) +[tT]est|TestCase", re.MULTILINE)
-
-
-def module_of_program(program: str, entry_point: str) -> str:
-    r"""Return the test module of a test program of an earlier version, which saw the names of the program."""
-    parts = [_HEAD, program]
-    name = entry_point.split(".")[0]
-    if _CHECK.search(program) and not _CHECKS.search(program):
-        parts.append(f"def test_check():\n    check({name})\n")
-    elif not _TESTS.search(program) and _ASSERTS.search(program):
-        parts.append("def test_program():\n    pass  # it has asserted all when it was imported\n")
-    return "\n\n".join(parts)
-
-
 def _case(found: GoldenCase) -> Case:
     return Case(tuple(found[0]), found[1], found[2])
 

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import evalplus, livecodebench, release
 from codea1_env.problem_sets.contracts import contract_of
-from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
+from codea1_env.problem_sets.evalplus import fields_of, read_test
 from codea1_env.problem_sets.golden import (
     Ask,
     Golden,
     apart,
     module_of,
-    module_of_program,
     read_module,
     read_statements,
 )
@@ -90,8 +89,8 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
 
-_OWN = {"test_program": None} | {each.name: None for each in dataclasses.fields(Problem)}
-"""Fields of a row in the own layout; `test_program` is that of earlier versions."""
+_OWN = {each.name: None for each in dataclasses.fields(Problem)}
+"""Fields of a row in the own layout."""
 
 
 def _own(row: Row, ask: Ask = apart) -> Problem:
@@ -117,13 +116,7 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
     values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
     values["cases"] = _own_cases(values.get("cases", []))
     values.pop("tests", None)
-    program = values.pop("test_program", None)
-    if program is not None and not isinstance(program, str):
-        raise TypeError(f"Expect 'test_program' to be a text, actually: {show(program)}")
-    entry = str(values["entry_point"])
-    _add(values, read_statements(texts_of(row, "tests"), entry, ask))
-    if program is not None:
-        _add_program(values, unix(program), entry, ask)
+    _add(values, read_statements(texts_of(row, "tests"), str(values["entry_point"]), ask))
     problem = Problem(**values)
     if row.fields.get("cases"):
         _ = (
@@ -144,18 +137,6 @@ def _add(values: dict[str, Any], golden: Golden) -> None:
     modules = filter(None, (values.get("test_module", ""), golden.test_module))
     values["cases"] = (*values["cases"], *golden.cases)
     values["test_module"] = "\n\n\n".join(modules)
-
-
-def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> None:
-    """Add the test program of an earlier version, as cases or as a test module."""
-    found = read_template(program)
-    if found is not None and not values["cases"]:
-        values |= found._asdict()
-        return
-    golden = read_module(program, entry, ask)
-    if golden.test_module:
-        golden = golden._replace(test_module=module_of_program(program, entry))
-    _add(values, golden)
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:

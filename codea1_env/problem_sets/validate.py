@@ -2,61 +2,124 @@
 
     >>> from codea1_env.sandbox import default_sandbox
     >>> report = validate_problems("starter", default_sandbox(), limit=2)
-    >>> report.ok, report.problems
-    (True, 2)
+    >>> report.ok, report.problems, report.tried["stub"]
+    (True, 2, Tried(programs=2, passed=0))
 
-Every reference is run on its tests twice, in different processes with different hash seeds; the values
-that it returns for the literal calls in its tests are compared as well.
+Every reference runs on its tests twice, in different processes with different hash seeds; the values of the literal calls
+in its tests are compared as well. Then wrong programs that cost nothing meet the tests.
 """
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import itertools
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.compare import CheckerFault, same
-from codea1_env.mutation import generate_mutants
-from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError
-from codea1_env.problem_sets.findings import FindingKind, ProblemFinding, ValidationReport
-from codea1_env.problem_sets.judging import comparison_of, passes, seconds_of, submit_to_tests
+from codea1_env.problem_sets.judging import comparison_of, passes, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
+from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.reading.calls import module_calls
-from codea1_env.sandbox import (
-    AnalysisError,
-    CallResult,
-    Job,
-    JobResult,
-    Limits,
-    Outcome,
-    Sandbox,
-    TestResult,
-)
+from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Outcome, Sandbox, TestResult
 
 LIMITS = Limits(
     call_cpu_time=20, call_wall_time=60, run_cpu_time=60, run_wall_time=180, calls_per_test=3
 )
 """Generous: a slow reference is a finding of its own, not a failure."""
-SLOW = Limits().call_cpu_time
-"""Seconds after which a test would be stopped with the limits that are used elsewhere."""
-SLOW_PROGRAM = Limits().test_cpu_time
-"""The same for all cases of a problem together."""
-_BATCH = 16
-_MUTANTS = 8
-"""Spread over the reference: enough to find tests that say next to nothing, and no more than a check of a set may cost."""
-_SECONDS = 2.0
-"""CPU time of the reference above which its mutants would take too long."""
+SLOW, SLOW_PROGRAM = Limits().call_cpu_time, Limits().test_cpu_time
+"""Seconds after which a test, and all cases together, would be stopped with the limits that are used elsewhere."""
+_AT_ONCE = 8
+"""Problems whose programs run side by side."""
 _RUN = re.compile(r"^    run\((.*)\)$", re.MULTILINE)
 """A statement in a test module that was made of statements."""
-Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class FindingKind(enum.Enum):
+    """What can be wrong with a problem."""
+
+    BROKEN_ROW = "broken-row"  # it cannot be read, or its fields have wrong types
+    DUPLICATE_ID = "duplicate-id"
+    UNPARSABLE_REFERENCE = "unparsable-reference"
+    MISSING_ENTRY_POINT = "missing-entry-point"
+    REFERENCE_FAILS = "reference-fails"  # it does not run, or fails one of its own tests
+    BROKEN_CONTRACT = "broken-contract"  # it does not run, or refuses a golden test
+    NON_DETERMINISTIC = "non-deterministic"
+    CHECKER_FAILS = "checker-fails"  # it raises, ends late or answers neither True nor False
+    STUB_PASSES = "stub-passes"  # the tests pass a program that does nothing
+    NO_REFERENCE = "no-reference"
+    NO_TESTS = "no-tests"
+    DUPLICATE_PROMPT = "duplicate-prompt"  # in play the two problems cannot be told apart
+    JUDGED_INSIDE = "judged-inside"  # tests that share a process with the program, which can forge their verdict
+    SLOW_REFERENCE = "slow-reference"
+    WEAK_TESTS = "weak-tests"  # they pass a constant, the examples, or half of the mutants
+    NOT_PLAYABLE = "not-playable"  # `codea1 train` refuses the problem, or the whole set
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether a set with this finding can still be used."""
+        kinds = list(FindingKind)
+        return kinds.index(self) > kinds.index(FindingKind.STUB_PASSES)
+
+
+@dataclass(frozen=True)
+class ProblemFinding:
+    """One thing that is wrong, and where."""
+
+    kind: FindingKind
+    where: str
+    """File and line."""
+    task_id: str
+    """Empty if the row could not be read."""
+    message: str
+    """What was expected, what came, what to do."""
+
+    def __str__(self) -> str:
+        level = "warning" if self.kind.is_warning else "error"
+        name = f" {self.task_id}:" if self.task_id else ""
+        return f"{self.where}: {level} [{self.kind.value}]{name} {self.message}"
+
+
+class Tried(NamedTuple):
+    """Wrong programs of one kind. A mutant that passes may be right: not every change is a fault."""
+
+    programs: int
+    passed: int
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What the check of a problem set found."""
+
+    source: str
+    problems: int
+    """Rows that could be read."""
+    tests: int
+    findings: tuple[ProblemFinding, ...]
+    tried: Mapping[str, Tried]
+    """Wrong programs that met the tests, by kind."""
+
+    @property
+    def errors(self) -> int:
+        """The number of findings that make a problem useless; the others are warnings."""
+        return sum(not finding.kind.is_warning for finding in self.findings)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors."""
+        return not self.errors
+
+
 _Found = tuple[FindingKind, str]
 
 
@@ -67,7 +130,7 @@ def validate_problems(
     split: str | None = None,
     limit: int | None = None,
     limits: Limits = LIMITS,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> ValidationReport:
     """Check a problem set and report everything that is wrong with it.
 
@@ -100,60 +163,53 @@ def validate_problems(
         load_problems(str(source), split)  # raises the error that names the splits there are
     for number, finding in _duplicates(kept):
         found[number].append(finding)
-    tell = progress or (lambda done, of: None)
-    tell(0, len(kept))
-    numbers = list(kept)
-    for start in range(0, len(numbers), _BATCH):
-        batch = {number: kept[number] for number in numbers[start : start + _BATCH]}
-        for done, (number, findings) in enumerate(_check(batch, limits, sandbox), start + 1):
-            found[number] += findings
-            tell(done, len(kept))
+    progress(0, len(kept))
+    tried, passed = Counter[str](), Counter[str]()
+    check = partial(_check, limits=limits, sandbox=sandbox)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        results = pool.map(check, (item.problem for item in kept.values()))
+        for done, (number, (faults, met)) in enumerate(zip(kept, results, strict=True), 1):
+            found[number] += (_finding(kind, kept[number], message) for kind, message in faults)
+            tried.update(each.kind for each in met)
+            passed.update(each.kind for each in met if each.passed)
+            progress(done, len(kept))
     ordered = [finding for number in sorted(found) for finding in found[number]]
     if split is None:
         ordered += _no_training_split(str(source), kept.values())
     tests = sum(item.problem.number_of_tests for item in kept.values())
-    return ValidationReport(str(source), len(kept), tests, tuple(ordered))
+    programs = {kind: Tried(tried[kind], passed[kind]) for kind in KINDS}
+    return ValidationReport(str(source), len(kept), tests, tuple(ordered), programs)
 
 
 def _check(
-    batch: Mapping[int, Located], limits: Limits, sandbox: Sandbox
-) -> Iterator[tuple[int, list[ProblemFinding]]]:
-    """Yield what is wrong with each problem; their references and mutants run side by side."""
-    runs: dict[int, list[Future[JobResult]]] = {}
-    for number, item in batch.items():
-        code, room = item.problem.reference, limits.with_room_for(len(item.problem.cases))
-        if code.strip():
-            runs[number] = [
-                submit_to_tests(item.problem, code, room, sandbox, hash_seed=seed)
-                for seed in (0, 1)
-            ]
-    found: dict[int, list[_Found]] = {}
-    on_mutants: dict[int, Callable[[], str]] = {}
-    for number, item in batch.items():
-        if number not in runs:
-            said = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
-            found[number] = [(FindingKind.NO_REFERENCE, said)]
-            continue
-        try:
-            first, second = (run.result() for run in runs[number])
-        except (NoValueError, TypeError) as error:
-            load = error.load if isinstance(error, NoValueError) else None
-            said = f"{error}. Correct the case or the reference."
-            found[number] = [
-                _load_failure(item.problem, load, sandbox, limits)
-                if load is not None
-                else (FindingKind.REFERENCE_FAILS, said)
-            ]
-        else:
-            found[number] = list(_judge(item.problem, first, second, sandbox, limits))
-            if not found[number]:
-                on_mutants[number] = _submit_to_mutants(item.problem, first, sandbox)
-        found[number] += [*_refused_by_training(item.problem), *_read_otherwise(item)]
-    for number, item in batch.items():
-        said = on_mutants[number]() if number in on_mutants else ""
-        if said:
-            found[number].append((FindingKind.WEAK_TESTS, said))
-        yield number, [_finding(kind, item, message) for kind, message in found[number]]
+    problem: Problem, limits: Limits, sandbox: Sandbox
+) -> tuple[list[_Found], Sequence[Met]]:
+    """List what is wrong with a problem, and the wrong programs that met its tests."""
+    known = [*_refused_by_training(problem), *_judged_inside(problem)]
+    if not problem.reference.strip():
+        said = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
+        return [(FindingKind.NO_REFERENCE, said), *known], ()
+    room = limits.with_room_for(len(problem.cases))
+    runs = [
+        submit_to_tests(problem, problem.reference, room, sandbox, hash_seed=seed)
+        for seed in (0, 1)
+    ]
+    try:
+        first, second = (run.result() for run in runs)
+    except (NoValueError, TypeError) as error:
+        load = error.load if isinstance(error, NoValueError) else None
+        said = f"{error}. Correct the case or the reference."
+        fault = (
+            _load_failure(problem, load, sandbox, limits)
+            if load is not None
+            else (FindingKind.REFERENCE_FAILS, said)
+        )
+        return [fault, *known], ()
+    found = list(_of_runs(problem, first, second, sandbox, limits))
+    if found:
+        return [*found, *known], ()
+    met = meet_tests(problem, first, sandbox)
+    return [*_of_wrong_programs(met), *known], met
 
 
 def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
@@ -176,14 +232,11 @@ def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFind
                 yield index, _finding(kind, item, said)
 
 
-def _read_otherwise(item: Located) -> Iterator[_Found]:
-    if item.note:
-        said = f"Expect cases, tests or test_module, actually {item.note}."
-        yield FindingKind.OLD_LAYOUT, said
-    if item.problem.test_module:
+def _judged_inside(problem: Problem) -> Iterator[_Found]:
+    if problem.test_module:
         said = (
             "Expect tests that are data, calls and what they return, actually some are not and run in the program's "
-            f"process, which can forge their verdict ({_of_module(item.problem.test_module)})."
+            f"process, which can forge their verdict ({_of_module(problem.test_module)})."
         )
         yield FindingKind.JUDGED_INSIDE, said
 
@@ -213,12 +266,13 @@ def _no_training_split(source: str, items: Collection[Located]) -> Iterator[Prob
 
 # What two runs of the reference show
 
+_INDEPENDENT = "Make the reference independent of random numbers, time and the order of sets."
 
-def _judge(
+
+def _of_runs(
     problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
 ) -> Iterator[_Found]:
-    shown = _shown(problem)
-    if not shown:
+    if not problem.number_of_tests:
         yield FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none. Add some."
     if first.load.outcome is not second.load.outcome:
         said = f"Expect the reference to load alike, actually: {_both(first.load, second.load)}."
@@ -226,58 +280,57 @@ def _judge(
     elif not first.load.passed:
         yield _load_failure(problem, first.load, sandbox, limits)
     else:
-        goes_on = yield from _of_tests(first, second, shown)
-        if not goes_on:
-            return
-        yield from _slow(first, second, shown)
-        if all(a.outcome is b.outcome for a, b in zip(first.tests, second.tests, strict=False)):
+        shown, pairs = _shown(problem), list(zip(first.tests, second.tests, strict=False))
+        tests = [(shown[min(n, len(shown) - 1)], *pair) for n, pair in enumerate(pairs)]
+        yield from _of_tests(tests)
+        if passes(first):
+            yield from _slow(tests, max(first.cpu_time, second.cpu_time))
+        may_go_on = not any(isinstance(each, CheckerFault) or _late(each) for each in first.tests)
+        if may_go_on and all(one.outcome is two.outcome for _, one, two in tests):
             yield from _different_values(problem, sandbox, limits)
 
 
-def _of_tests(
-    first: JobResult, second: JobResult, shown: Sequence[str]
-) -> Generator[_Found, None, bool]:
-    """Yield what is wrong with single tests; returns whether more can be asked: not where it may take as long again."""
-    # Some tests are not run after one that has failed.
-    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
-        test = _short(shown[min(number, len(shown)) - 1])
+_Runs = Sequence[tuple[str, TestResult, TestResult]]
+"""A test as text, and both results of the reference."""
+
+
+def _late(result: TestResult) -> bool:
+    return result.outcome is Outcome.TIMEOUT
+
+
+def _of_tests(runs: _Runs) -> Iterator[_Found]:
+    """Yield what is wrong with single tests, up to the first behind which all others would say the same."""
+    for number, (test, one, two) in enumerate(runs, 1):
         if one.outcome is not two.outcome:
             said = f"Expect two runs of test {number} to agree, actually: {_both(one, two)} ({test}). {_INDEPENDENT}"
             yield FindingKind.NON_DETERMINISTIC, said
         elif isinstance(one, CheckerFault):
             said = f"Expect the checker to answer True or False on test {number}, actually: {one.message:.200} ({test})."
             yield FindingKind.CHECKER_FAILS, said
-            return False  # the others would say the same
-        elif one.outcome is not Outcome.PASS:
+            return
+        elif not one.passed:
             said = f"Expect the reference to pass test {number}, actually: {one.outcome.value}, {one.message:.200} ({test})."
             yield FindingKind.REFERENCE_FAILS, said
-            if one.outcome is Outcome.TIMEOUT:
-                return False
-    return True
-
-
-_INDEPENDENT = "Make the reference independent of random numbers, time and the order of sets."
+            if _late(one):
+                return
 
 
 def _shown(problem: Problem) -> list[str]:
-    """Return the tests as text: a test module comes last, as one."""
-    texts = [
-        call_of(problem.entry_point, case) or f"case {n}" for n, case in enumerate(problem.cases, 1)
-    ]
+    """Write the tests as short texts. A test module comes last, as one; it has several results."""
+    cases = enumerate(problem.cases, 1)
+    texts = [call_of(problem.entry_point, case) or f"case {n}" for n, case in cases]
+    texts += [repr(test.stdin) for test in problem.stdin_tests]
     inside = [_of_module(problem.test_module)] if problem.test_module else []
-    return [*texts, *(repr(test.stdin) for test in problem.stdin_tests), *inside]
+    return [*map(_short, texts), *inside]
 
 
-def _slow(first: JobResult, second: JobResult, shown: Sequence[str]) -> Iterator[_Found]:
+def _slow(runs: _Runs, together: float) -> Iterator[_Found]:
     """Yield which tests take long; of cases, only what all of them take is measured."""
-    if not passes(first):
-        return
-    times = []
-    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
-        what = f"test {number} ({_short(shown[min(number, len(shown)) - 1])})"
-        times.append((what, max(one.cpu_time, two.cpu_time), SLOW))
-    times.append(("all cases together", max(first.cpu_time, second.cpu_time), SLOW_PROGRAM))
-    for what, seconds, most in times:
+    times = [
+        (f"test {number} ({test})", max(one.cpu_time, two.cpu_time), SLOW)
+        for number, (test, one, two) in enumerate(runs, 1)
+    ]
+    for what, seconds, most in (*times, ("all cases together", together, SLOW_PROGRAM)):
         if seconds > most:
             said = f"Expect {what} to take less than {most:g} s, actually: {seconds:.1f} s. Use smaller arguments."
             yield FindingKind.SLOW_REFERENCE, said
@@ -288,7 +341,7 @@ def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: 
         said = f"Expect a Python program, actually: {load.message:.200}."
         return FindingKind.UNPARSABLE_REFERENCE, said
     alone = sandbox.submit(Job(_program(problem), limits=limits)).result()
-    if alone.load.outcome is Outcome.PASS:
+    if alone.load.passed:
         said = f"Expect the reference to define {problem.entry_point!r}, actually it does not."
         return FindingKind.MISSING_ENTRY_POINT, said
     said = f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}."
@@ -297,7 +350,8 @@ def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: 
 
 def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_Found]:
     """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
-    calls: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
     if problem.test_module:
         # Its tests passed; that they cannot be taken apart is no finding.
         with contextlib.suppress(AnalysisError):
@@ -306,12 +360,13 @@ def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Ite
         yield FindingKind.BROKEN_CONTRACT, message
     if not calls:
         return
-    room, name = limits.with_room_for(len(calls)), problem.entry_point
+    room, name, rule = limits.with_room_for(len(calls)), problem.entry_point, comparison_of(problem)
     one, two = (
         sandbox.call(_program(problem), name, calls, limits=room, hash_seed=seed) for seed in (0, 1)
     )
     for (arguments, keywords), a, b in zip(calls, one, two, strict=True):
-        if not _agree(a, b, problem):
+        alike = same(a.value, b.value, rule) or repr(a.value) == repr(b.value)
+        if a.outcome is not b.outcome or not alike:
             shown = ", ".join([*map(repr, arguments), *(f"{k}={v!r}" for k, v in keywords.items())])
             said = (
                 f"Expect two runs of {name}({shown:.100}) to return the same value, actually: {a.value!r:.100} and "
@@ -325,18 +380,12 @@ def _program(problem: Problem) -> str:
     return f"{problem.preamble}\n\n{problem.reference}"
 
 
-def _agree(one: CallResult, two: CallResult, problem: Problem) -> bool:
-    if one.outcome is not two.outcome:
-        return False
-    return same(one.value, two.value, comparison_of(problem)) or repr(one.value) == repr(two.value)
-
-
 def _both(one: TestResult, two: TestResult) -> str:
     return f"{one.outcome.value} and {two.outcome.value}"
 
 
 def _of_module(module: str) -> str:
-    """Return what a test module is about: of one that was made of statements, the first."""
+    """Write what a test module is about: of one that was made of statements, the first."""
     found = _RUN.search(module)
     return f"{found[1]:.100}" if found else _short(module)
 
@@ -346,29 +395,20 @@ def _short(test: str) -> str:
     return f"{first:.100}{' ...' if rest or len(first) > 100 else ''}"
 
 
-def _submit_to_mutants(
-    problem: Problem, reference: JobResult, sandbox: Sandbox
-) -> Callable[[], str]:
-    """Run the tests on mutants of a reference that passes them; what waits for it says what is wrong with the tests."""
-    if problem.stdin_tests or problem.test_module or seconds_of(reference) > _SECONDS:
-        return str
-    try:
-        mutants = generate_mutants(problem.reference, sandbox, limit=_MUTANTS)
-    except AnalysisError:
-        return str  # it runs; that it cannot be taken apart is no finding
-    limits = limits_beside(reference)
-    runs = [
-        (each, submit_to_tests(problem, each.code, limits, sandbox, stop=True)) for each in mutants
-    ]
+# What wrong programs show
 
-    def said() -> str:
-        alive = [mutant for mutant, run in runs if passes(run.result())]
-        if not alive or 2 * len(alive) < len(runs):
-            return ""
-        shown = f"{' '.join(alive[0].description.split()):.80} in line {alive[0].line}"
-        return (
-            "Expect the tests to fail most programs with one small fault, actually "
-            f"{len(alive)} of {len(runs)} pass them, such as with {shown}. Add tests, or assert more."
-        )
 
-    return said
+def _of_wrong_programs(met: Sequence[Met]) -> Iterator[_Found]:
+    """Yield the plainest of what programs show that pass the tests."""
+    mutants = [each for each in met if each.kind == "mutant"]
+    alive = sum(each.passed for each in mutants)
+    few = 2 * alive < len(mutants)
+    first = next((x for x in met if x.passed and not (few and x.kind == "mutant")), None)
+    if first is None:
+        return
+    many = f", as {alive} of {len(mutants)} mutants do" if first.kind == "mutant" else ""
+    said = (
+        f"Expect the tests to fail a program that {first.about}, actually it passes them{many}. "
+        "Add tests, or assert more."
+    )
+    yield FindingKind.STUB_PASSES if first.kind == "stub" else FindingKind.WEAK_TESTS, said

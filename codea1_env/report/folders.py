@@ -119,11 +119,6 @@ def _read(path: Path, name: str, found: Findings) -> None:
         shown = begun["scores"], begun["experiments"], _typed(path / COMMAND)
         found.diagnostics.append(Diagnosed(f"{name} (interrupted)", *shown))
         return
-    if not there and (path / "audits.jsonl").is_file():
-        raise ReportError(
-            f"Expect {path} to be a folder that has a page, actually: it is an audit. `codea1 problems audit --resume "
-            f"--output-dir {path}` with the options that it was made with shows it; its audits.jsonl has each problem"
-        )
     if not there:
         raise ReportError(
             f"Expect {path} to be the folder of a run, a benchmark, diagnostics, an evaluation or of cross-play, actually: "

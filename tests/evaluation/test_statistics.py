@@ -9,11 +9,11 @@ import pytest
 
 from codea1_env.evaluation.statistics import (
     Count,
+    Estimate,
     bootstrap,
     mean_over_problems,
     mean_over_runs,
     pass_at_k,
-    proportion,
 )
 
 
@@ -55,7 +55,9 @@ def test_equal_figures_look_not_certain():
         bootstrap([[0.3]] * 5, lambda it: it.mean(axis=(1, 2)), rng()),
     ):
         assert str(shown) == f"{shown.value:.3f} (all equal)"
-    assert str(proportion(0, 5)) == "0.000 [0.000, 0.434]", "a share of 0 is an interval's end"
+    assert str(Estimate(0.0, 0.0, 0.434)) == "0.000 [0.000, 0.434]", (
+        "a share of 0 is an interval's end"
+    )
 
 
 def test_bootstrap_intervals_over_problems():

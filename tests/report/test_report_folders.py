@@ -256,7 +256,6 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("file", "text", "says"),
     [
         ("nothing.txt", "", "none of config.toml"),
-        ("audits.jsonl", "", "it is an audit. `codea1 problems audit --resume"),
         ("config.toml", "no_such_setting = 1\n", "of this version"),
         ("config.toml", "learning_rate = 1\n", "of an older one"),
         ("bench.json", '{"version": 1}', "version 2, actually: 1"),
