@@ -33,8 +33,6 @@ PROGRAM = r"(?:codea1|make|python|pip|ray|accelerate|vllm|evalplus\.evaluate) "
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"--engine ray|ray stop|--stream": "needs a cluster: tests/cluster makes one",
-    r"--against ": "needs a repository with a history: tests/testgen/test_against.py",
-    r"FILE\.py::NAME --json": "needs installed packages",
     r"ray start|my_script\.py": "needs several machines",
     r"accelerate launch|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
@@ -61,7 +59,6 @@ SHORTER = {
 """Pattern of a command -> options that are added to it."""
 
 FOR_EXAMPLE = {
-    "FILE.py::FUNCTION": "src/durations.py::parse_duration",
     "SOURCE": "mine.jsonl",
     "NAME": "golden-tests",
     "RUN2": "runs/b",
@@ -73,17 +70,6 @@ FOR_EXAMPLE = {
 """A word for something of the reader's -> what is there. Presets for GPUs are only planned with as they are."""
 
 FILES = {
-    "src/durations.py": '''\
-def parse_duration(text: str) -> int:
-    """Return the seconds of "1h 2m 3s"; what is no duration counts as nothing.
-
-    >>> parse_duration("1m 5s")
-    65
-    """
-    units = {"h": 3600, "m": 60, "s": 1}
-    parts = [part for part in text.split() if part[:-1].isdecimal()]
-    return sum(int(part[:-1]) * units.get(part[-1], 0) for part in parts)
-''',
     "mine.jsonl": '{"task_id": "mine/half", "prompt": "def half(n: int) -> int:\\n    ...", "entry_point": "half", '
     '"reference": "def half(n: int) -> int:\\n    return n // 2", "tests": ["assert half(4) == 2", "assert half(3) == 1"]}\n',
 }
@@ -157,7 +143,6 @@ class Workshop:
         for name in ("examples", "benchmarks"):
             (folder / name).symlink_to(ROOT / name)
         for name, text in {**FILES, **files(page)}.items():
-            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, "utf-8")
         if any(re.search(r"runs/|RUN", item.text) for item in commands(page) if not item.left_out):
             self.make_runs()

@@ -25,10 +25,10 @@ SLOW = (
     "sandbox/test_levels.py", "sandbox/test_limits.py", "sandbox/test_ordinary_user.py",
     "sandbox/test_outside_causes.py", "sandbox/test_repeating.py", "sandbox/test_test_modules.py",
     "test_cli_bench.py", "test_cli_eval.py", "test_cli_eval_agents.py", "test_cli_eval_best_of_n.py",
-    "test_cli_eval_sets.py", "test_cli_eval_tests.py", "test_cli_testgen.py", "test_cli_train.py",
+    "test_cli_eval_sets.py", "test_cli_eval_tests.py", "test_cli_train.py",
     "test_baselines.py", "test_contracts.py", "test_problems.py", "test_readme.py", "test_starter.py",
     "test_judging_answers.py", "test_mutant_kills.py", "test_packaging.py", "test_referee_hostile.py",
-    "test_validate.py", "testgen", "training",
+    "test_tests_for_a_function.py", "test_validate.py", "training",
 )  # fmt: skip
 """What `make test-fast` leaves out, as a whole: what takes long there is what it tests."""
 

@@ -128,7 +128,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["train", "--max-steps", "x"], "expect --max-steps to be {None}|INT, actually: ['x']."),
         (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate. See"),
         (["eval", "compare"], "expect more arguments: A B. See codea1 eval compare --help"),
-        (["check", "--format", "x"], "expect --format to be one of 'text', 'github', 'json', actually: 'x'."),
+        (["eval", "code", "--prompts", "x"], "expect --prompts to be one of 'few-shot', 'detailed', actually: 'x'."),
         (["eval", "code", "--top-p", "x"], "expect --top-p to be a number, actually: 'x'."),
     ],
 )  # fmt: skip

@@ -23,7 +23,6 @@ LAYERS = (
     ("game",),
     ("cluster", "evaluation"),
     ("agents",),
-    ("testgen",),
     ("training",),
     ("baselines", "integrations"),
     ("report",),

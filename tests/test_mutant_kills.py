@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from codea1_env.mutation import Mutant
-from codea1_env.mutation.kills import Part, limits_beside, until_settled
+from codea1_env.mutation.kills import limits_beside
 from codea1_env.sandbox import JobResult, Outcome, TestResult
 
 RIGHT = "def f(n):\n    return n\n"
@@ -23,18 +21,6 @@ def test_kills_of_mutants_some_of_which_never_end(sandbox):
     assert find_kills(RIGHT, "f", tests, mutants, sandbox) == {1, 2, 3, 4}
     assert find_kills(RIGHT, "f", tests[:1], mutants, sandbox) == {3, 4}
     assert find_kills(RIGHT, "f", [], mutants, sandbox) == frozenset()
-
-
-def test_a_program_that_waits_is_given_up_behind_the_item_that_it_waits_in():
-    def run(parts: Sequence[Part]) -> list[list[str]]:
-        return [
-            ["done" if n < 2 or len(items) == 1 else "waits" for n in items] for _, items in parts
-        ]
-
-    found = until_settled(
-        1, 5, run, late=lambda each: each == "waits", settles=lambda _: False, waits=lambda _: True
-    )
-    assert found == [["done", "done", "done", None, None]]
 
 
 def test_limits_follow_the_reference_in_steps():

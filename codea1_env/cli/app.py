@@ -27,8 +27,6 @@ COMMANDS = {
     "eval": "Measure programs (pass@k) and tests (mut@k), and compare.",
     "train": "Train both players against each other.",
     "report": "Write a page about runs, benchmarks and evaluations.",
-    "check": "Show what a branch does differently, with a line to repeat it.",
-    "testgen": "Write tests to keep, for functions and classes of your own.",
     "export": "Copy a trained language model, or episodes, out of a run.",
     "problems": "List or check problems.",
     "sandbox": "Find out what confines programs here.",

@@ -157,7 +157,6 @@ class SamplingOptions:
 _WRITERS = {
     "coder": 'Who writes the programs: "reference", "mutant" (the reference with one fault)',
     "tester": 'Who writes the tests: "golden" (the problem\'s own), "boundary", "copier"',
-    "own code": 'Who writes tests besides the search: "copier" (of the examples in docstrings)',
     "anybody": "Who writes the samples: a scripted player (of `codea1 play --help`)",
 }
 

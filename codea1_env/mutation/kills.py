@@ -4,9 +4,6 @@ Each program gets all tests at once, with little time for all of them together, 
 time once, and not once for each test. What had no time left because of others is run again, in the end alone, so that
 every result is the test's own. A program that does not end mostly hangs on test after test: what it does behind the
 first result that settles it is not worth the time.
-
-A program that only waits (it sleeps, say) uses no CPU time, and would be waited for on test after test. It is given up
-at the test at which its time for all is over; that test it may try alone.
 """
 
 from __future__ import annotations
@@ -58,7 +55,6 @@ def until_settled(
     *,
     late: Callable[[R], bool],
     settles: Callable[[R], bool],
-    waits: Callable[[R], bool] = lambda result: False,
 ) -> list[list[R | None]]:
     """Return what every program does on every item; None for the items behind the first result that settles the program.
 
@@ -68,7 +64,6 @@ def until_settled(
         run: Runs parts, in parallel; gives the results of the items of each.
         late: Whether a result may be another one where the item is run alone: others may have used up the time.
         settles: Whether nothing more needs to be known of the program.
-        waits: Whether a late result says so of the wall-clock time, most of which the program has not used.
 
     Example:
         >>> def run(parts):
@@ -91,8 +86,8 @@ def until_settled(
             for number, result in pairs:
                 if number in known:
                     rows[program][number] = result
-                if settles(result) if number in known else waits(result):
-                    ends[program] = min(ends[program], number + 1)
+                    if settles(result):
+                        ends[program] = min(ends[program], number + 1)
     return [[*row[:end], *[None] * (items - end)] for row, end in zip(rows, ends, strict=True)]
 
 

@@ -7,11 +7,11 @@ import math
 import os
 import resource
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .inside.confine.confinement import LEVELS
 from .jobs import Limits, WorkerKind
-from .packages import Packages
 from .results import InfraError, LevelUnavailableError, WorkerDiedError
 from .worker import Worker
 
@@ -80,7 +80,7 @@ def check_memory(limits: Limits) -> None:
         )
 
 
-def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
+def start_worker(kind: WorkerKind, level: str, packages: Mapping[str, str]) -> Worker:
     """Start a worker; see `Worker`."""
     check_machine()
     try:
@@ -115,7 +115,7 @@ def examine(level: str) -> LevelReport:
         return LevelReport(level, {}, str(error))
     for _ in range(_ATTEMPTS):
         try:
-            worker = Worker(WorkerKind(), level, Packages())
+            worker = Worker(WorkerKind(), level, {})
         except LevelUnavailableError as error:
             return LevelReport(level, {}, str(error), _remedy(level))
         except WorkerDiedError as error:

@@ -13,7 +13,6 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
 
 from .inside.confine.confinement import Settings
 from .jobs import WorkerKind
@@ -152,28 +151,12 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
     return [os.path.realpath(place) for place in places if place.exists()]
 
 
-class Packages(NamedTuple):
-    """What programs may import beside the standard library."""
+def packages_of(packages: str | Sequence[str]) -> dict[str, str]:
+    """Find the packages that programs may import, and those that they need: name -> the folder that holds it.
 
-    folders: Mapping[str, str] = {}
-    """Package -> the folder that holds it."""
-    trusted: tuple[str, ...] = ()
-    """Those that a worker imports before it is confined, once for all programs that mention any package."""
-    preload: tuple[str, ...] = ()
-    """Modules that it imports when it is confined, likewise: at level "namespaces"."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(self.folders)
-
-
-def packages_of(
-    packages: str | Sequence[str] | Mapping[str, str], preload: Sequence[str]
-) -> Packages:
-    """Return packages that are installed, by their names, or that lie in folders."""
-    if isinstance(packages, Mapping):
-        return Packages(dict(packages), (), tuple(preload))
+    Raises:
+        ValueError: One is not installed. Only numpy may be missing.
+    """
     names = (packages,) if isinstance(packages, str) else tuple(packages)
     found = locate(names)
     for name in names:
@@ -182,7 +165,7 @@ def packages_of(
                 "Expect packages to name installed packages as programs import them, actually "
                 f"{name!r} is not one. Install it, or leave it out."
             )
-    return Packages(found, tuple(found), tuple(preload))
+    return found
 
 
 @functools.cache
@@ -192,7 +175,7 @@ def _for_testing(testing: str) -> dict[str, str]:
     return locate(names)
 
 
-def settings(kind: WorkerKind, level: str, packages: Packages) -> str:
+def settings(kind: WorkerKind, level: str, packages: Mapping[str, str]) -> str:
     """Return the settings of a new worker, as JSON. See `Worker`."""
     standard = sorted(
         {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
@@ -203,18 +186,15 @@ def settings(kind: WorkerKind, level: str, packages: Packages) -> str:
         for entry in os.scandir(folder)
         if entry.name not in _NOT_STANDARD
     ]
-    allowed = {**_for_testing(kind.testing), **packages.folders}
-    # Where packages are not imported before, they ask for their versions when they are; pytest asks for its plugins.
-    late = kind.testing or not packages.trusted
-    versions_in = metadata_folders(allowed) if late else []
+    allowed = {**_for_testing(kind.testing), **packages}
+    # pytest asks for its plugins when it runs; other packages are imported before, and have asked for their versions.
+    versions_in = metadata_folders(allowed) if kind.testing else []
     packaged = [*_package_paths(allowed), *versions_in]
     chosen = Settings(
         level=level,
         packages=allowed,
-        trusted=list(packages.trusted),
-        modules=list(packages.preload),
+        imported=list(packages) if kind.with_packages else [],
         metadata=versions_in,
-        preload=kind.with_packages,
         calls_only=kind.calls_only,
         testing=kind.testing,
         readable=[*own, *packaged, *_shared_libraries(), *_SYSTEM],

@@ -6,7 +6,7 @@ import atexit
 import inspect
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -81,8 +81,7 @@ class Sandbox:
         level: "namespaces", "kernel" or "process"; see docs/sandbox.md. None chooses the strongest that works, and at
             least "kernel".
         packages: Installed packages that programs and tests may import, by the names that they are imported by, with what
-            these need themselves. Or a mapping from packages and modules to the folder that holds each.
-        preload: Modules that a worker imports once, at level "namespaces". They must end, and start no thread.
+            these need themselves.
 
     Raises:
         ValueError: `workers` is not positive, the level is unknown, or a package is not installed.
@@ -101,16 +100,15 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         level: str | None = None,
-        packages: str | Sequence[str] | Mapping[str, str] = ("numpy",),
-        preload: Sequence[str] = (),
+        packages: str | Sequence[str] = ("numpy",),
     ) -> None:
         if workers < 1:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
         self.limits = limits if limits is not None else Limits()
-        self._packages = packages_of(packages, preload)
+        self._packages = packages_of(packages)
         self._asked_level = check_level(level)
-        self._tasks = Tasks(self._packages.names, lambda: self.level, lambda: self._here().planner)
+        self._tasks = Tasks(self.packages, lambda: self.level, lambda: self._here().planner)
         self._starters = self._start()
 
     def _start(self) -> _Starters:
@@ -146,7 +144,7 @@ class Sandbox:
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages outside the standard library that programs and tests may import."""
-        return self._packages.names
+        return tuple(self._packages)
 
     # Jobs. What is named `submit` starts one and returns at once; see `Tasks` for the arguments.
 

@@ -11,11 +11,12 @@ import struct
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .jobs import WorkerKind
-from .packages import Packages, settings
+from .packages import settings
 from .results import LevelUnavailableError, WorkerDiedError
 
 _START = Path(__file__).parent / "inside" / "start.py"
@@ -110,7 +111,7 @@ class Worker:
         WorkerDiedError: The process did not start.
     """
 
-    def __init__(self, kind: WorkerKind, level: str, packages: Packages) -> None:
+    def __init__(self, kind: WorkerKind, level: str, packages: Mapping[str, str]) -> None:
         self.kind = kind
         self.ran_out = self.signalled = False
         self.has_folder = kind.scratch and level == "namespaces"

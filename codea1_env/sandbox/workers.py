@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 from . import clocks
 from .jobs import Limits, WorkerKind
 from .levels import start_worker
-from .packages import Packages
 from .results import InfraError, SandboxError, WorkerDiedError
 from .supervise import Supervised
 from .worker import Worker
@@ -71,7 +70,7 @@ Attempt = Callable[[TaskRunner, Limits], R]
 class WorkerPool:
     """Worker processes on this machine."""
 
-    def __init__(self, workers: int, level: Callable[[], str], packages: Packages) -> None:
+    def __init__(self, workers: int, level: Callable[[], str], packages: Mapping[str, str]) -> None:
         self.workers = workers
         self._level = level
         self._packages = packages

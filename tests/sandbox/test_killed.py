@@ -16,16 +16,15 @@ from processes import descendants, parents, until
 
 from codea1_env.sandbox import examine
 from codea1_env.sandbox.jobs import WorkerKind
-from codea1_env.sandbox.packages import Packages, settings
+from codea1_env.sandbox.packages import settings
 from codea1_env.sandbox.worker import environment
 
 # Asks for more than it waits for, and is gone: answers cannot be sent, or are never read.
 IMPATIENT = """
 import os, signal, sys
 from codea1_env.sandbox.jobs import WorkerKind
-from codea1_env.sandbox.packages import Packages
 from codea1_env.sandbox.worker import Worker
-worker = Worker(WorkerKind(), sys.argv[1], Packages())
+worker = Worker(WorkerKind(), sys.argv[1], {})
 print("ready", flush=True)
 for _ in range(20):
     worker.ask(b"c", [])
@@ -134,7 +133,7 @@ def test_a_worker_killed_while_it_enters_its_namespaces_leaves_no_process(tmp_pa
     if not examine("namespaces").works:
         pytest.skip(f"level namespaces does not work here: {examine('namespaces').error}")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    chosen = settings(WorkerKind(with_packages=False, scratch=True), "namespaces", Packages())
+    chosen = settings(WorkerKind(with_packages=False, scratch=True), "namespaces", {})
     ours.send(chosen.encode())
     with ours, theirs:  # kept open: a closed socket would end what is left, too
         worker = subprocess.Popen(

@@ -35,9 +35,7 @@ def test_distributions_are_read_once_for_all_workers(monkeypatch: pytest.MonkeyP
     )
     packages._providers.cache_clear()
     kind = WorkerKind(scratch=True, testing="pytest")
-    one, other = (
-        json.loads(packages.settings(kind, "kernel", packages.Packages())) for _ in range(2)
-    )
+    one, other = (json.loads(packages.settings(kind, "kernel", {})) for _ in range(2))
     assert one | {"user": 0} == other | {"user": 0}
     assert len(times) == 1, "it takes seconds where many are installed"
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
 import shutil
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from codea1_env import Sandbox
+from codea1_env import Problem, Sandbox
 from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.agents.llm.computing import Computing
+from codea1_env.agents.llm.engines import load_player
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
+from codea1_env.spaces import observe
 from codea1_env.support.logs import read_rows
 from codea1_env.training import (
     PlayerConfig,
@@ -150,6 +155,19 @@ def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model:
         assert config["base_model_name_or_path"] == model
         card = (folder / "README.md").read_text("utf-8")
         assert f"# {role.capitalize()} of a Code-A1 run" in card
+
+
+def test_an_example_takes_the_tester_of_a_run(finished, sandbox, monkeypatch) -> None:
+    path = Path(__file__).parents[2] / "examples" / "tests_for_a_function.py"
+    tester_of = runpy.run_path(str(path))["tester_of"]
+    same = Computing("float32", "float32", 1, 1)
+    short = partial(load_player, sampling=SHORT, computing=same)
+    monkeypatch.setitem(tester_of.__globals__, "load_player", short)
+    problem = Problem("half", "def half(n):", "half", "def half(n): return n // 2")
+    tester = tester_of(str(finished), problem, sandbox)
+    [answer] = tester.act([observe(problem, code=problem.reference, turn=1)])
+    assert tester.adapter is not None
+    assert isinstance(answer, str)
 
 
 def test_export_of_what_is_not_there(finished, tmp_path, capsys) -> None:

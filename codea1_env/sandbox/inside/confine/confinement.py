@@ -17,10 +17,8 @@ class Settings(NamedTuple):
     Attributes:
         level: One of `LEVELS`; each includes those before it.
         packages: Allowed packages outside the standard library, and the folder that holds each.
-        trusted: Those of them that are imported before the worker is confined.
-        modules: What is imported when it is.
+        imported: Those of them that are imported before the worker is confined, once for all its runs.
         metadata: Folders in which packages say which version they are.
-        preload: Whether to import any of these before the first run.
         calls_only: Whether its children are programs whose functions are only called.
         testing: See `WorkerKind.testing`.
         scratch: Whether its children have a folder that they may write to, of bounded size and empty for each run.
@@ -33,10 +31,8 @@ class Settings(NamedTuple):
 
     level: str
     packages: dict[str, str]
-    trusted: list[str]
-    modules: list[str]
+    imported: list[str]
     metadata: list[str]
-    preload: bool
     calls_only: bool
     testing: str
     scratch: bool

@@ -14,7 +14,6 @@ Answers: the child's number with a pidfd; or wait status and CPU seconds.
 from __future__ import annotations
 
 import _socket
-import builtins
 import contextlib
 import errno
 import gc
@@ -27,7 +26,7 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -127,7 +126,7 @@ def _alike(name: str) -> str:
 @contextlib.contextmanager
 def _folder_to_import_in(settings: Settings) -> Iterator[None]:
     """Give a folder that packages may write to while they are imported: some insist on one, but not numpy."""
-    if not settings.preload or set(settings.trusted) <= {"numpy"}:
+    if set(settings.imported) <= {"numpy"}:
         yield
         return
     import tempfile  # only here: it is large
@@ -152,36 +151,15 @@ def _folder_to_import_in(settings: Settings) -> Iterator[None]:
 
 def _preimport(settings: Settings) -> None:
     modules = _COMMON if settings.calls_only else _PREIMPORTED
-    trusted = settings.trusted if settings.preload else ()
     with no_hooks(), _folder_to_import_in(settings):
         for name in (
             *modules,
-            *(part for each in trusted for part in (each, *_PARTS.get(each, ()))),
+            *(part for each in settings.imported for part in (each, *_PARTS.get(each, ()))),
         ):
             try:
                 importlib.import_module(name)
             except Exception:  # built without it, or broken: the program's own import says so
                 continue
-
-
-def _import_confined(modules: Iterable[str]) -> None:
-    """Import what is not trusted, when this process can do no more than its children; what it prints goes nowhere."""
-    errors, null = os.dup(2), _own_null()
-    os.dup2(null, 2)
-    ours, there = dict(vars(builtins)), set(sys.modules)
-    with no_hooks():
-        for name in modules:
-            with contextlib.suppress(BaseException):  # the program's own import says so
-                importlib.import_module(name)
-    if any(vars(builtins).get(name) is not value for name, value in ours.items()):
-        # Children need Python's own before their program begins. Each imports it anew, as if it had not been here.
-        vars(builtins).update(ours)
-        for name in sys.modules.keys() - there:
-            del sys.modules[name]
-    sys.stderr.flush()
-    os.dup2(errors, 2)
-    os.close(errors)
-    os.close(null)
 
 
 def _seed_generators() -> None:
@@ -359,9 +337,6 @@ def _prepare(control: _socket.socket, settings: Settings) -> tuple[Confinement, 
     wrong = probes.faults(settings.level, found)
     if wrong:
         raise OSError("; ".join(wrong))
-    if settings.preload and settings.modules and settings.level == "namespaces":
-        _import_confined(settings.modules)
-        _seed_generators()
     found["children's user"] = (
         "a number of their own" if confinement.change_user else "the worker's"
     )
