@@ -42,7 +42,6 @@ LEFT_OUT = {
     r"--num-iterations 1|--seeds 3|^codea1 bench algorithms$|algorithms code-a1 .*(sft|no-book)": "hours; with --quick it is run",
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",
-    r"--samples tests\.jsonl|--agent runs/train-1|--programs DIR": "needs answers of other players: tests/test_cli_eval_best_of_n.py",
     r"--baseline (golden-tests|self-play) --seed|make train ARGS": "how a figure of the results was made: hours",
 }
 """Pattern of a command -> why it is not run here. Whether its options exist is checked by tests/test_docs.py."""
@@ -51,7 +50,7 @@ SHORTER = {
     "--preset (smollm2|qwen)(?!.*--dry-run)": "--max-steps 1 --max-problems 2 --problems-per-step 1 --eval-problems 1",
     "train --resume": "--max-steps 2",
     "RightLines --agent mutant$": "--num-samples 1 --max-problems 8",
-    "best-of-n": "--num-samples 1",
+    "--select": "--max-problems 2 --num-samples 2",
     "--agent tester-adapter": "--max-problems 2 --num-samples 1",
     "-o report.html": "--force",  # the page may have written one already
     "RUN RUN2": "--max-problems 4",

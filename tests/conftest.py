@@ -14,7 +14,7 @@ from codea1_env.sandbox import Sandbox
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 SLOW = (
-    "agents/llm", "baselines", "evaluation/test_best_of_n.py", "evaluation/test_code_generation.py",
+    "agents/llm", "baselines", "evaluation/test_code_generation.py",
     "evaluation/test_cosmic_ray.py", "evaluation/test_coverage.py",
     "evaluation/test_public_sets.py", "evaluation/test_sandbox_speed.py", "evaluation/test_suite_judging.py",
     "integrations/test_openenv.py", "integrations/test_verifiers.py",
@@ -24,7 +24,7 @@ SLOW = (
     "sandbox/test_killed.py", "sandbox/test_killed_at_start.py",
     "sandbox/test_levels.py", "sandbox/test_limits.py", "sandbox/test_ordinary_user.py",
     "sandbox/test_outside_causes.py", "sandbox/test_repeating.py", "sandbox/test_test_modules.py",
-    "test_cli_bench.py", "test_cli_eval.py", "test_cli_eval_agents.py", "test_cli_eval_best_of_n.py",
+    "test_cli_bench.py", "test_cli_eval.py", "test_cli_eval_agents.py", "test_cli_eval_select.py",
     "test_cli_eval_sets.py", "test_cli_eval_tests.py", "test_cli_train.py",
     "test_baselines.py", "test_contracts.py", "test_problems.py", "test_readme.py", "test_starter.py",
     "test_judging_answers.py", "test_mutant_kills.py", "test_packaging.py", "test_referee_hostile.py",

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from codea1_env.evaluation import HeldOut, kill_rate, kills, pass_rate, pass_rates
-from codea1_env.evaluation.best_of_n import UNKNOWN, BestOfN, ProgramRun, Tests
 from codea1_env.evaluation.comparison import compare
-from codea1_env.evaluation.programs import CodeEvaluation, CodeResults
+from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.evaluation.samples import read_samples
+from codea1_env.evaluation.selection import select
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
@@ -126,23 +126,8 @@ def test_held_out_measures_leave_out_what_was_not_judged(sandbox: FailingSandbox
     assert beyond([True, None, True, False], [False, False, None, False]) == [True, False]
 
 
-def test_no_choice_is_made_among_unjudged_programs(sandbox: FailingSandbox) -> None:
-    evaluation = BestOfN(programs=Path())
-    tests = Tests((), (1, 1), 0)
-    signs = {"11": True, f"1{UNKNOWN}": False, "01": False}
-    for number, (passed, right) in enumerate(signs.items()):
-        run = ProgramRun("inc", number, "", right, tests, len(signs))
-        evaluation.add(run, {"passed": passed})
-    assert evaluation.chosen["inc"].chances["random"] == 0.5
-    summary = evaluation.summary()
-    assert (summary["programs"], summary["unjudged"]) == (2, 1)
-    evaluation.add(ProgramRun("other", 0, "", True, tests, 1), {"passed": UNKNOWN * 2})
-    assert "other" in evaluation.left_out()
-    assert set(evaluation.chosen) == {"inc"}
-
-
 def test_unjudged_programs_are_not_chosen_from_nor_compared(
-    sandbox: FailingSandbox, tmp_path: Path
+    sandbox: FailingSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = [
         Problem(name, "def inc(n):", "inc", RIGHT, ("assert inc(1) == 2",)) for name in ("a", "b")
@@ -151,6 +136,7 @@ def test_unjudged_programs_are_not_chosen_from_nor_compared(
         ("a", f"{RIGHT} "),
         ("a", f"{RIGHT}  {MARK}"),
         ("a", WRONG),
+        ("a", f"{WRONG}  # later"),
         ("b", f"{WRONG}{MARK}"),
     ]
     given = tmp_path / "given.jsonl"
@@ -163,12 +149,15 @@ def test_unjudged_programs_are_not_chosen_from_nor_compared(
         run.check()
         run.judge_file(read_samples(given, problems).samples, own.add)
         folder.write("report.json", build_report(own, {}, {}))
-    found = CodeResults(tmp_path / "found").programs(problems)
-    assert [each.right for each in found["a"]] == [True, False]
-    assert found["b"] == []
+    assert [right for _, right in own.programs_of("a")] == [True, False, False]
+    with ResultFolder(tmp_path / "chosen", {}, resume=False) as folder:
+        monkeypatch.setitem(globals(), "MARK", "# later")
+        tester = Says("\n".join(SUITE))
+        [row] = select(own, lambda _: tester, int, folder, 2, lambda: False, lambda: None)
+    assert (row["unjudged"], row["passed"], row["random"]) == (1, ["110", "000"], 0.5)
     compared = compare(tmp_path / "found", tmp_path / "found")
     assert compared.not_compared == ("b",)
-    assert compared.differences[0].a.value == 0.5
+    assert compared.differences[0].a.value == pytest.approx(1 / 3)
 
 
 def judged(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -50,10 +50,12 @@ from codea1_env.cli.tables import (
     first_of,
     print_comparison,
     print_report,
+    print_table,
     say,
 )
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.comparison import compare
+from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.registry import BUILT_IN, AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report, usage_of
 from codea1_env.evaluation.result_folder import (
@@ -72,24 +74,23 @@ from codea1_env.evaluation.samples import (
     digest_of_file,
     digest_of_problems,
 )
+from codea1_env.evaluation.selection import NUM_TESTS, select, selection_report, selection_table
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.display import counted_of
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of, digest_of_class
-from codea1_env.support.stopping import stop_request
+from codea1_env.support.stopping import StopRequest, stop_request
 
 USAGE = """\
 usage: codea1 eval code [OPTIONS]
        codea1 eval tests [OPTIONS]
-       codea1 eval best-of-n --programs DIR [OPTIONS]
        codea1 eval cross-play --coders NAME ... --testers NAME ... [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
 
-code        judge programs: pass@k and avg@n, of an agent or a file
+code        judge programs, of an agent or a file: pass@k, avg@n, --select
 tests       judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
-best-of-n   what choosing among programs by generated tests gains
 cross-play  let every coder play against every tester
 run         an evaluation of yours: docs/evaluation.md says how to write one
 compare     what has changed between two evaluations, with intervals
@@ -182,11 +183,9 @@ class EvaluationOptions(AskingOptions):
 
     def settings(self, role: Role) -> dict[str, Any]:
         """All that the samples depend on, and with them the verdicts."""
-        source = Path(self.problems)
         settings: dict[str, Any] = {
             "codea1_env": codea1_env.__version__,
-            # `eval best-of-n` loads them again, perhaps from another folder.
-            "problems": str(source.resolve()) if source.is_file() else self.problems,
+            "problems": self.problems,
             "split": self.split,
             "max_problems": self.max_problems,
         }
@@ -196,12 +195,14 @@ class EvaluationOptions(AskingOptions):
             settings["samples"] = str(self.samples)
             settings["samples_sha256"] = digest_of_file(self.samples)
             return settings
-        settings["agent"] = self.agent
+        sizes = {"num_samples": self.num_samples, "batch_size": self.batch_size}
+        return settings | self.who(role) | sizes
+
+    def who(self, role: Role) -> dict[str, Any]:
+        """The agent, and all that its answers depend on."""
+        settings: dict[str, Any] = {"agent": self.agent, "seed": self.seed}
         if digest := digest_of(self.agent or ""):
             settings["agent_sha256"] = digest[:16]
-        settings["num_samples"] = self.num_samples
-        settings["batch_size"] = self.batch_size
-        settings["seed"] = self.seed
         if is_language_model(role, self.agent or ""):
             if is_server(self.agent or "") and self.model is None:
                 # Of two models behind one address the answers are not to be mixed.
@@ -226,6 +227,14 @@ class EvaluationCommand(EvaluationOptions):
 
     evaluation: Any  # its fields are options, too
 
+    @cached_property
+    def selector(self) -> EvaluationCommand | None:
+        """The same options for the agent of --select."""
+        own = self.evaluation
+        if not isinstance(own, CodeEvaluation) or own.select is None:
+            return None
+        return dataclasses.replace(self, agent=own.select, samples=None)
+
 
 @dataclass(frozen=True)
 class _Input:
@@ -242,7 +251,7 @@ def evaluate(name: str, arguments: Sequence[str]) -> int:
         kind = find_evaluation(name)
     title = f"eval run {name}" if ":" in name else f"eval {name}"
     command = parse(_command_of(kind), arguments, name=title)
-    command, problems, of_set = _prepared(command, arguments)
+    problems, of_set = _problems_of(command)
     path = command.output_dir or Path("runs") / time.strftime("eval-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
     try:
@@ -259,38 +268,34 @@ def evaluate(name: str, arguments: Sequence[str]) -> int:
         print(json.dumps(report))
     else:
         print_report(command.evaluation, report, console)
+        if command.selector is not None:
+            rows, lines = selection_table(report["selection"])
+            print_table(rows, console)
+            say(console, "\n".join(lines))
         say(console, f"Command: {words}")
         say(console, f"Result folder: {path}")
     return 1 if report["excluded"] else 0
 
 
-def _prepared(
-    command: EvaluationCommand, arguments: Sequence[str]
-) -> tuple[EvaluationCommand, list[Problem], int]:
-    """Return the command with what the evaluation or a run chooses, its problems, and their number in the whole set."""
-    own = command.evaluation
-    names = (word.partition("=")[0] for word in arguments)
-    given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
-    run = Path(command.agent) if command.agent is not None else None
-    with user_input():
-        adopted = own.adopt(run if run and (run / "config.toml").is_file() else None, given)
-        limits = [adopted.pop("max_problems", None), command.max_problems]
-        fewest = min((each for each in limits if each), default=None)
-        command = dataclasses.replace(command, **adopted, max_problems=fewest)
-    if command.agent is not None:
-        check_agent(own.role, command.agent)
+def _problems_of(command: EvaluationCommand) -> tuple[list[Problem], int]:
+    """Check the agents; returns the problems, and their number in the whole set."""
+    asked: list[tuple[Role, str | None]] = [(command.evaluation.role, command.agent)]
+    if command.selector is not None:
+        asked.append(("tester", command.selector.agent))
+    agents = [(role, name) for role, name in asked if name is not None]
+    for role, name in agents:
+        check_agent(role, name)
     if (command.samples is None) == (command.agent is None):
-        either = "" if "samples" in own.fixed else "either --samples FILE.jsonl or "
-        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
+        raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     with user_input():
-        whole = load_problems(command.problems, command.split, own.difficulty)
+        whole = load_problems(command.problems, command.split)
         problems = whole[: command.max_problems]
-    if command.agent is not None:
+    for role, name in agents:
         with library_errors():
-            check_problems(own.role, command.agent, problems)
-    return command, problems, len(whole)
+            check_problems(role, name, problems)
+    return problems, len(whole)
 
 
 def _in_folder(
@@ -307,9 +312,10 @@ def _in_folder(
         read_before = _read(command, problems)
     goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
     recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
-    computing = command.computing(recorded)
-    if computing is not None:
-        say(console, f"{command.agent} computes in {computing}.")
+    before = recorded if isinstance(recorded, dict) else {}
+    for each, known in ((command, before), (command.selector, before.get("select"))):
+        if each is not None and (computing := each.computing(known)) is not None:
+            say(console, f"{each.agent} computes in {computing}.")
     with library_errors():
         settings = _settings(command, name)
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
@@ -334,11 +340,9 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
         ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
         ("agent", Annotated[str | None, agent_option(kind.role)], None),
     ]
-    for name in dict.fromkeys((*kind.help, *kind.fixed, *kind.defaults)):
+    for name in dict.fromkeys((*kind.help, *kind.defaults)):
         type_: Any = get_type_hints(EvaluationCommand, include_extras=True)[name]
-        if name in kind.fixed:
-            type_ = Annotated[Any, tyro.conf.Suppress]
-        elif name in kind.help:
+        if name in kind.help:
             type_ = Annotated[type_, tyro.conf.arg(help=kind.help[name])]
         fields.append((name, type_, kind.defaults.get(name, known[name].default)))
     return dataclasses.make_dataclass(
@@ -380,7 +384,9 @@ def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
         name["evaluation"] = typed
     if digest := digest_of_class(type(own)):
         name["evaluation_sha256"] = digest[:16]
-    return {**name, **command.settings(own.role), **own.settings(command.samples is None)}
+    chosen = {} if command.selector is None else {"select": command.selector.who("tester")}
+    asked = command.samples is None
+    return {**name, **command.settings(own.role), **own.settings(asked), **chosen}
 
 
 def _asking(command: EvaluationCommand) -> SamplingOptions:
@@ -417,18 +423,19 @@ def _evaluate(
             at_work.check(shown.advance, tasks)
         if read.file is not None:
             counts = Counter(each.task_id for each in read.file.samples)
-            shown.begin(own.unit, own.expected(counts), len(folder.rows(VERDICTS)))
+            shown.begin(own.unit, counts.total(), len(folder.rows(VERDICTS)))
             at_work.judge_file(read.file.samples, shown.judged)
         else:
             asking = _asking(command)
             agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
             agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
-            counts = Counter(each.problem.task_id for each in questions)
-            shown.begin(own.unit, own.expected(counts), len(folder.rows(VERDICTS)))
+            shown.begin(own.unit, len(questions), len(folder.rows(VERDICTS)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
+        selection = _select(command, folder, shown, stop)
     report = build_report(own, settings, read.unknown)
+    report |= {} if selection is None else {"selection": selection}
     if command.agent is not None and (used := usage_of(folder)) is not None:
         report["usage"] = used
     answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
@@ -438,5 +445,29 @@ def _evaluate(
         advice = ". A model that thinks may need more tokens: --max-completion-length"
         more = advice if "usage" in report else ""
         say(console, f"Warning: no text in {counted_of(empty, len(answers), 'answers')}{more}")
-    own.write_files(folder, command.agent or str(command.samples))
     return report
+
+
+def _select(
+    command: EvaluationCommand, folder: ResultFolder, shown: EvaluationProgress, stop: StopRequest
+) -> dict[str, Any] | None:
+    """Choose among the programs by the tests of the agent of --select; None without one."""
+    asked, own = command.selector, command.evaluation
+    if asked is None:
+        return None
+    name = asked.agent or ""
+    shown.begin("choices", len(own.numbers()))
+    with ExitStack() as stack:
+        asking = asked.asking(WORDINGS[asked.prompts](NUM_TESTS), NUM_TESTS)
+        problems = list(own.problems.values())
+        agent = player_of("tester", name, problems, own.sandbox, asking, stack)
+        rows = select(
+            own,
+            watched(agent, name, shown, stop),
+            EvaluationPlan(1, 1, command.seed).seed_of,
+            folder,
+            command.cores,
+            lambda: stop.requested,
+            shown.advance,
+        )
+    return selection_report(rows)

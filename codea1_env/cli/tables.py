@@ -26,7 +26,6 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from codea1_env.agents.llm.completions import listening
-from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import written
@@ -303,7 +302,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
     own = comparison.kind not in _MEASURES
     rows = [
-        [CHOSEN.get(each.figure, each.figure), *map(written, (each.a, each.b, each.difference))]
+        [each.figure, *map(written, (each.a, each.b, each.difference))]
         for each in comparison.differences
     ]
     print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console)
@@ -324,7 +323,6 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
 _MEASURES = {
     "code": "share of right programs",
     "tests": "share of right tests",
-    "best-of-n": "chance that CodeT chooses a right program",
 }
 
 

@@ -20,7 +20,7 @@ class Difference:
     """One figure of both evaluations."""
 
     figure: str
-    """"pass@1", ...; "pass@1 (base)" for the base tests of programs; "codet", ... for choices."""
+    """"pass@1", ...; "pass@1 (base)" for the base tests of programs."""
     a: Estimate
     b: Estimate
     difference: Estimate
@@ -33,8 +33,8 @@ class Change:
 
     task_id: str
     a: float
-    """Share of right programs, or of right tests among those that were asked for; or the chance that CodeT's choice
-    is right; or the first figure of an evaluation of yours."""
+    """Share of right programs, or of right tests among those that were asked for; or the first figure of an evaluation
+    of yours."""
     b: float
 
 
@@ -50,7 +50,7 @@ class ComparedEvaluations:
     """Where b has more right programs, the greatest change first."""
     worse: tuple[Change, ...]
     kind: str
-    """"code", "tests", "best-of-n" or the name of an evaluation of yours."""
+    """"code", "tests" or the name of an evaluation of yours."""
     left_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def compare(a: Path, b: Path) -> ComparedEvaluations:
     )
 
 
-_WHAT = {"code": "programs", "tests": "tests", "best-of-n": "choices"}
+_WHAT = {"code": "programs", "tests": "tests"}
 _Found = tuple[list[Difference], tuple[Sequence[float], Sequence[float]], list[str]]
 """Differences, the value of each problem in both that says where they differ, and why figures are left out."""
 
@@ -118,7 +118,7 @@ def _of_means(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str])
     for name, (x, y) in found.items():
         paired = [after - before for before, after in zip(x, y, strict=True)]
         differences.append(Difference(name, *map(mean_over_problems, (x, y, paired))))
-    return differences, found.get("codet") or next(iter(found.values()), ((), ())), []
+    return differences, next(iter(found.values()), ((), ())), []
 
 
 def _values(report: Mapping[str, Any], common: Sequence[str]) -> dict[str, list[float]]:
@@ -135,8 +135,6 @@ def _values(report: Mapping[str, Any], common: Sequence[str]) -> dict[str, list[
             }
             for each in results
         ]
-    elif report["kind"] == "best-of-n":
-        rows = [{name: each[name] for name in report["figures"]} for each in results]
     else:
         rows = [each["values"] for each in results]
     columns = {name: [row.get(name) for row in rows] for name in rows[0]}
@@ -193,7 +191,7 @@ def _ks(names: Iterable[str]) -> set[int]:
 
 
 def _report(folder: Path) -> dict[str, Any]:
-    check_finished(folder, "evaluation")
+    check_finished(folder)
     report = read_json(folder / REPORT)
     if not isinstance(report.get("results"), dict) or not isinstance(report.get("figures"), dict):
         raise FolderError(

@@ -32,7 +32,7 @@ TIME_LIMIT_WITHOUT_REFERENCE = 6.0
 _WALL_FACTOR = 3.0
 """Wall-clock limit over CPU limit: a busy machine must not decide."""
 _REFERENCE_SECONDS = 60.0
-EXCLUDED = "excluded"
+_EXCLUDED = "excluded"
 """Outcome of programs for a problem that cannot be used."""
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
@@ -111,7 +111,7 @@ def judge_program(
 ) -> CodeVerdict:
     """Judge a program."""
     if reference.fault:
-        return _failed(problem, EXCLUDED, reference.fault)
+        return _failed(problem, _EXCLUDED, reference.fault)
     if problem.reference and code == problem.reference:  # it is known to pass
         judged: Judged = "inside" if problem.test_module else "outside"
         return CodeVerdict(Outcome.PASS.value, "", True if problem.base else None, judged)

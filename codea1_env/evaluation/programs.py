@@ -6,18 +6,15 @@ First the references run on their own tests, which finds problems that cannot be
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from codea1_env.evaluation.asking import ProgramEvaluation
 from codea1_env.evaluation.program_verdicts import (
-    EXCLUDED,
     MIN_TIME_LIMIT,
     TIME_LIMIT_FACTOR,
     TIME_LIMIT_WITHOUT_REFERENCE,
@@ -26,16 +23,7 @@ from codea1_env.evaluation.program_verdicts import (
     judge_program,
     run_reference,
 )
-from codea1_env.evaluation.result_folder import (
-    REPORT,
-    SAMPLES,
-    SETTINGS,
-    VERDICTS,
-    FolderError,
-    check_finished,
-    read_json,
-)
-from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
+from codea1_env.evaluation.samples import ProgramSample
 from codea1_env.evaluation.statistics import Count, mean_over_problems, pass_at_k, written
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
@@ -66,7 +54,21 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
     """Which pass@k to report; None for those of 1, 5 and 10 that the number of samples allows."""
-    written: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
+    select: Annotated[str | None, tyro.conf.arg(metavar="AGENT")] = None
+    """Also choose one program of each problem by agreement with the tests of this agent (CodeT, arXiv 2207.10397), and show how
+    often it is right, beside the first and a random one. Who writes tests: as --agent of `codea1 eval tests`."""
+    codes: dict[str, list[str]] = field(init=False, default_factory=dict)
+    """Task -> its programs, in the order of its verdicts."""
+
+    def load(self, problems: Sequence[Problem]) -> dict[str, int]:
+        """Refuse to choose among programs that no test can call."""
+        reading = [problem.task_id for problem in problems if problem.stdin_tests]
+        if self.select is not None and reading:
+            raise EvaluationError(
+                f"expect problems whose programs tests can call with --select, actually the programs of {reading[0]} read "
+                "standard input"
+            )
+        return super().load(problems)
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Limits; which figures are shown decides nothing."""
@@ -77,8 +79,12 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         }
 
     def check_counts(self, counts: Mapping[str, int]) -> None:
-        """Refuse a k above the number of samples."""
+        """Refuse a k above the number of samples, and a choice of one."""
         fewest = min(counts, key=lambda name: counts[name])
+        if self.select is not None and counts[fewest] < 2:
+            raise TooFewSamplesError(
+                f"Expect two samples or more with --select, actually: {fewest} has {counts[fewest]}. Ask for more samples."
+            )
         for k in self.k or ():
             if not 1 <= k <= counts[fewest]:
                 raise TooFewSamplesError(
@@ -101,21 +107,26 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def add(self, sample: ProgramSample, verdict: CodeVerdict) -> None:
         """Count one more verdict."""
         super().add(sample, verdict)
-        self.written[sample.task_id, sample.code] += 1
+        self.codes.setdefault(sample.task_id, []).append(sample.code)
 
     def values(self, verdicts: Sequence[CodeVerdict]) -> Mapping[str, float | None]:
         """pass@1, which is shown while it runs."""
         known = sum(map(_is_known, verdicts))
         return {"pass@1": sum(each.passed for each in verdicts) / known if known else None}
 
-    def _numbers(self) -> dict[str, int]:
+    def programs_of(self, task: str) -> list[tuple[str, bool]]:
+        """Return the programs of a problem that were judged, and whether they are right."""
+        both = zip(self.codes[task], self.verdicts[task], strict=True)
+        return [(code, verdict.passed) for code, verdict in both if _is_known(verdict)]
+
+    def numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
         known = {task: self._judged(task) for task in self.scored}
         return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
-        numbers = self._numbers()
+        numbers = self.numbers()
         # Of a group, or of what could be judged, there may be too few for a k.
         fewest = min(numbers.values(), default=0)
         ks = sorted({k for k in self.k or DEFAULT_K if k <= fewest})
@@ -132,7 +143,11 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         scored = (each for task in self.scored for each in self.verdicts[task])
         return super().summary() | {
             "outcomes": dict(sorted(ends.items())),
-            "repeated": sum(n - 1 for (task, _), n in self.written.items() if task not in faults),
+            "repeated": sum(
+                len(each) - len(set(each))
+                for task, each in self.codes.items()
+                if task not in faults
+            ),
             "judged_inside": sum(each.judged == "inside" for each in scored),
         }
 
@@ -194,64 +209,3 @@ def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, 
         asked[f"avg@{numbers.pop()}"] = 1
     found = {name: [pass_at_k(count, k) for count in counts] for name, k in asked.items()}
     return {name: dataclasses.asdict(mean_over_problems(each)) for name, each in found.items()}
-
-
-@dataclass(frozen=True)
-class JudgedProgram:
-    """A program, and what its evaluation found."""
-
-    code: str
-    right: bool
-
-
-class CodeResults:
-    """The result folder of a finished evaluation of programs; a FolderError if it is none."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        check_finished(path, "`codea1 eval code`")
-        self.settings: Mapping[str, Any] = read_json(path / SETTINGS).get("settings", {})
-        self._report = read_json(path / REPORT)
-        if self._report.get("kind", "code") != "code":
-            raise FolderError(
-                f"Expect {path} to be the folder of `codea1 eval code`, actually it is that of another evaluation."
-            )
-        self.excluded: dict[str, str] = dict(self._report["excluded"])
-        self.packages = tuple(self.settings.get("packages", {}))
-
-    def digest(self) -> str:
-        """Return a text that changes whenever the programs or their verdicts do."""
-        content = b"".join((self.path / name).read_bytes() for name in (SAMPLES, VERDICTS))
-        return hashlib.sha256(content).hexdigest()
-
-    def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """Return the programs of each problem that was used, in the order of the problems, without unjudged ones."""
-        results, ids = self._report["results"], {each.task_id for each in problems}
-        used = [each for each in problems if each.task_id in results]
-        changed = [each.task_id for each in used if results[each.task_id]["digest"] != digest(each)]
-        if changed:
-            raise FolderError(
-                f"Expect the problems that {self.path} was made with, actually {len(changed)} have changed since, "
-                f"such as {changed[0]}. Evaluate the programs again."
-            )
-        samples = read_samples(self.path / SAMPLES, problems).samples
-        found: dict[str, list[JudgedProgram]] = {each.task_id: [] for each in used}
-        rows = (
-            row.fields
-            for row in rows_of(self.path / VERDICTS)
-            if check_task(row.fields, row.where) in ids
-        )
-        for sample, row in zip(samples, rows, strict=False):
-            outcome = row.get("outcome")
-            if (row["task_id"], row.get("sample")) != (sample.task_id, sample.index):
-                break
-            if outcome not in (EXCLUDED, Outcome.UNJUDGED.value):
-                right = outcome == Outcome.PASS.value
-                found[sample.task_id].append(JudgedProgram(sample.code, right))
-        counts = {task: result["samples"] for task, result in results.items() if task in ids}
-        if {task: len(programs) for task, programs in found.items()} != counts:
-            raise FolderError(
-                f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
-                f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."
-            )
-        return found

@@ -14,7 +14,6 @@ AnyEvaluation = type[Evaluation[Any, Any]]
 BUILT_IN = {
     "code": "codea1_env.evaluation.programs:CodeEvaluation",
     "tests": "codea1_env.evaluation.suites.evaluation:SuiteEvaluation",
-    "best-of-n": "codea1_env.evaluation.best_of_n:BestOfN",
     "cross-play": "codea1_env.evaluation.cross_play:CrossPlayEvaluation",
 }
 """Name -> where it is; loaded when it is asked for."""

@@ -24,7 +24,7 @@ def build_report(
         **({"kind": own.kind} if own.kind else {}),
         "settings": dict(settings),
         **own.summary(),
-        "excluded": own.left_out(),
+        "excluded": own.faults(),
         "missing": [task for task in own.problems if task in left],
         "unknown": dict(unknown),
         "results": {

@@ -16,8 +16,8 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
-USAGE = "usage.jsonl"
-LOGS = frozenset([SETTINGS, REPORT, REFERENCES, SAMPLES, VERDICTS, USAGE])
+USAGE, SELECTION = "usage.jsonl", "selection.jsonl"
+LOGS = frozenset([SETTINGS, REPORT, REFERENCES, SAMPLES, VERDICTS, USAGE, SELECTION])
 _RUN = {"config.toml", "metrics.jsonl"}
 """What the folder of a training run has."""
 VERSION = 1
@@ -196,8 +196,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def check_finished(folder: Path, what: str) -> None:
-    """Raise a FolderError if a folder does not hold the report of this evaluation."""
+def check_finished(folder: Path) -> None:
+    """Raise a FolderError if a folder does not hold the report of an evaluation."""
     if (folder / REPORT).is_file():
         return
     if not folder.exists():
@@ -207,5 +207,5 @@ def check_finished(folder: Path, what: str) -> None:
     else:
         found, remedy = f"it has no {REPORT} and no {SETTINGS}", "Name another folder"
     raise FolderError(
-        f"Expect {folder} to be the folder of a finished {what}, actually: {found}. {remedy}."
+        f"Expect {folder} to be the folder of a finished evaluation, actually: {found}. {remedy}."
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -138,17 +137,16 @@ class EvaluationRun(Generic[S, V]):
         """Judge samples made elsewhere; they are copied to the folder."""
         known = len(self._folder.rows(SAMPLES))
         self._folder.append(SAMPLES, (sample.row for sample in samples[known:]))
-        self._judge([samples], Counter(sample.task_id for sample in samples), watch)
+        self._judge([samples], watch)
 
     def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
         """Let an agent write samples, and judge them while the next ones are being written."""
         questions = self._evaluation.questions(plan.num_samples)
-        counts = Counter(each.problem.task_id for each in questions)
         names = [(each.problem.task_id, evalplus_id(each.problem), None) for each in questions]
         # Problems whose reference was unjudged were not asked about: what follows was of other questions.
         kept = self._keep(SAMPLES, lambda row, i: i >= len(names) or row.get("task_id") in names[i])
         self._keep(VERDICTS, lambda _, i: kept is None or i < kept)
-        self._judge(self._written(agent, questions, plan), counts, watch)
+        self._judge(self._written(agent, questions, plan), watch)
 
     def _keep(self, name: str, fits: Callable[[Mapping[str, Any], int], bool]) -> int | None:
         """Keep the rows of a log before the first that does not fit; returns their number if there is one."""
@@ -184,9 +182,7 @@ class EvaluationRun(Generic[S, V]):
             folder.append(SAMPLES, rows)
             yield [own.read(*each) for each in zip(batch, rows, strict=True)]
 
-    def _judge(
-        self, batches: Iterable[Sequence[Any]], counts: Mapping[str, int], watch: Watch
-    ) -> None:
+    def _judge(self, batches: Iterable[Sequence[Any]], watch: Watch) -> None:
         """Judge samples that have no verdict yet, and tell `watch` of all verdicts, in the order of the samples."""
         own, done = self._evaluation, self._folder.rows(VERDICTS)
         judged: dict[Hashable, Future[V]] = {}  # equal samples are judged once
@@ -206,7 +202,7 @@ class EvaluationRun(Generic[S, V]):
                 errors.append(error)
                 raise
 
-        samples = own.group(itertools.chain.from_iterable(batches), counts)
+        samples = itertools.chain.from_iterable(batches)
         judges = ThreadPoolExecutor(self._threads, "judge")
         with judges, ThreadPoolExecutor(1, "recorder") as recorder:
             try:

@@ -77,7 +77,7 @@ def read_file(
     counts: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     samples: list[S] = []
-    for row in rows_of(path):
+    for row in _rows_of(path):
         name = task_of(row.fields, row.where)
         problem = names.get(name)
         if problem is None:
@@ -134,7 +134,7 @@ def digest_of_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def rows_of(path: Path) -> Iterator[Row]:
+def _rows_of(path: Path) -> Iterator[Row]:
     """Yield the rows of a file of JSON lines."""
     try:
         for row in rows(str(path)):

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile, digest
 from codea1_env.evaluation.statistics import Estimate, mean_over_problems
 from codea1_env.problems import Problem
@@ -111,10 +110,6 @@ class Evaluation(Generic[S, V]):
     """Other help texts, of options that all evaluations have."""
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of these."""
-    fixed: ClassVar[tuple[str, ...]] = ()
-    """Common options that there are none of; the evaluation may choose their values, see `adopt`."""
-    difficulty: ClassVar[str | None] = None
-    """Which problems are loaded: those that the source calls so hard; None for all."""
     limits: ClassVar[Limits] = Limits()
     """What programs may use where nothing else is said."""
 
@@ -130,10 +125,6 @@ class Evaluation(Generic[S, V]):
     def judge(self, problem: Problem, sample: S) -> V:
         """Judge a sample, in one of several threads. `self.sandbox` is where foreign text may run."""
         raise NotImplementedError
-
-    def adopt(self, run: Path | None, given: Set[str]) -> dict[str, Any]:
-        """Return values of the options in `fixed`, and of those not `given` that the run of --agent has."""
-        return {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
@@ -180,14 +171,6 @@ class Evaluation(Generic[S, V]):
     def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[Any]:
         """Read samples made elsewhere."""
         raise NotImplementedError
-
-    def expected(self, counts: Mapping[str, int]) -> int:
-        """How many verdicts there will be for these numbers of samples."""
-        return sum(counts.values())
-
-    def group(self, samples: Iterator[Any], counts: Mapping[str, int]) -> Iterator[S]:
-        """Yield what is judged, from the samples."""
-        yield from samples
 
     def key(self, sample: S) -> Hashable:
         """Equal for samples that can only have equal verdicts: they are judged once."""
@@ -261,13 +244,6 @@ class Evaluation(Generic[S, V]):
     def faults(self) -> dict[str, str]:
         """Task -> why it cannot be used."""
         return {task: check.fault for task, check in self.checks.items() if check.fault}
-
-    def left_out(self) -> dict[str, str]:
-        """Task -> why the report excludes it."""
-        return self.faults()
-
-    def write_files(self, folder: ResultFolder, by: str) -> None:
-        """Write what the folder has besides, at the end; `by` is who wrote the samples: an agent, or a file."""
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """Return the figures of a report as rows of texts, the headings first."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.result_folder import SAMPLES
+from codea1_env.evaluation.selection import CHOICES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean, counted, counted_of
@@ -64,10 +64,8 @@ def problems_of(settings: Mapping[str, Any]) -> str:
 
 
 def words_of(kind: str, name: str) -> str:
-    """Return what a figure says, where it is one of suites of tests or of choices among programs."""
-    if kind == "tests":
-        return in_words(name)
-    return CHOSEN.get(name, name) if kind == "best-of-n" else name
+    """Return what a figure says, where it is one of suites of tests."""
+    return in_words(name) if kind == "tests" else name
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
@@ -168,7 +166,11 @@ def _state(each: EvaluationResult) -> str:
 
 def figures_of(each: EvaluationResult) -> dict[str, Estimate]:
     """Return the figures of an evaluation by name."""
-    return _flat(each.report.get("figures", {}))
+    found = _flat(each.report.get("figures", {}))
+    match each.report.get("selection"):
+        case {"figures": dict(chosen)}:
+            found |= {CHOICES.get(name, name): value for name, value in _flat(chosen).items()}
+    return found
 
 
 def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:

@@ -1,0 +1,189 @@
+"""Chooses among the programs of a problem by tests that nobody has checked: what `codea1 eval code --select AGENT` does.
+
+Dual execution agreement (Chen et al. 2022, "CodeT", arXiv 2207.10397): programs that pass the same tests are a set, and
+the set with the highest |programs| x |tests that they pass| is chosen from. The tester sees the problem alone, and writes
+as many answers as there are programs. Neither the reference nor the verdicts choose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from codea1_env.evaluation.programs import CodeEvaluation
+from codea1_env.evaluation.result_folder import SELECTION, ResultFolder
+from codea1_env.evaluation.runner import AgentOf, Stopped
+from codea1_env.evaluation.statistics import mean_over_problems, written
+from codea1_env.evaluation.suites.running import run_once
+from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
+from codea1_env.problems import Problem
+from codea1_env.rendering.display import counted
+from codea1_env.rollout import ask
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.spaces import observe
+
+RANDOM = "random"
+CHOICES = {
+    "first": "first sample",
+    RANDOM: "random sample",
+    "agreement": "chosen by agreement",
+}
+"""How a program is chosen -> how it is shown. The first two are controls."""
+NUM_TESTS = 8
+"""Tests that an answer is asked for; those after them do not count."""
+_UNKNOWN = "?"
+"""Sign of a test that could not be judged on a program."""
+_LIMITS = Limits(
+    call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
+)
+"""What a program may use for a test, and for all tests of its problem together. Some programs never end."""
+
+
+def select(
+    own: CodeEvaluation,
+    agent: AgentOf,
+    seed_of: Callable[[int], int],
+    folder: ResultFolder,
+    threads: int,
+    stopped: Callable[[], bool],
+    advance: Callable[[], None],
+) -> list[Mapping[str, Any]]:
+    """Choose for each problem whose programs were judged; what the folder has of these programs is taken from there."""
+    known = folder.rows(SELECTION)
+    found: list[Mapping[str, Any]] = []
+    for number, task in enumerate(own.numbers()):
+        programs = own.programs_of(task)
+        key = hashlib.sha256(repr((task, programs)).encode()).hexdigest()[:16]
+        if number < len(known) and known[number]["programs_sha256"] == key:
+            row = known[number]
+        else:
+            known = folder.truncate(SELECTION, number)
+            if stopped():
+                raise Stopped
+            problem = own.problems[task]
+            seen = [observe(problem, turn=1)] * len(programs)
+            answers = ask(agent(seed_of(number)), "tester", seen)
+            chosen = _choice(problem, programs, answers, own.sandbox, threads)
+            row = {"task_id": task, "programs_sha256": key, **chosen}
+            folder.append(SELECTION, [row])
+        found.append(row)
+        advance()
+    return found
+
+
+def _choice(
+    problem: Problem,
+    programs: Sequence[tuple[str, bool]],
+    answers: Sequence[str],
+    sandbox: Sandbox,
+    threads: int,
+) -> dict[str, Any]:
+    """How likely each way to choose takes a right program of a problem, and the tests that it was chosen by."""
+    usable: dict[str, SuiteTest] = {}
+    times: Counter[str] = Counter()
+    unusable = 0
+    for index, answer in enumerate(answers):
+        suite = SuiteSample(problem.task_id, index, {"answer": answer})
+        read = read_suite(suite, problem.entry_point, NUM_TESTS, sandbox)
+        for test in read.tests:
+            if test.fault is None:
+                usable.setdefault(test.text, test)
+                times[test.text] += 1
+        unusable += len(read.dropped) + sum(test.fault is not None for test in read.tests)
+    tests = list(usable.values())
+
+    def signs(code: str) -> str:
+        whole = f"{problem.preamble}\n\n{code}" if problem.preamble else code
+        results = run_once(whole, tests, problem.entry_point, _LIMITS, sandbox).tests
+        known = {Outcome.UNJUDGED: _UNKNOWN, Outcome.PASS: "1"}
+        return "".join(known.get(each.outcome, "0") for each in results)
+
+    distinct = list(dict.fromkeys(code for code, _ in programs))
+    with ThreadPoolExecutor(threads, "select") as pool:
+        passed = dict(zip(distinct, pool.map(signs, distinct), strict=True))
+    kept = [(right, passed[code]) for code, right in programs if _UNKNOWN not in passed[code]]
+    figures: dict[str, float] = {}
+    if kept:
+        chances = agreement([row for _, row in kept], list(times.values()))
+        right = [float(is_right) for is_right, _ in kept]
+        figures = {
+            "first": right[0],
+            RANDOM: sum(right) / len(right),
+            "agreement": sum(map(operator.mul, chances, right)),
+        }
+    return {
+        "programs": len(programs),
+        "unjudged": len(programs) - len(kept),
+        "tests": list(usable),
+        "times": list(times.values()),
+        "judged_inside": sum(times[test.text] for test in tests if test.judged == "inside"),
+        "unusable": unusable,
+        "passed": [row for _, row in kept],
+        **figures,
+    }
+
+
+def agreement(passed: Sequence[str], times: Sequence[int]) -> list[float]:
+    """Chance of each program to be chosen; programs and tests that were written twice count twice.
+
+    Args:
+        passed: For each program a "1" for each test that it passes, and a "0" for each other.
+        times: How often each test was written.
+
+    Example:
+        >>> agreement(["110", "110", "111"], [1, 1, 1])
+        [0.5, 0.5, 0.0]
+    """
+    size = Counter(passed)
+    scores = [
+        size[row] * sum(n for sign, n in zip(row, times, strict=True) if sign == "1")
+        for row in passed
+    ]
+    chosen = [score == max(scores) for score in scores]
+    return [each / sum(chosen) for each in chosen]
+
+
+def selection_report(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What report.json says of all choices: figures, and what they have over a random choice, problem by problem."""
+    scored = [row for row in rows if RANDOM in row]
+    figures = {name: [row[name] for row in scored] for name in CHOICES if scored}
+    gains = {
+        name: [a - b for a, b in zip(values, figures[RANDOM], strict=True)]
+        for name, values in figures.items()
+        if name != RANDOM
+    }
+    return {
+        "problems": len(scored),
+        "unjudged": sum(row["unjudged"] for row in rows),
+        "tests": sum(sum(row["times"]) for row in scored),
+        **{name: sum(row[name] for row in scored) for name in ("judged_inside", "unusable")},
+        **{
+            key: {name: dataclasses.asdict(mean_over_problems(it)) for name, it in values.items()}
+            for key, values in (("figures", figures), ("gains", gains))
+        },
+    }
+
+
+def selection_table(report: Mapping[str, Any]) -> tuple[list[list[str]], list[str]]:
+    """Return a row for each way to choose, the headings first; and what programs were chosen by."""
+    gains, inside, unjudged = report["gains"], report["judged_inside"], report["unjudged"]
+    rows = [
+        [CHOICES[name], written(each), written(gains[name]) if name in gains else ""]
+        for name, each in report["figures"].items()
+    ]
+    lines = [
+        f"Chosen in {counted(report['problems'], 'problems')} by {counted(report['tests'], 'tests')}; "
+        f"{report['unusable']} more could not be run, or never call the program"
+    ]
+    if inside:
+        lines.append(
+            f"{inside} of them ran inside, in the program's own process: a program can forge that"
+        )
+    if unjudged:
+        lines.append(f"Not chosen from, not judged: {counted(unjudged, 'programs')}")
+    return [["program", "right [95%]", "over random [95%, paired]"], *rows], lines
