@@ -31,7 +31,7 @@ COMMANDS = {
     "problems": "List or check problems.",
     "sandbox": "Find out what confines programs here.",
     "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
-    "bench": "Compare algorithms, diagnose adversaries, or measure the sandbox.",
+    "bench": "Compare algorithms, or diagnose adversaries.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
 _HOMES = {"export": "report"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from sandbox_speed import command, endurance
+import speed_of_sandbox
+from sandbox_speed import endurance
 from sandbox_speed.baselines import BareFork
-from sandbox_speed.command import SpeedReport, measure
 from sandbox_speed.config import SpeedConfig, SpeedFigure
+from speed_of_sandbox import SpeedReport, main, measure
 
-from codea1_env.cli.app import run
 from codea1_env.support.machine import this_machine
 
 
@@ -48,18 +48,18 @@ def test_every_section_gives_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missed_aims_are_named_and_give_exit_code_1(capsys, monkeypatch):
     missed = SpeedFigure("overhead", "5 calls", 6.0, "ms", baseline=2.0, at_most=1.4)
     report = SpeedReport(this_machine(), "kernel", SpeedConfig(), (missed,))
-    monkeypatch.setattr(command, "measure", lambda *arguments: report)
-    assert run(["bench", "sandbox", "--sections", "overhead"]) == 1
+    monkeypatch.setattr(speed_of_sandbox, "measure", lambda *arguments: report)
+    assert main(["--sections", "overhead"]) == 1
     assert "Expect 5 calls: <= 1.4x, actually: 3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sandbox", "--limit", "0"], "Expect --limit to be at least 1"),
-        (["sandbox", "--problems", "nowhere.jsonl"], "there is no nowhere.jsonl"),
+        (["--limit", "0"], "Expect --limit to be at least 1"),
+        (["--problems", "nowhere.jsonl"], "there is no nowhere.jsonl"),
     ],
 )
 def test_wrong_arguments_give_exit_code_2(arguments, message, capsys):
-    assert run(["bench", *arguments]) == 2
+    assert main(arguments) == 2
     assert message in capsys.readouterr().err

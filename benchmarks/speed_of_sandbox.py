@@ -1,10 +1,17 @@
-"""`codea1 bench sandbox`: what it asks for, and one table of what it found."""
+"""How fast is the sandbox on this machine? One table; docs/benchmarks.md says what each line means.
+
+    python benchmarks/speed_of_sandbox.py
+    python benchmarks/speed_of_sandbox.py --problems humanevalplus.jsonl.gz --sections overhead
+
+Exit code 1: an aim was missed. 2: a wrong option.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -14,14 +21,13 @@ import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from sandbox_speed import endurance, overhead, questions
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 
-from codea1_env.cli.errors import library_errors, user_input
-from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.cli.parsing import SandboxLevel
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, strongest_level
 from codea1_env.support.machine import Machine, this_machine
-from sandbox_speed import endurance, overhead, questions
-from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 
 _BY_PROBLEMS = {"overhead": overhead.measure, "questions": questions.measure}
 
@@ -52,10 +58,8 @@ class SpeedReport:
 
 
 @dataclass(frozen=True)
-class SandboxCommand:
-    """Measure the sandbox on this machine: one table, every comparison made in the same run.
-
-    Exit code 1 if an aim was missed. Measure on a machine that does nothing else.
+class SpeedCommand:
+    """Measure the sandbox on this machine, which should do nothing else. Every comparison is made in the same run.
 
     The baselines run the programs of the problem set without any isolation: name only sets that you trust.
     """
@@ -66,15 +70,17 @@ class SandboxCommand:
     """Print the figures as one JSON object instead of a table."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command; returns its exit code."""
-    command = parse(SandboxCommand, arguments, name="bench sandbox")
-    with user_input():
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and print the table. Return the exit code."""
+    try:
+        command = tyro.cli(SpeedCommand, args=arguments)
         load_problems(command.settings.problems)  # a wrong name should not cost minutes
-    stderr = Console(stderr=True)
-    with library_errors(), stderr.status("starting") as status:
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    with Console(stderr=True).status("starting") as status:
         report = measure(command.settings, command.sandbox_level, status.update)
-    made_by = shlex.join(["codea1", "bench", "sandbox", *arguments])
+    made_by = shlex.join(["python", "benchmarks/speed_of_sandbox.py", *arguments])
     if command.json:
         print(json.dumps({"command": made_by} | report.to_dict()))
     else:
@@ -170,3 +176,7 @@ def _cores(count: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, usable)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
