@@ -15,7 +15,6 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 SLOW = (
     "agents/llm", "baselines", "evaluation/test_code_generation.py",
-    "evaluation/test_cosmic_ray.py", "evaluation/test_coverage.py",
     "evaluation/test_public_sets.py", "evaluation/test_sandbox_speed.py", "evaluation/test_suite_judging.py",
     "integrations/test_openenv.py", "integrations/test_verifiers.py",
     "report/test_report_in_chromium.py", "sandbox/attacks", "sandbox/test_budgets.py", "sandbox/test_busy_machine.py", "sandbox/test_forked_owner.py",

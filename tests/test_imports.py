@@ -140,8 +140,8 @@ def test_sandbox_needs_only_the_standard_library() -> None:
         if module.split(".")[0] not in sys.stdlib_module_names
         and not module.startswith("codea1_env.sandbox")
     }
-    # Where test files run whole, pytest and coverage.py do it, where they are installed.
-    allowed = {"pytest_driver.py": {"pytest", "_pytest"}, "texts.py": {"coverage"}}
+    # Where test files run whole, pytest does it, where it is installed.
+    allowed = {"pytest_driver.py": {"pytest", "_pytest"}}
     for path, module in foreign:
         assert module.split(".")[0] in allowed.get(Path(path).name, set()), path
 

@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from codea1_env.mutation import Mutant
 from codea1_env.mutation.kills import limits_beside
 from codea1_env.sandbox import JobResult, Outcome, TestResult
-
-RIGHT = "def f(n):\n    return n\n"
-ENDLESS_ABOVE_1 = "def f(n):\n    while n > 1:\n        pass\n    return n\n"
-WRONG_AT_3 = "def f(n):\n    return 0 if n == 3 else n\n"
-
-
-def test_kills_of_mutants_some_of_which_never_end(sandbox):
-    find_kills = pytest.importorskip("mutator_agreement").find_kills
-    codes = [RIGHT, WRONG_AT_3, ENDLESS_ABOVE_1, "def f(n):\n    return -n\n", "def f("]
-    mutants = [Mutant(code, "CRP", 1, "") for code in codes]
-    tests = ["assert f(1) == 1", "for i in [2]:\n    assert f(i) == i", "assert f(3) == 3"]
-    assert find_kills(RIGHT, "f", tests, mutants, sandbox) == {1, 2, 3, 4}
-    assert find_kills(RIGHT, "f", tests[:1], mutants, sandbox) == {3, 4}
-    assert find_kills(RIGHT, "f", [], mutants, sandbox) == frozenset()
 
 
 def test_limits_follow_the_reference_in_steps():

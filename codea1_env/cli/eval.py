@@ -90,7 +90,7 @@ usage: codea1 eval code [OPTIONS]
        codea1 eval compare A B
 
 code        judge programs, of an agent or a file: pass@k, avg@n, --select
-tests       judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
+tests       judge tests: pass@k, mut@k and Mul, of a tester or a file
 cross-play  let every coder play against every tester
 run         an evaluation of yours: docs/evaluation.md says how to write one
 compare     what has changed between two evaluations, with intervals

@@ -179,8 +179,7 @@ def _with_figure(
 
 
 _MEASURED_BY = {
-    "mutator": ("mut", "Mul", "mutation score"),
-    "num_tests": ("all pass", "any pass", "coverage", "mutation score"),
+    "num_tests": ("all pass", "any pass", "mutation score"),
     "wrong_programs_sha256": ("p_01", "p_00", "mu"),
 }
 """Setting -> figures that mean something else where it is another."""

@@ -28,7 +28,7 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
 from codea1_env.sandbox.results import cause_of
-from codea1_env.sandbox.test_modules import NEEDS_PYTEST, missing_extra
+from codea1_env.sandbox.test_modules import NEEDS_PYTEST, has_pytest
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
@@ -151,7 +151,7 @@ def run_module(
     problem: Problem, code: str, limits: Limits, sandbox: Sandbox
 ) -> Sequence[TestResult]:
     """Run the test module of a problem with a program; every result is judged inside. Without pytest one says so."""
-    if missing_extra():
+    if not has_pytest():
         return [NEEDS_PYTEST]
     limits = dataclasses.replace(limits, memory=_MEMORY)
     return list(sandbox.run_test_module(code, problem.test_module, limits=limits))

@@ -36,12 +36,12 @@ from .results import (
     TestResult,
 )
 from .tasks import MAX_INPUT
-from .test_modules import CoverageData, Reach, TestModuleResult
+from .test_modules import TestModuleResult
 
 __all__ = [
     "DIGEST", "MAX_INPUT", "RETURNED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
-    "CoverageData", "EncodedCases", "InfraError", "Job", "JobResult", "LevelReport", "LevelUnavailableError",
-    "Limit", "Limits", "Outcome", "Reach", "Returned", "Rule", "Sandbox", "SandboxError", "ScriptResult",
+    "EncodedCases", "InfraError", "Job", "JobResult", "LevelReport", "LevelUnavailableError",
+    "Limit", "Limits", "Outcome", "Returned", "Rule", "Sandbox", "SandboxError", "ScriptResult",
     "TestModuleResult", "TestResult", "default_sandbox", "encoded_arguments", "encoded_cases", "equal", "examine",
     "expected_frame", "meaning_of", "same", "strongest_level",
 ]  # fmt: skip

@@ -121,14 +121,14 @@ class WorkerKind(NamedTuple):
         with_packages: Whether it mentions a package outside the standard library; others fork faster.
         calls_only: Whether its program's function is only called, which needs a smaller worker still.
         scratch: Whether its children have a folder that they may write to, at level "namespaces".
-        testing: "pytest" where that runs program and tests together, "coverage" where it is measured, too.
+        testing: Whether pytest runs program and tests together.
     """
 
     hash_seed: int = 0
     with_packages: bool = True
     calls_only: bool = False
     scratch: bool = False
-    testing: str = ""
+    testing: bool = False
 
 
 def _exact(text: str) -> str:

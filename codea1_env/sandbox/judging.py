@@ -16,7 +16,7 @@ from .jobs import Job, Limits, WorkerKind
 from .outcomes import too_long
 from .planner import NotHereError, Planner, TextPlan, ValuePlan, evaluate
 from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult, cause_of
-from .test_modules import NEEDS_PYTEST, ModuleJob, judge_text, missing_extra, room_for_a_test
+from .test_modules import NEEDS_PYTEST, ModuleJob, has_pytest, judge_text, room_for_a_test
 from .workers import TaskRunner
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
@@ -122,9 +122,9 @@ def _judge_texts(
 def _run_text(
     run: TaskRunner, job: Job, kind: WorkerKind, index: int, limits: Limits, *, by_pytest: bool
 ) -> tuple[TestResult, TestResult]:
-    missing = by_pytest and bool(missing_extra())  # then the program is loaded, and nothing else
+    missing = by_pytest and not has_pytest()  # then the program is loaded, and nothing else
     by_pytest = by_pytest and not missing
-    together = kind._replace(scratch=True, testing="pytest" if by_pytest else "")
+    together = kind._replace(scratch=True, testing=by_pytest)
     test = "" if missing else job.tests[index]
     text = ModuleJob(job.code, test, text=True, entry_point=job.entry_point, pytest=by_pytest)
     load, verdict = run(together, lambda slots: judge_text(slots, text, limits))

@@ -169,10 +169,9 @@ def packages_of(packages: str | Sequence[str]) -> dict[str, str]:
 
 
 @functools.cache
-def _for_testing(testing: str) -> dict[str, str]:
-    """Return what workers of a kind import beside what programs may: pytest, and coverage.py, with what they need."""
-    names = {"": (), "pytest": ("pytest",), "coverage": ("pytest", "coverage")}[testing]
-    return locate(names)
+def _for_testing() -> dict[str, str]:
+    """Return what workers that run tests import beside what programs may: pytest, with what it needs."""
+    return locate(("pytest",))
 
 
 def settings(kind: WorkerKind, level: str, packages: Mapping[str, str]) -> str:
@@ -186,7 +185,7 @@ def settings(kind: WorkerKind, level: str, packages: Mapping[str, str]) -> str:
         for entry in os.scandir(folder)
         if entry.name not in _NOT_STANDARD
     ]
-    allowed = {**_for_testing(kind.testing), **packages}
+    allowed = {**(_for_testing() if kind.testing else {}), **packages}
     # pytest asks for its plugins when it runs; other packages are imported before, and have asked for their versions.
     versions_in = metadata_folders(allowed) if kind.testing else []
     packaged = [*_package_paths(allowed), *versions_in]

@@ -25,7 +25,7 @@ from .results import (
     cause_of,
 )
 from .supervise import dismissed_on_error
-from .test_modules import ModuleJob, TestModuleResult, missing_extra, run_module
+from .test_modules import ModuleJob, TestModuleResult, has_pytest, run_module
 from .watch import Watch
 from .workers import Attempt, Slots, TaskRunner
 
@@ -240,7 +240,6 @@ class Tasks:
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
-        coverage: bool = False,
     ) -> SandboxTask[TestModuleResult]:
         """Run a test file on a program: both whole, in one process, by the installed pytest.
 
@@ -253,29 +252,29 @@ class Tasks:
             module: The name by which it imports the program; it may have dots.
             limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
             hash_seed: See `Job.hash_seed`.
-            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
 
         Raises:
-            ImportError: pytest, or coverage.py, is not installed; the message names the extra.
+            ImportError: pytest is not installed; the message names the extra.
             InfraError: See `Sandbox.run_tests`.
         """
         check_seed("hash_seed", hash_seed)
         if not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
-        if missing := missing_extra(coverage):
-            raise ImportError(f"Expect what runs test modules, actually: {missing}")
-        job = ModuleJob(code, test_file, module, coverage=coverage)
+        if not has_pytest():
+            raise ImportError(
+                "Expect pytest, which runs test modules, actually it is not installed: "
+                "pip install 'codea1-env[evaluation]'"
+            )
+        job = ModuleJob(code, test_file, module)
 
-        kind = self._kind(hash_seed, code, test_file)._replace(
-            scratch=True, testing="coverage" if coverage else "pytest"
-        )
+        kind = self._kind(hash_seed, code, test_file)._replace(scratch=True, testing=True)
         if self._packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
             kind = kind._replace(with_packages=True)
 
         def attempt(run: TaskRunner, limits: Limits) -> TestModuleResult:
             return run(kind, lambda slots: run_module(slots, job, limits))
 
-        given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
+        given = {"limits": limits, "hash_seed": hash_seed}
         asked = (code, test_file, module)
         return SandboxTask(
             attempt, kind, limits, "submit_test_module", asked, given,

@@ -10,7 +10,7 @@ import importlib.util
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from .calls import less
 from .inside import codec
@@ -23,7 +23,6 @@ from .workers import Slots
 
 _NOTHING = 1e-9  # seconds: no time is left
 _MOST_LINE = 1 << 30
-_MOST_REACHED = 1_000_000  # lines, and branches, of one message
 _MOST_TESTS = 10_000
 _MOST_HELD = 64 << 20
 _MAX_NAME = 300
@@ -42,40 +41,6 @@ NEEDS_PYTEST = TestResult(
     judged="inside",
 )
 
-Arc = tuple[int, int]
-
-
-class Reach(NamedTuple):
-    """Statements, by their first lines, and branches: a line with several next ones, and one of them, as in coverage.py."""
-
-    statements: frozenset[int] = frozenset()
-    branches: frozenset[Arc] = frozenset()
-
-    def __or__(self, other: Reach) -> Reach:
-        return Reach(self.statements | other.statements, self.branches | other.branches)
-
-
-NOTHING = Reach()
-
-
-@dataclass(frozen=True)
-class CoverageData:
-    """What of a program was run, as coverage.py counts it. Comments such as `pragma: no cover` leave nothing out."""
-
-    program: Reach = NOTHING
-    """All that the program has."""
-    imported: Reach = NOTHING
-    """What importing it ran."""
-    tests: tuple[Reach, ...] = ()
-    """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
-
-    def after(self, tests: int) -> Reach:
-        """Return what was run after so many of the collected tests."""
-        reached = self.imported
-        for each in self.tests[:tests]:
-            reached |= each
-        return reached
-
 
 class TestModuleResult(list[TestResult]):
     """The results of a test module, one per collected test, in order.
@@ -85,20 +50,13 @@ class TestModuleResult(list[TestResult]):
 
     Attributes:
         skipped: The names of the tests that are left out.
-        coverage: What of the program was run, if that was asked for.
     """
 
     __test__ = False
 
-    def __init__(
-        self,
-        results: Iterable[TestResult] = (),
-        skipped: Iterable[str] = (),
-        coverage: CoverageData | None = None,
-    ) -> None:
+    def __init__(self, results: Iterable[TestResult] = (), skipped: Iterable[str] = ()) -> None:
         super().__init__(results)
         self.skipped = tuple(skipped)
-        self.coverage = coverage
 
     @property
     def passed(self) -> bool:
@@ -120,16 +78,11 @@ class ModuleJob:
     """The only name of the program that a text sees; None for all."""
     pytest: bool = True
     """Whether there are tests for pytest to collect, and not only a text to run."""
-    coverage: bool = False
 
 
-def missing_extra(coverage: bool = False) -> str:
-    """Return what tests need that is not installed here, and how it is; "" where nothing is missing."""
-    needed = ("pytest", "coverage") if coverage else ("pytest",)
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if not missing:
-        return ""
-    return f"{' and '.join(missing)} not installed: pip install 'codea1-env[evaluation]'"
+def has_pytest() -> bool:
+    """Whether pytest is installed here, which test modules need."""
+    return importlib.util.find_spec("pytest") is not None
 
 
 class _MalformedError(Exception):
@@ -140,8 +93,6 @@ class _MalformedError(Exception):
 class _Found:
     """What has been said so far, by one process after the other."""
 
-    measures: bool = False
-    """Whether it was asked what the tests run of the program."""
     names: list[str] | None = None
     ended: dict[int, TestResult] = field(default_factory=dict)
     skipped: set[int] = field(default_factory=set)
@@ -149,9 +100,6 @@ class _Found:
     """In place of results of single tests."""
     load: TestResult | None = None
     """How loading the program ended, where a text could not begin because of it."""
-    program: Reach = NOTHING
-    imported: Reach = NOTHING
-    reached: dict[int, Reach] = field(default_factory=dict)
     held: int = 0
 
     def next(self) -> int:
@@ -174,22 +122,14 @@ class _Found:
             raise _MalformedError from error
         return False
 
-    def _measured(self, statements: Any, branches: Any, *, cpu_time: float) -> None:
-        self.program = self._reach((statements, branches))
-
-    def _reach(self, said: Any) -> Reach:
-        return _reach(said) if self.measures and said is not None else NOTHING
-
-    def _collected(self, names: Any, new: Any, *, cpu_time: float) -> None:
-        self.imported |= self._reach(new)
+    def _collected(self, names: Any, *, cpu_time: float) -> None:
         if not _is_list(names, _MOST_TESTS) or not all(type(name) is str for name in names):
             raise _MalformedError
         if self.names is not None and len(self.names) != len(names):
             raise _MalformedError
         self.names = [one_line(name)[:_MAX_NAME] for name in names]
 
-    def _failed(self, finding: Any, new: Any, *, cpu_time: float) -> None:
-        self.imported |= self._reach(new)
+    def _failed(self, finding: Any, *, cpu_time: float) -> None:
         if _kind_of(finding) == _SKIPPED:
             self.whole = _nothing(ALL_SKIPPED)
         else:
@@ -199,11 +139,10 @@ class _Found:
         self.whole = self.load = _no_pass(_result(finding, cpu_time=cpu_time))
 
     def _test(
-        self, number: Any, finding: Any, stdout: Any, stderr: Any, new: Any, *, cpu_time: float
+        self, number: Any, finding: Any, stdout: Any, stderr: Any, *, cpu_time: float
     ) -> None:
         if self.names is None or type(number) is not int or not 0 <= number < len(self.names):
             raise _MalformedError
-        self.reached[number] = self._reach(new)
         if _kind_of(finding) == _SKIPPED:
             self.skipped.add(number)
         elif type(stdout) is str and type(stderr) is str:
@@ -212,23 +151,19 @@ class _Found:
         else:
             raise _MalformedError
 
-    def result(self, coverage: bool) -> TestModuleResult:
+    def result(self) -> TestModuleResult:
         names = self.names or []
-        data = None
-        if coverage:
-            reached = tuple(self.reached.get(number, NOTHING) for number in range(len(names)))
-            data = CoverageData(self.program, self.imported, reached)
         results = [self.ended[number] for number in sorted(self.ended)]
         if self.whole is not None:
             results = [*results, self.whole]
         if not results:
             results = [_nothing(ALL_SKIPPED if names else NO_TESTS)]
-        return TestModuleResult(results, (names[number] for number in sorted(self.skipped)), data)
+        return TestModuleResult(results, (names[number] for number in sorted(self.skipped)))
 
 
 _NOTED: dict[str, Any] = {
-    "measured": _Found._measured, "collected": _Found._collected, "failed": _Found._failed,
-    "test": _Found._test, "unloaded": _Found._unloaded,
+    "collected": _Found._collected, "failed": _Found._failed, "test": _Found._test,
+    "unloaded": _Found._unloaded,
 }  # fmt: skip
 
 
@@ -239,24 +174,6 @@ def _nothing(why: str) -> TestResult:
 def _is_list(said: Any, most: int) -> bool:
     """Whether it is a list, and no longer: a range of a few bytes may have any length."""
     return type(said) is list and len(said) <= most
-
-
-def _is_line(said: Any) -> bool:
-    """Whether it may be a line's number, or minus one; the hashes of such numbers differ."""
-    return type(said) is int and -_MOST_LINE < said < _MOST_LINE
-
-
-def _reach(said: Any) -> Reach:
-    if type(said) is not tuple or len(said) != 2:
-        raise _MalformedError
-    lines, arcs = said
-    if not _is_list(lines, _MOST_REACHED) or not all(map(_is_line, lines)):
-        raise _MalformedError
-    if not _is_list(arcs, _MOST_REACHED) or not all(
-        type(arc) is tuple and len(arc) == 2 and all(map(_is_line, arc)) for arc in arcs
-    ):
-        raise _MalformedError
-    return Reach(frozenset(lines), frozenset(arcs))
 
 
 def _kind_of(finding: Any) -> Any:
@@ -281,7 +198,7 @@ def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
         message,
         cpu_time,
         name=name,
-        line=line if _is_line(line) and line > 0 else None,
+        line=line if type(line) is int and 0 < line < _MOST_LINE else None,
         traceback="\n".join(map(one_line, traceback.split("\n"))),
         error=error or None,
         missing_module=missing or None,
@@ -300,7 +217,7 @@ def room_for_a_test(limits: Limits) -> Limits:
 
 def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult:
     """Run the tests of a module, each within the limits of a test, all within those of a run."""
-    found = _Found(job.coverage)
+    found = _Found()
     left = room_for_a_test(limits)
     why = too_long(job.code) or too_long(job.test)
     if why is not None:
@@ -323,7 +240,7 @@ def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult
     if found.whole is None:
         not_run = "the test was not run: the session ended before it"
         _end_rest(found, TestResult(Outcome.ERROR, not_run))
-    return found.result(job.coverage)
+    return found.result()
 
 
 def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult, TestResult]:
@@ -362,7 +279,6 @@ def _job_frame(job: ModuleJob, first: int, limits: Limits, *, has_folder: bool) 
             "entry_point": job.entry_point,
             "first": first,
             "pytest": job.pytest,
-            "coverage": job.coverage,
             "has_folder": has_folder,
             "output": int(limits.output),
             **bounds_of(limits),

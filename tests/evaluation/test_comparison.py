@@ -87,13 +87,12 @@ def test_evaluations_without_a_figure_in_common_are_refused(tmp_path, other, say
 @pytest.mark.parametrize(
     ("setting", "missing"),
     [
-        ("mutator", "mut, Mul, mutation score"),
-        ("num_tests", "all pass, any pass, coverage, mutation score"),
+        ("num_tests", "all pass, any pass, mutation score"),
         ("wrong_programs_sha256", "p_01, p_00, mu"),
     ],
 )
 def test_figures_of_other_settings_are_not_compared(tmp_path, setting, missing):
-    values = {"pass@1": 0.5, "mut@1": 0.5, "mut@1@pass": 0.5, "coverage": 0.5}
+    values = {"pass@1": 0.5, "mut@1": 0.5, "mut@1@pass": 0.5}
     values |= {"mutation score": 0.5, "p_u": 0.5, "p_01": 0.5, "p_00": 0.5}
     for name in ("a", "b"):
         results = {"p": {"digest": "p", "values": values}}

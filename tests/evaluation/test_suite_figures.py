@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from codea1_env.evaluation.programs import TooFewSamplesError
-from codea1_env.evaluation.suites.coverage import Coverage
 from codea1_env.evaluation.suites.evaluation import check_ks
 from codea1_env.evaluation.suites.figures import difference, estimate, in_words, names, values_of
 from codea1_env.evaluation.suites.judging import PoolRuns, SuiteScore
@@ -21,8 +20,7 @@ EMPTY = JudgedTest("c", "never calls", "why")
 def score(
     *tests: JudgedTest, killed: tuple[int, ...], mutants: int = 10, **more: object
 ) -> SuiteScore:
-    coverage = tuple(Coverage(4, hit, 0, 0) for hit in np.cumsum([each > 0 for each in killed]))
-    return SuiteScore("", tests, 0, (), "", mutants, killed, coverage, **more)  # type: ignore[arg-type]
+    return SuiteScore("", tests, 0, (), "", mutants, killed, **more)  # type: ignore[arg-type]
 
 
 def test_the_values_of_a_problem():
@@ -35,8 +33,6 @@ def test_the_values_of_a_problem():
     assert values["mut@1@pass"] is None
     assert values["mut@3"] == pytest.approx(0.25)
     assert values["mut@3@pass"] == pytest.approx(0.5)
-    assert values["lcov@3"] == pytest.approx((2 / 4 + 0) / 2)
-    assert values["bcov@3"] is None
     assert values["any-pass@3"] == 0.5
     assert values["all-pass@3"] == 0
     assert values["p_u"] == pytest.approx(2 / 4)  # a test that never calls says nothing
@@ -51,8 +47,6 @@ def test_whole_suites_have_the_names_of_testgeneval():
     values = values_of([short, mixed, none], [1])  # whatever k is looked at
     assert values["all pass@1"] == pytest.approx(1 / 3)
     assert values["any pass@1"] == pytest.approx(2 / 3)
-    assert values["coverage"] == pytest.approx((1 / 4 + 2 / 4) / 3)
-    assert values["coverage@pass"] == pytest.approx((1 / 4 + 2 / 4) / 2)
     assert values["mutation score"] == pytest.approx((0.3 + 0.5) / 3)
     unread = dataclasses.replace(short, dropped=("cannot be parsed",))
     assert values_of([unread], [1])["all pass@1"] == 0

@@ -40,11 +40,11 @@ def shown(**changes: Any) -> list[str]:
 
 
 def test_figures_faults_and_settings_are_shown():
-    lines = shown(figures={**REPORT["figures"], "coverage@pass": TWO, "p_u": ONE, "p_01": TWO})
+    lines = shown(figures={**REPORT["figures"], "any pass@1": TWO, "p_u": ONE, "p_01": TWO})
     assert "figure [95%] k = 1 k = 10" in lines
     assert "pass@k 0.500 [0.250, 0.750] 0.600 [0.400, 0.800]" in lines
     assert "mut@k@pass - 0.600 [0.400, 0.800]" in lines
-    assert "Whole suites, as TestGenEval: coverage@pass 0.600 [0.400, 0.800]" in " ".join(lines)
+    assert "Whole suites, as TestGenEval: any pass@1 0.600 [0.400, 0.800]" in " ".join(lines)
     assert "2 suites for 2 of 3 problems, 40 mutants. Tests: right 3, wrong value 7" in lines
     assert any(line.startswith("Imported by tests, and not there: pandas (2).") for line in lines)
     assert not any("right test" in line and "repeating" in line for line in lines)

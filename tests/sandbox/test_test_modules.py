@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.sandbox import CoverageData, Job, Limits, Outcome, Sandbox, test_modules
+from codea1_env.sandbox import Job, Limits, Outcome, Sandbox, test_modules
 
 PROGRAM = '''
 import abc, dataclasses, logging, os, sys
@@ -287,32 +287,6 @@ def test_without_pytest_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert [each.outcome.value for each in results] == ["error", "fail", "pass"]
     assert "codea1-env[evaluation]" in results[0].message
     assert (results[0].missing_module, results[0].judged) == ("pytest", "inside")
-
-
-COVERED = """def f(x):
-    if x > 0:
-        return 1
-    for _ in range(x):  # pragma: no cover
-        pass
-    return (
-        2)
-"""
-
-
-def test_coverage_is_coverage_pys(sandbox: Sandbox) -> None:
-    file = "from solution import f\ndef test_a(): f(1)\ndef test_b(): f(1)\ndef test_c(): f(-1)\n"
-    data = sandbox.run_test_module(COVERED, file, coverage=True).coverage
-    assert isinstance(data, CoverageData)
-    assert data.program.statements == {1, 2, 3, 4, 5, 6}
-    assert data.program.branches == {(2, 3), (2, 4), (4, 5), (4, 6)}
-    reached = [sorted(data.after(count).statements) for count in range(4)]
-    assert reached == [[1], [1, 2, 3], [1, 2, 3], [1, 2, 3, 4, 6]]
-    assert data.after(3).branches == {(2, 3), (2, 4), (4, 6)}
-    ended = file + "import os\ndef test_d(): os._exit(0)\ndef test_e(): f(0)"
-    again = sandbox.run_test_module(COVERED, ended, coverage=True)
-    assert [each.outcome.value for each in again] == ["pass"] * 3 + ["exited", "pass"]
-    assert again.coverage is not None
-    assert again.coverage.after(5).statements == data.after(3).statements
 
 
 def test_a_program_can_forge_what_is_judged_inside(sandbox: Sandbox) -> None:

@@ -9,7 +9,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +19,6 @@ from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
 from codea1_env.evaluation.statistics import written
-from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
 from codea1_env.evaluation.suites.figures import (
     TESTGENEVAL,
     WORDS,
@@ -80,9 +78,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     protocol: Literal["suite", "rounds"] = "suite"
     """How an agent is asked: once for all tests; or for one test at a time, with the earlier ones before its eyes, as
     UnLeakedTestBench does."""
-    mutator: Literal["own", "cosmic-ray"] = "own"
-    """What makes the mutants that tests must kill. "cosmic-ray" is what published figures of UnLeakedTestBench use; it
-    needs the extra evaluation, and is much slower."""
     wrong_programs: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """Programs in the format of `codea1 eval code`; those that the golden tests of their problem fail are what
     p_01 and p_00 are measured on. None for up to 20 mutants of each reference."""
@@ -95,9 +90,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         found: dict[str, Any] = {"num_tests": self.num_tests}
         if asked:
             found["protocol"] = self.protocol
-        found["mutator"] = self.mutator
-        if self.mutator == "cosmic-ray":
-            found["cosmic_ray"] = version_of_cosmic_ray()
         if (path := self.wrong_programs) is not None:
             found |= {"wrong_programs": str(path), "wrong_programs_sha256": digest_of_file(path)}
         return found | {"min_time_limit": MIN_SECONDS, "time_limit_factor": FACTOR}
@@ -105,9 +97,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Read the wrong programs."""
         check_ks(self.k, self.num_tests)
-        for package in ("coverage", "pytest"):  # known before anything is written
-            if find_spec(package) is None:
-                raise missing(package, "evaluation")
+        if find_spec("pytest") is None:  # known before anything is written
+            raise missing("pytest", "evaluation")
         super().load(problems)
         if self.wrong_programs is None:
             return {}
@@ -120,9 +111,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     def begin(self, sandbox: Sandbox) -> None:
         """Make the judge."""
         super().begin(sandbox)
-        theirs = partial(cosmic_ray_mutants, level=sandbox.level)
-        mutator = theirs if self.mutator == "cosmic-ray" else None
-        self.suite_judge = SuiteJudge(sandbox, self.num_tests, mutator, self._programs)
+        self.suite_judge = SuiteJudge(sandbox, self.num_tests, self._programs)
 
     def check(self, problem: Problem) -> ProblemCheck:
         """Look for a reference that runs, and for wrong programs."""

@@ -22,8 +22,6 @@ Values = Mapping[str, float | None]
 TESTGENEVAL = {
     "all pass@1": None,
     "any pass@1": "any-pass",
-    "coverage": "lcov",
-    "coverage@pass": "lcov@pass",
     "mutation score": "mut",
 }
 """Figures of whole suites as TestGenEval names them -> the same for the first k tests; the first one is of its own."""
@@ -31,8 +29,6 @@ WORDS = {
     "pass": "right tests",
     "mut": "mutants killed by right tests",
     "Mul": "right tests x mutants killed by answers with one",
-    "lcov": "lines reached by right tests",
-    "bcov": "branches reached by right tests",
     "any-pass": "answers with a right test",
     "all-pass": "answers with right tests only",
     "p_u": "a test is right",
@@ -41,7 +37,6 @@ WORDS = {
     "mu": "Youden's J of one drawn test; above 0 one can learn from tests",
     "all pass@1": "whole answers with right tests only, however many",
     "any pass@1": "whole answers with a right test",
-    "coverage": "lines reached by right tests of the whole answer",
     "mutation score": "mutants killed by right tests of the whole answer",
 }
 """What figures say; `in_words` adds which tests of an answer count, and of which answers a figure is."""
@@ -55,8 +50,8 @@ def in_words(name: str) -> str:
     Example:
         >>> in_words("mut@5@pass")
         'mutants killed by right tests among the first 5, of answers with a right one (mut@5@pass)'
-        >>> in_words("coverage"), in_words("own figure")
-        ('lines reached by right tests of the whole answer (coverage)', 'own figure')
+        >>> in_words("any pass@1"), in_words("own figure")
+        ('whole answers with a right test (any pass@1)', 'own figure')
     """
     figure, *at = [name] if name in WORDS else name.split("@")
     if figure not in WORDS:
@@ -69,10 +64,7 @@ def in_words(name: str) -> str:
 
 def names(ks: Sequence[int]) -> list[str]:
     """All figures for these k, in the order in which they are shown."""
-    at_k = [
-        "pass@{}", "mut@{}", "mut@{}@pass", "Mul@{}", "lcov@{}", "lcov@{}@pass", "bcov@{}", "bcov@{}@pass",
-        "any-pass@{}", "all-pass@{}",
-    ]  # fmt: skip
+    at_k = ["pass@{}", "mut@{}", "mut@{}@pass", "Mul@{}", "any-pass@{}", "all-pass@{}"]
     return [pattern.format(k) for pattern in at_k for k in ks] + [
         *("p_u", "p_01", "p_00", "mu"),
         *TESTGENEVAL,
@@ -92,28 +84,21 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
     pools = [score.pool for score in scores]
     values["p_01"] = _share(sum(p.right_passed for p in pools), sum(p.right_runs for p in pools))
     values["p_00"] = _share(sum(p.wrong_passed for p in pools), sum(p.wrong_runs for p in pools))
-    whole = _at(scores, len(scores[0].coverage))
+    whole = _at(scores, len(scores[0].killed))
     values |= {name: whole[own] for name, own in TESTGENEVAL.items() if own}
     values["all pass@1"] = _mean([float(_passes_whole(score)) for score in scores])
     return values
 
 
 def _at(scores: Sequence[SuiteScore], k: int) -> dict[str, float | None]:
-    values = {
+    kills = [_share(sum(score.killed[:k]), score.mutants) for score in scores]
+    return {
         "pass": _mean([score.right(k) / k for score in scores]),
         "any-pass": _mean([float(score.right(k) > 0) for score in scores]),
         "all-pass": _mean([float(score.right(k) == k) for score in scores]),
+        "mut": _mean(kills),
+        "mut@pass": _mean([x for x, each in zip(kills, scores, strict=True) if each.right(k)]),
     }
-    shares = {
-        "mut": [_share(sum(score.killed[:k]), score.mutants) for score in scores],
-        "lcov": [score.coverage[k - 1].line_share for score in scores],
-        "bcov": [score.coverage[k - 1].branch_share for score in scores],
-    }
-    for name, found in shares.items():
-        values[name] = _mean(found)
-        of_right = [x for x, score in zip(found, scores, strict=True) if score.right(k)]
-        values[f"{name}@pass"] = _mean(of_right)
-    return values
 
 
 def _passes_whole(score: SuiteScore) -> bool:

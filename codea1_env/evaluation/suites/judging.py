@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
-from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.evaluation.suites.ruling import JudgedTest, TestRuler, reference_fault
 from codea1_env.evaluation.suites.running import first_failures, run_on_each, run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
-from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import MIN_SECONDS, limits_beside
 from codea1_env.oracle import gather
 from codea1_env.problem_sets.judging import is_unjudged, passes, submit_to_tests
@@ -57,8 +56,6 @@ class SuiteScore(Stored):
     mutants: int = 0
     killed: tuple[int, ...] = ()
     """For each place of a suite, how many mutants the test there kills that no right test before it kills."""
-    coverage: tuple[Coverage, ...] = ()
-    """For each place, what the right tests up to there cover of the reference together."""
     pool: PoolRuns = PoolRuns()
 
     def right(self, k: int) -> int:
@@ -69,9 +66,8 @@ class SuiteScore(Stored):
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Return what `row` made."""
         tests = tuple(JudgedTest(**each) for each in row.get("tests", ()))
-        coverage = tuple(Coverage(**each) for each in row.get("coverage", ()))
         pool = PoolRuns(**row.get("pool", {}))
-        return super().of({**row, "tests": tests, "coverage": coverage, "pool": pool})
+        return super().of({**row, "tests": tests, "pool": pool})
 
 
 MAX_POOL = 20
@@ -79,8 +75,6 @@ MAX_POOL = 20
 _PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
 _REMEMBERED = 32
-Mutator = Callable[[str], Sequence[Mutant]]
-"""Program text -> its mutants, always the same."""
 
 
 class SuiteJudge:
@@ -93,12 +87,10 @@ class SuiteJudge:
         self,
         sandbox: Sandbox,
         num_tests: int,
-        mutator: Mutator | None = None,
         programs: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._num_tests = num_tests
-        self._mutator = mutator or (lambda source: generate_mutants(source, sandbox))
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
         self._ruler = TestRuler(sandbox)
@@ -149,19 +141,8 @@ class SuiteJudge:
             empty=suite.empty,
             mutants=len(mutants),
             killed=tuple(killed),
-            coverage=self._cover(problem, suite.tests, places),
             pool=self._run_pool(problem, check, suite.tests, tests, limits),
         )
-
-    def _cover(
-        self, problem: Problem, tests: Sequence[SuiteTest], right: Sequence[int]
-    ) -> tuple[Coverage, ...]:
-        """For each place, what the right tests up to there cover."""
-        none, *covered = measure_coverage(problem, [tests[place] for place in right], self._sandbox)
-        # What runs when the program is loaded is no merit of tests that are not there.
-        found = [replace(none, lines_hit=0, branches_hit=0), *covered]
-        numbers = [sum(each <= place for each in right) for place in range(self._num_tests)]
-        return tuple(found[number] for number in numbers)
 
     def _run_pool(
         self,
@@ -198,7 +179,7 @@ class SuiteJudge:
         return [] if self._programs is not None else self._candidates(problem)
 
     def _make_mutants(self, source: str) -> list[str]:
-        return [mutant.code for mutant in self._mutator(source)]
+        return [mutant.code for mutant in generate_mutants(source, self._sandbox)]
 
     def _make_candidates(self, problem: Problem) -> list[str]:
         if self._programs is not None:

@@ -34,7 +34,7 @@ class Settings(NamedTuple):
     imported: list[str]
     metadata: list[str]
     calls_only: bool
-    testing: str
+    testing: bool
     scratch: bool
     readable: list[str]
     listable: list[str]

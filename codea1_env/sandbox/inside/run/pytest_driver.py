@@ -13,7 +13,7 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.fixtures import FixtureLookupError
 
-from .texts import HowItEnded, Reached, Send, Texts, finding_of
+from .texts import HowItEnded, Send, Texts, finding_of
 
 _NEEDS_FOLDER = (
     "{name} needs a folder, which a test has only at level 'namespaces'; "
@@ -67,12 +67,11 @@ class Driver:
         module: types.ModuleType,
         send: Send,
         first: int,
-        reached: Reached | None,
         has_folder: bool,
         text: bool,
     ) -> None:
         self._texts, self._module, self._send = texts, module, send
-        self._first, self._reached, self._has_folder = first, reached, has_folder
+        self._first, self._has_folder = first, has_folder
         self._text = text
         self._finding: HowItEnded | None = None
         self._skipped = False
@@ -91,7 +90,7 @@ class Driver:
         status = pytest.ExitCode(pytest.main(arguments, plugins=plugins))
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
             failed = HowItEnded("error", f"pytest itself has failed: {status!r}")
-            self._send(("failed", failed, None))
+            self._send(("failed", failed))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, name: str, obj: object) -> list[Any] | None:
@@ -119,7 +118,7 @@ class Driver:
             )
             session.config.hook.pytest_collection_finish(session=session)
             names = [self._name(item)[:300] for item in items]
-            self._send(("collected", names, self._reached.new() if self._reached else None))
+            self._send(("collected", names))
             self._numbers = {item.nodeid: number for number, item in enumerate(items)}
             del items[: self._first]
         session.testscollected = len(items)
@@ -132,7 +131,7 @@ class Driver:
             text = str(getattr(report, "longreprtext", "") or report.longrepr)
             last = text.strip().rpartition("\n")[2].removeprefix("E").strip()
             failed = HowItEnded("error", f"cannot be collected: {last}", traceback=text)
-            self._send(("failed", failed, None))
+            self._send(("failed", failed))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -165,5 +164,4 @@ class Driver:
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         """Report the test."""
         finding = self._finding or HowItEnded("skip" if self._skipped else "pass")
-        new = self._reached.new() if self._reached is not None else None
-        self._send(("test", self._numbers[nodeid], finding, *self._printed, new))
+        self._send(("test", self._numbers[nodeid], finding, *self._printed))

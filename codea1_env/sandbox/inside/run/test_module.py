@@ -2,9 +2,8 @@
 
 What is said here can be forged by the program, and results say so (`judged="inside"`).
 
-Messages out, one frame each, as the codec's plain data: ("collected", names of the tests), which may come with the
-program's statements and branches; ("test", number, finding, stdout, stderr, coverage) for each that has ended;
-("failed", finding) where nothing could be collected; ("end",).
+Messages out, one frame each, as the codec's plain data: ("collected", names of the tests); ("test", number, finding,
+stdout, stderr) for each that has ended; ("failed", finding) where nothing could be collected; ("end",).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import sys
 import types
 from typing import Any
 
-from .texts import Compile, HowItEnded, Reached, Send, Texts, finding_of
+from .texts import Compile, HowItEnded, Send, Texts, finding_of
 
 
 def run(job: dict[str, Any], send: Send) -> None:
@@ -24,7 +23,7 @@ def run(job: dict[str, Any], send: Send) -> None:
     Args:
         job: `code`, `module`, `test`; `text`: whether the test sees the program's names, or one, `entry_point`;
             `first`: how many tests are left out; `pytest`: whether there are tests to collect, and not only a text;
-            `coverage`: whether it is measured; `has_folder`: whether the current folder may be written to.
+            `has_folder`: whether the current folder may be written to.
         send: Sends one message.
     """
     # Hypothesis so has neither chance nor deadlines: load must not make a verdict.
@@ -41,9 +40,6 @@ def run(job: dict[str, Any], send: Send) -> None:
     texts = Texts(
         known, os.getcwd(), write=job["has_folder"] and not job["text"], compilers=compilers
     )
-    reached = None
-    if job["coverage"]:
-        reached = _measured(job["code"], texts.path(program), send)
     module = types.ModuleType(tests)
     seen: dict[str, Any] = {}
     if job["text"]:
@@ -55,20 +51,11 @@ def run(job: dict[str, Any], send: Send) -> None:
     if finding is None and not job["pytest"]:
         finding = _not_run(module, seen)
     if finding is not None:
-        send(("failed", finding, reached.new() if reached is not None else None))
+        send(("failed", finding))
     elif job["pytest"]:
-        driver = Driver(texts, module, send, job["first"], reached, job["has_folder"], job["text"])
+        driver = Driver(texts, module, send, job["first"], job["has_folder"], job["text"])
         driver.run(seen)
     send(("end",))
-
-
-def _measured(code: str, path: str, send: Send) -> Reached | None:
-    try:
-        reached = Reached(code, path)
-    except Exception:  # no program at all: its import says so
-        return None
-    send(("measured", reached.statements, reached.branches))
-    return reached
 
 
 def _names(program: str, entry_point: str | None) -> tuple[HowItEnded | None, dict[str, Any]]:

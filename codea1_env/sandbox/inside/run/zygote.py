@@ -82,10 +82,7 @@ _PYTEST = (
     "_pytest.unraisableexception", "_pytest.threadexception", "_pytest.logging", "_pytest.reports", "_pytest.subtests",
     "_pytest.cacheprovider", "_pytest.doctest", "_pytest.junitxml", "_pytest.pastebin", "_pytest.faulthandler", ".pytest_driver",
 )  # fmt: skip
-_TESTING: dict[str, tuple[str, ...]] = {
-    "": (), "pytest": _PYTEST, "coverage": (*_PYTEST, "coverage.sqldata", "coverage.parser"),
-}  # fmt: skip
-"""What workers import that run tests by pytest, and measure coverage, before they are confined."""
+"""What workers import that run tests by pytest, before they are confined."""
 
 
 class AllowedPackages:
@@ -360,7 +357,7 @@ def main(arguments: list[str]) -> None:
     finder: Any = AllowedPackages(settings.packages, settings.metadata)
     sys.meta_path.append(finder)
     with no_hooks():
-        for name in _TESTING[settings.testing]:
+        for name in _PYTEST if settings.testing else ():
             importlib.import_module(name, __package__)
     if settings.calls_only:
         of_child: Callable[..., None] = running.main
