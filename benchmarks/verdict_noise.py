@@ -38,10 +38,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from varied_calls import Call, in_order, vary_calls
 
 from codea1_env.agents.scripted import BoundaryTester
 from codea1_env.evaluation.statistics import Estimate, mean_over_problems
-from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.validate import LIMITS
 from codea1_env.problems import Problem, load_problems

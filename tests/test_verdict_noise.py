@@ -96,3 +96,17 @@ def test_arguments_can_be_read_and_have_the_types_of_the_signature(noise: Module
         for text, check in zip(texts, checks, strict=True):
             assert check is not None
             assert check(ast.literal_eval(text)), text
+
+
+def test_varied_calls_keep_types_and_are_new_and_reproducible(noise: ModuleType) -> None:
+    vary_calls = noise.vary_calls
+    calls: list[Any] = [(([3, -1], "ab", {"a": 1}), {"n": 2}), (([], "", {}), {"n": 5})]
+    made = vary_calls(calls, 200, np.random.default_rng(1))
+    assert made == vary_calls(calls, 200, np.random.default_rng(1))
+    assert len({repr(call) for call in made}) == 200
+    assert not [call for call in made if call in calls]
+    for (items, text, table), keywords in made:
+        assert all(type(item) is int for item in items)
+        assert (type(items), type(text), type(table)) == (list, str, dict)
+        assert type(keywords["n"]) is int
+    assert calls[0] == (([3, -1], "ab", {"a": 1}), {"n": 2}), "arguments are not changed in place"

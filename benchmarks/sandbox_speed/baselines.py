@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from codea1_env.problem_sets.fuzz import Call
+from varied_calls import Call
+
 from sandbox_speed import bare_fork
 
 COMMON = (

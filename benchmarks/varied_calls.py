@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> An
     return value
 
 
-def in_order(value: Any, leaf: Callable[[Any], str] = repr) -> str:
+def in_order(value: Any) -> str:
     """Return the text of a value, as `repr`; but with the items of sets in an order that is the same in every process.
 
     Example:
@@ -79,11 +79,11 @@ def in_order(value: Any, leaf: Callable[[Any], str] = repr) -> str:
         "[{'a', 'b'}, frozenset({1, 2})]"
     """
     if not isinstance(value, (set, frozenset, list, tuple, dict)) or not value:
-        return leaf(value)
+        return repr(value)
     if isinstance(value, dict):
-        pairs = (f"{in_order(key, leaf)}: {in_order(item, leaf)}" for key, item in value.items())
+        pairs = (f"{in_order(key)}: {in_order(item)}" for key, item in value.items())
         return f"{{{', '.join(pairs)}}}"
-    items = [in_order(item, leaf) for item in value]
+    items = [in_order(item) for item in value]
     if isinstance(value, list):
         return f"[{', '.join(items)}]"
     if isinstance(value, tuple):
