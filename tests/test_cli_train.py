@@ -32,6 +32,13 @@ def test_baseline_reaches_the_settings(baseline: str, capsys: pytest.CaptureFixt
     assert (settings | blocks).items() >= dict(BASELINES[baseline].overrides).items()
 
 
+def test_the_baseline_sft_of_language_models_is_an_example(capsys) -> None:
+    assert run(["train", "--baseline", "sft", "--preset", "smollm2-cpu", "--dry-run"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "baseline 'sft'" in said
+    assert "examples/sft_tester.py" in said
+
+
 def test_command_line_wins_over_file_over_baseline_over_preset(capsys, tmp_path) -> None:
     path = tmp_path / "run.toml"
     path.write_text('seed = 5\nmax_steps = 50\nuse_book = true\nsplit = "None"\n')

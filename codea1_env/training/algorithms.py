@@ -17,19 +17,12 @@ OF_TRAINER = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
 """Fields of a trainer that are settings of the run, by the same names."""
 
 
-def imitates(config: TrainConfig, role: str) -> bool:
-    """Whether a player learns from golden tests, and not from rewards."""
-    return role == "tester" and config.tester.objective == "golden-tests"
-
-
 def who_needs_one(config: TrainConfig) -> list[str]:
     """Return the roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
     found = []
     for role in ("coder", "tester"):
         block = config.player(role)
-        learns = not (
-            block.freeze or imitates(config, role) or (config.self_play and role == "tester")
-        )
+        learns = not (block.freeze or (config.self_play and role == "tester"))
         # A table that only plays, or imitates, is made with an algorithm all the same.
         if block.player == "tabular" or (block.player == "llm" and learns):
             found.append(role)

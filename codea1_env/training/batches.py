@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from codea1_env.agents.llm.trainer_settings import batches_of
-from codea1_env.training.algorithms import imitates
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.settings import replaced
 
@@ -35,13 +34,6 @@ def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, i
     if role == "tester":
         return suites, config.num_suites
     return problems * config.max_rounds + (suites if role == "model" else 0), config.num_generations
-
-
-def update_of(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
-    """Return the same of a player that may imitate, too: from as many suites as `demonstrations` shows."""
-    if imitates(config, role):
-        return problems, config.num_suites
-    return update_shape(config, role, problems)
 
 
 def sizes(config: TrainConfig, problems: int) -> list[TrainConfig]:
@@ -90,7 +82,7 @@ def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
             written += number * own.sampling.max_completion_length
     for role in roles_of(config):
         if not config.player(role).freeze:
-            groups, size = update_of(config, role, count)
+            groups, size = update_shape(config, role, count)
             longest = config.player(role).sampling.max_completion_length
             if role == "model":  # it learns from suites, too
                 longest = max(longest, config.tester.sampling.max_completion_length)
@@ -122,9 +114,7 @@ def _divide(config: TrainConfig, problems: int, processes: int, gpu: bool) -> No
             continue
         fields = own.trainer
         passes = fields.get("num_iterations", config.num_iterations)
-        if imitates(config, role):
-            passes = 1
         try:
-            batches_of(fields, *update_of(config, role, step), passes, processes, gpu)
+            batches_of(fields, *update_shape(config, role, step), passes, processes, gpu)
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error

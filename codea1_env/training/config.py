@@ -15,7 +15,7 @@ from codea1_env.agents.opponents import SCRIPTED
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
-from codea1_env.training.algorithms import OF_TRAINER, check_algorithms, imitates
+from codea1_env.training.algorithms import OF_TRAINER, check_algorithms
 from codea1_env.training.reward_model import find_reward_model
 from codea1_env.training.setting_groups import (
     EngineSettings,
@@ -136,6 +136,11 @@ def contradictions(config: TrainConfig) -> Iterator[str]:
             "Expect max_rounds above 1 with tester_rounds='first', which says nothing about a single round, actually: "
             "max_rounds=1. Raise max_rounds, or leave tester_rounds out."
         )
+    if config.tester.objective == "golden-tests" and config.tester.player == "llm":
+        yield (
+            "Expect tester.objective='rewards' (the baseline 'sft' sets 'golden-tests') for a language model, actually: "
+            "'golden-tests'. examples/sft_tester.py trains one on golden tests with TRL's SFTTrainer."
+        )
     if config.self_play:
         yield from _of_self_play(config)
 
@@ -166,7 +171,7 @@ def _of_player(
         least, most = (1, 1024) if setting == "num_iterations" else (0, math.inf)
         if isinstance(value, (int, float)) and not (least <= value <= most and value < math.inf):
             yield f"Expect {role}.trainer.{setting} to be from {least} to {most}, actually: {value!r}"
-    if block.player == "llm" and not (block.freeze or imitates(config, role)):
+    if block.player == "llm" and not block.freeze:
         try:
             block.sampling.check_for_learning()
         except ValueError as error:

@@ -21,14 +21,13 @@ from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
-from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, share_weights
+from codea1_env.agents.llm.learners import GRPOLearner, share_weights
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
 from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
-from codea1_env.training.algorithms import imitates
 from codea1_env.training.batches import Role, roles_of
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.trainer_arguments import TrainerArguments, making
@@ -102,9 +101,8 @@ class LanguageModels:
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             else:
-                kind: Any = SFTLearner if imitates(self._config, role) else GRPOLearner
                 taught = self._arguments.of(role, self._formats(role))
-                player = kind(**taught, **self._common(role, seed))
+                player = GRPOLearner(**taught, **self._common(role, seed))
         self._players[role] = player
         return player  # type: ignore[no-any-return]
 

@@ -83,10 +83,6 @@ class LearnerActor:
             self._player.remember(*zip(*written, strict=True))
         return dict(self._player.learn(experience))
 
-    def imitate(self, demonstrations: Sequence[Experience]) -> dict[str, float]:
-        """Learn from answers that are not its own."""
-        return dict(self._player.imitate(demonstrations))
-
     def weights(self) -> dict[str, bytes]:
         """Return what was learned so far, for a `WriterActor`: file -> its bytes."""
         with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:

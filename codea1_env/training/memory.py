@@ -13,7 +13,7 @@ from codea1_env.agents.llm.capacity import give_back_at_once, least_memory, upda
 from codea1_env.agents.llm.computing import Dtype
 from codea1_env.agents.llm.trainer_settings import TOGETHER_ON_CPU
 from codea1_env.agents.models import resolve
-from codea1_env.training.batches import Role, roles_of, sizes, update_of
+from codea1_env.training.batches import Role, roles_of, sizes, update_shape
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.settings import replaced
 
@@ -122,7 +122,7 @@ def _update(config: TrainConfig, role: Role, folder: Path) -> float:
     player = config.player(role)
     if player.freeze:
         return 0.0
-    groups, size = update_of(config, role, config.problems_per_step)
+    groups, size = update_shape(config, role, config.problems_per_step)
     together = player.trainer.get("per_device_train_batch_size", TOGETHER_ON_CPU)
     rows = min(groups * size, together)
     both = (config.coder, config.tester) if role == "model" else (player,)

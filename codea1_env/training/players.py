@@ -99,8 +99,7 @@ def make_players(
     if config.tester.objective == "golden-tests" and not isinstance(tester, agents.Imitator):
         raise RunError(
             f"Expect a tester with a method imitate for tester.objective='golden-tests', actually: "
-            f"{type(tester).__name__}. Use a tester that learns, of tables or a language model, or "
-            "tester.objective='rewards'."
+            f"{type(tester).__name__}. Use the tester 'tabular', or tester.objective='rewards'."
         )
     return Players(
         coder,

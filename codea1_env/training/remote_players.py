@@ -54,10 +54,6 @@ class RemotePlayer(LanguagePlayer):
         """Learn from the answers of one step. All processes have the same metrics."""
         return self._group.all("learn", list(experience))[0]  # type: ignore[no-any-return]
 
-    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
-        """Learn from answers that are not its own."""
-        return self._group.all("imitate", list(demonstrations))[0]  # type: ignore[no-any-return]
-
     def save(self, path: Path) -> None:
         """Write the state, which all processes have in common."""
         files: list[tuple[str, int]] = self._group.first("save")
@@ -128,12 +124,6 @@ class AheadPlayer(RemotePlayer):
         self._follow()
         return {**metrics, "staleness": stale}
 
-    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
-        """Learn from answers that are not its own."""
-        metrics = super().imitate(demonstrations)
-        self._follow()
-        return metrics
-
     def save(self, path: Path) -> None:
         """Write the state."""
         super().save(path)
@@ -178,10 +168,6 @@ class StepPlayer(LanguagePlayer):
             if (*seen.values(), answer.text) in wanted
         ]  # fmt: skip
         return self._player.learn_from(experience, written, self._writer.number)
-
-    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
-        """Learn from answers that are not its own."""
-        return self._player.imitate(demonstrations)
 
     def save(self, path: Path) -> None:
         """Write the state of the player."""

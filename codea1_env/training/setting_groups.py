@@ -52,8 +52,8 @@ class PlayerConfig:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     """How a language model's answers are drawn."""
     trainer: dict[str, Any] = field(default_factory=dict)
-    """More fields of TRL's GRPOConfig, or of SFTConfig for a tester that imitates. They win over the settings that
-    both players share, and over those of the algorithm."""
+    """More fields of TRL's GRPOConfig. They win over the settings that both players share, and over those of the
+    algorithm."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class TesterConfig(PlayerConfig):
     """Step size. Larger than the coder's, because the loss of an answer is the mean over its draws: a tester that
     draws K tests moves each of them K times less than a coder moves its one program."""
     objective: Literal["rewards", "golden-tests"] = "rewards"
-    """What the tester learns from: what its suites earn, or golden tests that it imitates (supervised
+    """What the tester learns from: what its suites earn, or golden tests that a table imitates (supervised
     fine-tuning)."""
 
 

@@ -16,7 +16,7 @@ from codea1_env.agents.llm.completions import part_of_work
 from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
-from codea1_env.training.batches import roles_of, sizes, update_of
+from codea1_env.training.batches import roles_of, sizes, update_shape
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import LanguageModels
 
@@ -78,8 +78,8 @@ def measure_step(
     for each in roles_of(config):
         if not config.player(each).freeze:
             rows = answers["coder" if each == "coder" else "tester"]
-            group = rows[: update_of(small, each, len(played))[1]]
-            groups = update_of(small, each, len(played))[0]
+            group = rows[: update_shape(small, each, len(played))[1]]
+            groups = update_shape(small, each, len(played))[0]
             found[f"learn_{each}"] = groups * _tokens(group) * of_token
     tell(1.0)
     return found

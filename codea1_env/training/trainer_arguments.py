@@ -11,17 +11,11 @@ from typing import Any
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_fields import (
-    DECIDED,
-    check_fields,
-    check_imitation_fields,
-    decided_by,
-    find_trainer,
-)
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
+from codea1_env.agents.llm.trainer_fields import DECIDED, check_fields, decided_by, find_trainer
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
 from codea1_env.agents.llm.trl_internals import with_algorithm
-from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
-from codea1_env.training.batches import Role, roles_of, update_of
+from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, who_needs_one
+from codea1_env.training.batches import Role, roles_of, update_shape
 from codea1_env.training.config import RunError, TrainConfig
 
 _COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
@@ -59,11 +53,7 @@ class TrainerArguments:
             ValueError: The trainer does not know a field or its value, or the run decides it.
         """
         config, own = self._config, self._config.player(role)
-        shape = UpdateShape(*update_of(config, role, self._groups), config.max_steps)
-        if imitates(config, role):
-            check_imitation_fields(own.trainer)
-            fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
-            return {"shape": shape, "fields": fields}
+        shape = UpdateShape(*update_shape(config, role, self._groups), config.max_steps)
         algorithm = self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
         decided = {**DECIDED, **decided_by(algorithm)}
@@ -107,9 +97,6 @@ class TrainerArguments:
                 # Which number format computes fastest is not known yet.
                 taught = self.of(role, {"bf16": False, "fp16": False})
                 fields = {name: v for name, v in taught["fields"].items() if name not in left_out}
-                if imitates(self._config, role):
-                    imitation_config(fields, taught["shape"], seed=0, folder=folder)
-                    continue
                 samplings = (self._config.player(role).sampling, taught["tester_sampling"])
                 grpo_config(
                     fields,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import runpy
-import shutil
 import sys
 import tomllib
 from functools import partial
@@ -20,7 +19,6 @@ from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import load_player
-from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
 from codea1_env.spaces import observe
 from codea1_env.support.logs import read_rows
@@ -62,8 +60,6 @@ SMALL = TrainConfig(
 )
 LONGER = SamplingConfig(max_prompt_length=1000, max_completion_length=12)
 SELF_PLAY = {"self_play": True, "oracle": "coder", "tester.sampling": LONGER}
-ROOM = SamplingConfig(max_prompt_length=1000, max_completion_length=60)
-SFT = BASELINES["sft"].overrides | {"tester.sampling": ROOM, "num_tests": 1}
 EXAMPLE = f"{Path(__file__).parents[2] / 'examples' / 'custom_algorithm.py'}:RankGradient"
 COOLER = {"self_play": True, "tester.sampling": SamplingConfig(temperature=0.5)}
 
@@ -196,12 +192,10 @@ def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str
     ("changes", "message"),
     [
         ({"model": "no such model"}, "Cannot make the coder: .*no such model"),
-        ({"tester.objective": "golden-tests", "tester.trainer": {"max_length": 3}}, "tester: Expect max_length not to be set"),
         ({"backend": "server", "server_url": "http://127.0.0.1:1/v1"}, "Cannot make the coder: Expect an answer from .* Start the server"),
         ({"trainer_cls": "trl:NoTrainer"}, "trainer_cls to be module:class"),
         ({"trainer_cls": "trl:SFTTrainer"}, "trl.GRPOTrainer or a subclass"),
         (COOLER, r"one temperature for both roles .* 1.0 and 0.5"),
-        (SFT | {"tester.freeze": True}, "with a method imitate .* Use a tester that learns"),
         ({"algorithm": EXAMPLE, "coder.trainer": {"loss_type": "grpo"}}, "loss_type not to be set .* the loss of RankGradient"),
         ({"algorithm": "json:JSONDecoder"}, "Expect an algorithm for language models: grpo, dapo"),
     ],
@@ -272,42 +266,6 @@ def test_self_play_of_one_model(tmp_path: Path, sandbox: Sandbox, model: str) ->
     weights = "adapter/adapter_model.safetensors"
     both = [(saved / role / weights).read_bytes() for role in ("coder", "tester")]
     assert both[0] == both[1]
-
-
-def test_imitation_of_golden_tests(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
-    # The coder does not learn, and `beta` is a setting that only rewards know.
-    changes = SFT | {
-        "tester.trainer": TRAINER | {"beta": 0.1},
-        "tester.learning_rate": 3e-3,
-        "eval_steps": 9,
-        "lora_rank": 0,
-        "save_total_limit": 9,
-    }
-    folder, parts = tmp_path / "run", tmp_path / "parts"
-    assert "learn_tester" in run(folder, sandbox, model, **changes, max_steps=6)
-    rows = list(read_rows(folder / METRICS))[1:]
-    assert rows[-1]["tester/loss"] < rows[0]["tester/loss"] - 0.1
-    assert all(row["tester/tests_left_out"] == 0 for row in rows)
-    tokens = [row["tester/num_tokens"] for row in rows]
-    assert tokens == sorted(set(tokens))
-    assert not any("coder/loss" in row for row in rows)
-    saved = folder / "checkpoints" / "step_6"
-    assert [path.name for path in (saved / "coder").iterdir()] == ["agent.json"]
-    weights = saved / "tester" / "model" / "model.safetensors"
-    # It goes on from a checkpoint in the middle to the same weights.
-    shutil.copytree(folder, parts)
-    shutil.rmtree(parts / "checkpoints" / "step_6")
-    assert "after step 4" in run(parts, sandbox, model, resume=True, **changes, max_steps=6)
-    assert (parts / weights.relative_to(folder)).read_bytes() == weights.read_bytes()
-
-
-def test_replaced_groups_beside_a_tester_that_imitates(tmp_path, sandbox, model) -> None:
-    """Each of the two learns from as many groups as ever, though the coder's are of other problems."""
-    dapo = {"algorithm": "dapo", "tester.objective": "golden-tests", "tester.trainer": {}}
-    run(tmp_path / "run", sandbox, model, max_steps=1, **dapo)
-    rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
-    assert [row["resampled"] for row in rows] == [1], "one problem is left, and all earn nothing"
-    assert all({"coder/loss", "tester/loss"} <= row.keys() for row in rows)
 
 
 def test_an_algorithm_of_ones_own_for_a_model_and_a_table(tmp_path, sandbox, model) -> None:

@@ -14,7 +14,7 @@ from test_language_models import run
 from test_trackers import Notebook
 
 from codea1_env import Sandbox
-from codea1_env.agents.llm.trainer_drive import Drive
+from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.training import loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import MAKERS
@@ -34,9 +34,9 @@ def test_a_tracker_changes_nothing_and_gets_everything(
     """The model that writes computes in another format than the one that learns, so that all metrics are there."""
     books: list[Notebook] = []
     trainers: list[Any] = []
-    made = Drive.__init__
+    made = TrainerDrive.__init__
 
-    def remembered(self: Drive, *args: Any, **more: Any) -> None:
+    def remembered(self: TrainerDrive, *args: Any, **more: Any) -> None:
         made(self, *args, **more)
         trainers.append(self.trainer)
 
@@ -44,7 +44,7 @@ def test_a_tracker_changes_nothing_and_gets_everything(
         books.append(Notebook([], shown, -1))
         return books[-1]
 
-    monkeypatch.setattr(Drive, "__init__", remembered)
+    monkeypatch.setattr(TrainerDrive, "__init__", remembered)
     monkeypatch.setattr(loop, "check_installed", lambda names: None)
     monkeypatch.setitem(MAKERS, "wandb", opens)
     changes = {"max_steps": 1, "generation_dtype": "bfloat16"}

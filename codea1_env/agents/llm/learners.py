@@ -1,15 +1,10 @@
-"""Language models that learn: they answer through an engine, and a TRL trainer updates them.
-
-GRPOLearner     learns from rewards, one update per step of the game
-SFTLearner      imitates answers that are not its own
-"""
+"""Language models that learn from rewards: they answer through an engine, and a TRL trainer updates them."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import tempfile
-from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +12,11 @@ from typing import Any, Literal
 
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
-from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig, encode_all
+from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.processes import SharedBackend, world_size
-from codea1_env.agents.llm.trainer_drive import Drive, SFTDrive, TrainerDrive, TrainingRow
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config, imitation_config
+from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow
+from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
 from codea1_env.agents.llm.training_state import (
     fingerprint,
     load_trainer,
@@ -29,7 +24,6 @@ from codea1_env.agents.llm.training_state import (
     save_trainer,
     save_weights,
 )
-from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.rollout import Experience
 from codea1_env.spaces import Observation
 
@@ -37,15 +31,24 @@ ADAPTER = "default"
 """What TRL calls the adapter that it makes and trains."""
 
 
-class TrainedPlayer(LanguagePlayer, ABC):
-    """A player that answers through an engine, and whose model a trainer updates.
+class GRPOLearner(LanguagePlayer):
+    """A player that answers through an engine, and whose model TRL's GRPOTrainer updates once per step of the game.
+
+    Trained parameters and the optimizer's state are float32; computing is in bfloat16 unless `fields` say
+    otherwise (`bf16 = False`, for a model that was loaded in float32).
 
     Args:
         role: Which player it is; "model" for one that plays both.
         model: A causal language model. Without an adapter its weights are trained and must be float32; with one they may
             be shared with another player (`share_weights`).
         tokenizer: The model's, with a chat template.
-        samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
+        shape: What one update learns from.
+        sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned from.
+        fields: Field of `trl.GRPOConfig` -> value; defaults are TRL's.
+        trainer_cls: `trl.GRPOTrainer`, or a subclass of it.
+        config_cls: `trl.GRPOConfig`, or a subclass of it.
+        tester_sampling: How a model that plays both roles draws its suites; None for a player of one role.
+        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: importance sampling corrects for it.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
         engine: Samples the answers, and gets the new weights after each update. None generates with the trained model.
         seed: Decides what is drawn, by the player and by the trainer.
@@ -59,8 +62,14 @@ class TrainedPlayer(LanguagePlayer, ABC):
         role: Literal["coder", "tester", "model"],
         model: Any,
         tokenizer: Any,
-        samplings: Sequence[SamplingConfig],
         *,
+        shape: UpdateShape,
+        sampling: SamplingConfig,
+        fields: Mapping[str, Any] | None = None,
+        trainer_cls: Any = None,
+        config_cls: Any = None,
+        tester_sampling: SamplingConfig | None = None,
+        taught: bool = False,
         peft_config: Any = None,
         engine: Backend | None = None,
         seed: int = 0,
@@ -68,45 +77,78 @@ class TrainedPlayer(LanguagePlayer, ABC):
         batch_size: int = 64,
         computing: Computing | None = None,
     ) -> None:
-        import torch
+        from trl import GRPOConfig, GRPOTrainer
 
-        from codea1_env.agents.llm.transformers_backend import TransformersBackend
-
-        if peft_config is None and any(p.dtype != torch.float32 for p in model.parameters()):
-            raise ValueError(
-                "Expect a model in float32 if all its weights are trained (bfloat16 would round small "
-                f"updates away), actually: {model.dtype}. Load it so, or train an adapter."
-            )
-        self.role = role
+        _check_format(model, peft_config)
+        self.shape = shape
         self.tokenizer = tokenizer
+        self._memory = Memory()
         self._base = fingerprint(model)
         self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
-        self._engine, self._computing = engine, computing
-        self.drive = self._make_drive(
-            model, self._folder.name, peft_config=peft_config, name=role, seed=seed
+        self._engine = engine
+        samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
+        args = grpo_config(
+            fields or {},
+            shape,
+            samplings=samplings,
+            config_cls=config_cls or GRPOConfig,
+            seed=seed,
+            folder=self._folder.name,
+        )
+        # Then the probabilities that answers were drawn with are not quite those that are learned from.
+        mixed = computing is not None and computing.dtype != computing.generation_dtype
+        self.drive = TrainerDrive(
+            trainer_cls or GRPOTrainer,
+            model,
+            args,
+            tokenizer,
+            engine_samples=engine is not None or mixed or taught,
+            peft_config=peft_config,
+            name=role,
+            seed=seed,
         )
         self.drive.threads = computing.threads if computing else None
-        backend: Backend = engine or TransformersBackend(
-            self.drive.model,
-            tokenizer,
-            batch_size,
-            computing.generation_dtype if computing else _dtype_of(self.drive.trainer.args),
-            computing.generation_threads if computing else None,
-            lasting=True,
-        )
         name = ADAPTER if engine is None else role
         self._adapter = None if peft_config is None else name
-        if world_size() > 1:
-            backend = SharedBackend(backend)
+        backend = self._backend(batch_size, computing)
         agents = [
             LLMAgent(backend, each, seed, adapter=self._adapter, write=write) for each in samplings
         ]
         super().__init__(BothRoles(*agents) if len(agents) > 1 else agents[0])
         self.update_engine()
 
-    @abstractmethod
-    def _make_drive(self, model: Any, folder: str, **options: Any) -> Drive:
-        """Make what trains the model, given a folder that the trainer may write to."""
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation, and remember the tokens to learn from."""
+        answers = super().act(observations)
+        self.remember(observations, self.agent.completions)
+        return answers
+
+    def remember(
+        self, observations: Sequence[Observation], completions: Sequence[Completion]
+    ) -> None:
+        """Take answers for this player's own, to learn from next."""
+        self._memory.add(observations, completions)
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for another player's experience."""
+        metrics = self.drive.update(self._memory.rows(experience, self.shape.group_size))
+        self._memory.clear()
+        self.update_engine()
+        return metrics
+
+    def _backend(self, batch_size: int, computing: Computing | None) -> Backend:
+        """Answer with the trained model itself, if there is no engine; of several processes each its share."""
+        from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+        backend: Backend = self._engine or TransformersBackend(
+            self.drive.model,
+            self.tokenizer,
+            batch_size,
+            computing.generation_dtype if computing else _dtype_of(self.drive.trainer.args),
+            computing.generation_threads if computing else None,
+            lasting=True,
+        )
+        return SharedBackend(backend) if world_size() > 1 else backend
 
     def save_weights(self, path: Path) -> None:
         """Write the weights alone: the adapter, or the whole model."""
@@ -137,95 +179,18 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self._folder.cleanup()
 
 
+def _check_format(model: Any, peft_config: Any) -> None:
+    import torch
+
+    if peft_config is None and any(p.dtype != torch.float32 for p in model.parameters()):
+        raise ValueError(
+            "Expect a model in float32 if all its weights are trained (bfloat16 would round small "
+            f"updates away), actually: {model.dtype}. Load it so, or train an adapter."
+        )
+
+
 def _dtype_of(args: Any) -> Dtype | None:
     return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
-
-
-class GRPOLearner(TrainedPlayer):
-    """A player whose model is trained by TRL's GRPOTrainer, one update per step of the game.
-
-    Trained parameters and the optimizer's state are float32; computing is in bfloat16 unless `fields` say
-    otherwise (`bf16 = False`, for a model that was loaded in float32).
-
-    Args:
-        role: As of `TrainedPlayer`, like model, tokenizer and the options.
-        model: The model.
-        tokenizer: Its tokenizer.
-        shape: What one update learns from.
-        sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned from.
-        fields: Field of `trl.GRPOConfig` -> value; defaults are TRL's.
-        trainer_cls: `trl.GRPOTrainer`, or a subclass of it.
-        config_cls: `trl.GRPOConfig`, or a subclass of it.
-        tester_sampling: How a model that plays both roles draws its suites; None for a player of one role.
-        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: importance sampling corrects for it.
-        options: As of `TrainedPlayer`.
-    """
-
-    def __init__(
-        self,
-        role: Literal["coder", "tester", "model"],
-        model: Any,
-        tokenizer: Any,
-        *,
-        shape: UpdateShape,
-        sampling: SamplingConfig,
-        fields: Mapping[str, Any] | None = None,
-        trainer_cls: Any = None,
-        config_cls: Any = None,
-        tester_sampling: SamplingConfig | None = None,
-        taught: bool = False,
-        **options: Any,
-    ) -> None:
-        self.shape = shape
-        self._memory = Memory()
-        self._samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
-        self._fields = fields or {}
-        self._classes = trainer_cls, config_cls
-        self._taught = taught
-        super().__init__(role, model, tokenizer, self._samplings, **options)
-
-    def _make_drive(self, model: Any, folder: str, **options: Any) -> TrainerDrive:
-        from trl import GRPOConfig, GRPOTrainer
-
-        trainer_cls, config_cls = self._classes
-        args = grpo_config(
-            self._fields,
-            self.shape,
-            samplings=self._samplings,
-            config_cls=config_cls or GRPOConfig,
-            seed=options["seed"],
-            folder=folder,
-        )
-        # Then the probabilities that answers were drawn with are not quite those that are learned from.
-        computing = self._computing
-        mixed = computing is not None and computing.dtype != computing.generation_dtype
-        return TrainerDrive(
-            trainer_cls or GRPOTrainer,
-            model,
-            args,
-            self.tokenizer,
-            engine_samples=self._engine is not None or mixed or self._taught,
-            **options,
-        )
-
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer each observation, and remember the tokens to learn from."""
-        answers = super().act(observations)
-        self.remember(observations, self.agent.completions)
-        return answers
-
-    def remember(
-        self, observations: Sequence[Observation], completions: Sequence[Completion]
-    ) -> None:
-        """Take answers for this player's own, to learn from next."""
-        self._memory.add(observations, completions)
-
-    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for another player's experience."""
-        metrics = self.drive.update(self._memory.rows(experience, self.shape.group_size))
-        self._memory.clear()
-        self.update_engine()
-        return metrics
 
 
 class Memory:
@@ -272,66 +237,6 @@ class Memory:
         return TrainingRow(
             found.prompt_ids, found.completion_ids, found.logprobs, item.reward, found.truncated
         )
-
-
-class SFTLearner(TrainedPlayer):
-    """A tester whose model is trained by TRL's SFTTrainer to write the tests that it is shown.
-
-    An answer to imitate is one block of code, then the end of the turn, to the very prompt that the player answers.
-    The arguments are those of `GRPOLearner`; fields are those of `trl.SFTConfig`.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        shape: UpdateShape,
-        sampling: SamplingConfig,
-        fields: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> None:
-        self._shape, self._fields = shape, fields or {}
-        super().__init__("tester", model, tokenizer, [sampling], **options)
-
-    def _make_drive(self, model: Any, folder: str, **options: Any) -> SFTDrive:
-        args = imitation_config(self._fields, self._shape, seed=options["seed"], folder=folder)
-        return SFTDrive(model, args, self.tokenizer, self._shape.rows, **options)
-
-    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
-        """Update the model once, so that it gives these answers more often.
-
-        A demonstration is tests with an empty line between them. Tests for which the longest answer has no room are
-        left out (metric `tests_left_out`: their share). Raises an UpdateError if the trainer fails.
-        """
-        asked = self.agent.fitted([each.observation for each in demonstrations])
-        chats = encode_all(self.tokenizer, [prompt.messages for prompt in asked])
-        suites = [list(filter(None, each.action.split(TEST_SEPARATOR))) for each in demonstrations]
-        answers = [self._answer(tests) for tests in suites]
-        rows = zip(chats, answers, strict=True)
-        metrics = self.drive.update([TrainingRow(chat, ids, None, None) for chat, (ids, _) in rows])
-        self.update_engine()
-        shown = sum(map(len, suites))
-        left_out = shown - sum(kept for _, kept in answers)
-        return metrics | {"tests_left_out": left_out / max(shown, 1)}
-
-    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Refuse: this player learns from demonstrations."""
-        raise NotImplementedError(
-            "Expect a player that imitates to be taught with imitate, not by rewards. Make a GRPOLearner for these."
-        )
-
-    def _answer(self, tests: Sequence[str]) -> tuple[tuple[int, ...], int]:
-        """Tokens of an answer with the tests that it has room for, and their number."""
-        kept: list[str] = []
-        answer: tuple[int, ...] = ()
-        for test in tests:
-            text = prompts.in_block("\n".join([*kept, test]))
-            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-            if len(ids) < self.agent.sampling.max_completion_length:
-                kept.append(test)
-                answer = (*ids, self.tokenizer.eos_token_id)
-        return answer, len(kept)
 
 
 def share_weights(model: Any) -> Any:

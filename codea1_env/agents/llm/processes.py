@@ -2,7 +2,7 @@
 
     accelerate launch --num_processes 8 -m codea1_env.cli train --preset qwen2.5-coder-1.5b-8gpu
 
-The first process runs the loop. It tells the others what it asks of a player (`act`, `learn`, `imitate`, `load`), and
+The first process runs the loop. It tells the others what it asks of a player (`act`, `learn`, `load`), and
 they do the same with their own copy. Each engine answers its share of the prompts; the trainer averages gradients.
 """
 
@@ -83,10 +83,6 @@ class LeadingPlayer(LanguagePlayer):
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
         """Learn, together with the others."""
         return self._all("learn", experience)  # type: ignore[no-any-return]
-
-    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
-        """Imitate, together with the others."""
-        return self._all("imitate", demonstrations)  # type: ignore[no-any-return]
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""

@@ -1,9 +1,8 @@
 """Drives a stock TRL trainer one update at a time.
 
-A trainer has one long `train()`, which asks for answers when it wants them: a GRPOTrainer its `rollout_func`,
-an SFTTrainer its data. Here `train()` runs in a greenlet, a function that can be left and entered again. Where it
-asks, it is left, and `update` enters it with the answers of the next step. So the trainer keeps its optimizer and
-schedule between updates, without a thread.
+A GRPOTrainer has one long `train()`, which asks its `rollout_func` for answers when it wants them. Here `train()` runs
+in a greenlet, a function that can be left and entered again. Where it asks, it is left, and `update` enters it with the
+answers of the next step. So the trainer keeps its optimizer and schedule between updates, without a thread.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from codea1_env.support.extras import require
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
 """Entries of a trainer's log that differ between equal runs, or say nothing. The learning rate is taken as it was last."""
-_IGNORED = -100
-"""Label of a token that is not learned."""
 
 
 class UpdateError(RuntimeError):
@@ -41,21 +38,21 @@ class TrainingRow:
     logprobs: tuple[float, ...] | None
     """Of the engine that sampled the answer; None if it does not tell them."""
     reward: float | None
-    """None: it could not be scored, and must not count in its group; or it is to be imitated."""
+    """None: it could not be scored, and must not count in its group."""
     truncated: bool = False
     """Whether it was cut off at its greatest length."""
 
 
-class Drive:
-    """A trainer that waits between updates.
+class TrainerDrive:
+    """A GRPOTrainer that waits between updates.
 
     Args:
-        trainer_cls: A trainer of TRL, whose `train()` must come to call `_wait` for the answers of each update.
+        trainer_cls: `trl.GRPOTrainer`, or a subclass of it.
         model: The model, or the base of the adapter, that is trained.
         args: The trainer's configuration.
         tokenizer: Of the model. Has a padding token.
-        size: Answers of an update, of all processes together.
-        more: Other arguments of the trainer.
+        engine_samples: Whether to correct by importance sampling, since answers come from another engine than the
+            trained model.
         peft_config: The adapter to train; None to train the model itself.
         name: For messages.
         seed: Decides what the trainer draws.
@@ -67,27 +64,39 @@ class Drive:
         model: Any,
         args: Any,
         tokenizer: Any,
-        size: int,
-        more: Mapping[str, Any],
         *,
+        engine_samples: bool = False,
         peft_config: Any = None,
         name: str = "model",
         seed: int = 0,
     ) -> None:
         greenlet = require("greenlet").greenlet
+        from datasets import Dataset
         from transformers import PrinterCallback
 
         self._rows: list[TrainingRow] = []
-        self._size, self._name, self._seed = size, name, seed
+        self._engine_samples = engine_samples
+        self._size = args.generation_batch_size  # answers of all processes together
+        self._name, self._seed = name, seed
         self.updates = 0
         """Updates done."""
         self.threads: int | None = None
         """Threads of an update on a CPU; None for as many as torch takes."""
         with trl_internals.quiet(), own_randomness(seed):
             self.trainer = trainer_cls(
-                model=model, args=args, processing_class=tokenizer, peft_config=peft_config, **more
+                model=model,
+                args=args,
+                processing_class=tokenizer,
+                peft_config=peft_config,
+                # Never read: the answers that `rollout_func` returns bring their own prompts.
+                train_dataset=Dataset.from_dict(
+                    {"prompt": [""] * (self._size // args.num_generations)}
+                ),
+                reward_funcs=_rewards,
+                rollout_func=self._rollout,
             )
-            self._prepare()
+            if engine_samples:
+                trl_internals.correct_for_engine(self.trainer)
             self.trainer.remove_callback(PrinterCallback)
             self._check_losses()
             self._training = greenlet(lambda: self.trainer.train())
@@ -175,9 +184,6 @@ class Drive:
         step = f"step {self.updates + 1} of the {self._name}"
         return UpdateError(f"Expect {wanted}, actually in {step}: {found}.")
 
-    def _prepare(self) -> None:
-        """Change the trainer before it starts."""
-
     def _enter(self) -> None:
         """Let the trainer run until it wants answers, or has done all its updates."""
         from greenlet import getcurrent
@@ -196,48 +202,9 @@ class Drive:
                 f"The update of the {self._name} failed: {type(error).__name__}: {error}"
             ) from error
 
-    def _wait(self) -> list[TrainingRow]:
-        """Leave the trainer until the next update; returns this process's share of its answers."""
-        self._training.parent.switch()
-        rows, self._rows = self._rows, []
-        return rows
-
-
-class TrainerDrive(Drive):
-    """A GRPOTrainer that waits between updates.
-
-    Its arguments are those of `Drive`, and `engine_samples`: whether to correct by importance sampling, since answers
-    come from another engine than the trained model.
-    """
-
-    def __init__(
-        self,
-        trainer_cls: Any,
-        model: Any,
-        args: Any,
-        tokenizer: Any,
-        *,
-        engine_samples: bool = False,
-        **options: Any,
-    ) -> None:
-        from datasets import Dataset
-
-        self._engine_samples = engine_samples
-        size = args.generation_batch_size
-        more = {
-            # Never read: the answers that `rollout_func` returns bring their own prompts.
-            "train_dataset": Dataset.from_dict({"prompt": [""] * (size // args.num_generations)}),
-            "reward_funcs": _rewards,
-            "rollout_func": self._rollout,
-        }
-        super().__init__(trainer_cls, model, args, tokenizer, size, more, **options)
-
-    def _prepare(self) -> None:
-        if self._engine_samples:
-            trl_internals.correct_for_engine(self.trainer)
-
     def _rollout(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
-        rows = self._wait()
+        self._training.parent.switch()  # here the trainer waits for the next update
+        rows, self._rows = self._rows, []
         trainer.model.train()  # who sampled answers meanwhile had switched it
         given = rollout_of(rows, trainer.eos_token_ids, trainer.eos_token_ids[0])
         if self._engine_samples and given["logprobs"] is None:
@@ -272,42 +239,6 @@ def rollout_of(
     if any(added):
         found["env_mask"] = [[1] * len(row.completion_ids) + [0] * more for row, more in pairs]
     return found
-
-
-class SFTDrive(Drive):
-    """An SFTTrainer that waits between updates. Loss and padding are the trainer's own, and the arguments those of `Drive`."""
-
-    def __init__(self, model: Any, args: Any, tokenizer: Any, size: int, **options: Any) -> None:
-        from datasets import Dataset
-        from trl import SFTTrainer
-
-        rows = Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]})  # checked, and never read
-        more = {"train_dataset": rows}
-        super().__init__(SFTTrainer, model, args, tokenizer, size, more, **options)
-
-    def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
-        """Imitate the answers of one step. See `Drive.update`."""
-        with trl_internals.tokens_counted(self.trainer):
-            return super().update(rows)
-
-    def _prepare(self) -> None:
-        trl_internals.feed(self.trainer, self._batches)
-
-    def _batches(self) -> Iterator[Any]:
-        """Yield this process's batches, update after update."""
-        size = self.trainer.args.per_device_train_batch_size
-        while True:
-            rows = self._wait()
-            for start in range(0, len(rows), size):
-                yield self.trainer.data_collator(
-                    [
-                        {
-                            "input_ids": [*row.prompt_ids, *row.completion_ids],
-                            "labels": [_IGNORED] * len(row.prompt_ids) + [*row.completion_ids],
-                        }
-                        for row in rows[start : start + size]
-                    ]
-                )
 
 
 def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -20,14 +20,13 @@ def _fields(by: Mapping[str, str]) -> dict[str, str]:
     return {name: reason for reason, names in by.items() for name in names.split()}
 
 
-_SAMPLING = "the sampling settings of the run"
 DECIDED: Mapping[str, str] = _fields(
     {
         "problems_per_step and num_generations or num_suites": "generation_batch_size",
         "per_device_train_batch_size": "steps_per_generation",
         "num_generations and num_suites of the run": "num_generations",
         "max_steps of the run": "max_steps num_train_epochs",
-        _SAMPLING: "max_completion_length temperature top_p top_k min_p repetition_penalty generation_kwargs "
+        "the sampling settings of the run": "max_completion_length temperature top_p top_k min_p repetition_penalty generation_kwargs "
         "cache_implementation",
         "prompts of the run": "chat_template_kwargs",
         "backend of the run": "use_vllm vllm_mode vllm_model_impl vllm_enable_sleep_mode vllm_max_model_length "
@@ -43,17 +42,6 @@ DECIDED: Mapping[str, str] = _fields(
     }
 )
 """Fields that follow from the run -> what decides them."""
-_OF_IMITATION: Mapping[str, str] = {
-    **DECIDED,
-    **_fields(
-        {
-            _SAMPLING: "max_length truncation_mode",
-            "the game: each demonstration is a row, and its answer is what is learned": "packing packing_strategy "
-            "eval_packing completion_only_loss assistant_only_loss dataset_kwargs dataset_num_proc "
-            "dataset_text_field",
-        }
-    ),
-}
 _OF_ALGORITHM = {
     "advantages": ("scale_rewards", "multi_objective_aggregation"),
     "loss": (
@@ -112,15 +100,14 @@ def decided_by(algorithm: Any) -> Mapping[str, str]:
 
 
 def check_fields(
-    fields: Mapping[str, Any], *config_cls: Any, decided: Mapping[str, str] = DECIDED
+    fields: Mapping[str, Any], config_cls: Any, *, decided: Mapping[str, str] = DECIDED
 ) -> None:
-    """Check names and simple values of fields, of which one of the configurations must know each.
+    """Check names and simple values of fields of a trainer's configuration.
 
     Raises:
         ValueError: A field is unknown or decided by the run, or has a value of another kind.
     """
-    all_of = {each: {f.name: f for f in dataclasses.fields(each)} for each in config_cls}
-    known = {name for named in all_of.values() for name in named}
+    known = {field.name: field for field in dataclasses.fields(config_cls)}
     for name, value in fields.items():
         if name in decided:
             raise ValueError(
@@ -129,24 +116,16 @@ def check_fields(
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3)
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            names = " or ".join(each.__name__ for each in config_cls)
-            raise ValueError(f"Expect the fields of {names}, actually: {name!r}.{hint}")
-        wanted = [
-            _wanted_type(name, value, each)
-            or _wanted_word(value, named[name])
+            raise ValueError(
+                f"Expect the fields of {config_cls.__name__}, actually: {name!r}.{hint}"
+            )
+        wanted = (
+            _wanted_type(name, value, config_cls)
+            or _wanted_word(value, known[name])
             or _wanted_range(name, value)
-            for each, named in all_of.items()
-            if name in named
-        ]
-        if all(wanted):
-            raise ValueError(f"Expect {name} to be {wanted[0]}, actually: {value!r:.200}")
-
-
-def check_imitation_fields(fields: Mapping[str, Any]) -> None:
-    """Check the fields of a trainer that imitates, which may be those of a run with rewards, too."""
-    from trl import GRPOConfig, SFTConfig
-
-    check_fields(fields, SFTConfig, GRPOConfig, decided=_OF_IMITATION)
+        )
+        if wanted:
+            raise ValueError(f"Expect {name} to be {wanted}, actually: {value!r:.200}")
 
 
 def _wanted_type(name: str, value: Any, config_cls: Any) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.trainer_fields import check_fields, check_imitation_fields
+from codea1_env.agents.llm.trainer_fields import check_fields
 
 _TOGETHER_ON_GPU, TOGETHER_ON_CPU = 8, 16
 """Answers that are learned from at the same time, if the user does not say how many."""
@@ -118,80 +117,48 @@ def grpo_config(
             f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
         )
     check_fields(fields, config_cls)
-    return _made(
-        config_cls,
-        **_common(fields, shape, fields.get("num_iterations", 1), seed, folder),
-        generation_batch_size=shape.rows,
-        num_generations=shape.group_size,
-        temperature=samplings[0].temperature,
-        max_completion_length=max(each.max_completion_length for each in samplings),
-    )
-
-
-def imitation_config(
-    fields: Mapping[str, Any], shape: UpdateShape, *, seed: int, folder: str
-) -> Any:
-    """Make the configuration of an SFTTrainer. See `grpo_config`.
-
-    The same settings serve a run with rewards, so fields that only a GRPOTrainer has are left out.
-    """
-    from trl import SFTConfig
-
-    check_imitation_fields(fields)
-    known = {field.name: field for field in dataclasses.fields(SFTConfig)}
-    losses = known["loss_type"].metadata["choices"]
-    taken = {
-        name: value
-        for name, value in fields.items()
-        if name in known and (name != "loss_type" or value in losses)
-    }
-    return _made(
-        SFTConfig,
-        **_common(taken, shape, 1, seed, folder),
-        max_length=None,
-        dataset_kwargs={"skip_prepare_dataset": True},  # rows come as tokens, with labels
-    )
-
-
-def _common(
-    fields: Mapping[str, Any], shape: UpdateShape, passes: int, seed: int, folder: str
-) -> dict[str, Any]:
-    """Fields of all trainers. A user's step is one of the game, a trainer's one of its optimizer."""
-    import torch
-    from accelerate import PartialState
-
-    gpu = torch.cuda.is_available()
-    processes = PartialState(cpu=not gpu).num_processes
-    batches = batches_of(fields, shape.groups, shape.group_size, passes, processes, gpu)
     values = {
-        **fields,
-        "per_device_train_batch_size": batches.size,
-        "gradient_accumulation_steps": batches.accumulation,
-    }
-    warmup = values.get("warmup_steps", 0)
-    if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
-        values["warmup_steps"] = warmup * batches.optimizer_steps
-    return {
         # Not the library's defaults: progress and logs are the run's.
         "report_to": "none",
         "disable_tqdm": True,
-        "use_cpu": not gpu,
-        "dataloader_pin_memory": gpu,
         "ddp_find_unused_parameters": False,
-        **values,
+        **_batch_fields(fields, shape),
         "output_dir": folder,
-        "max_steps": shape.updates * batches.optimizer_steps,
         "seed": seed % 2**31,
         "save_strategy": "no",
         "logging_steps": 1,
+        "generation_batch_size": shape.rows,
+        "num_generations": shape.group_size,
+        "temperature": samplings[0].temperature,
+        "max_completion_length": max(each.max_completion_length for each in samplings),
     }
-
-
-def _made(config_cls: Any, **fields: Any) -> Any:
     try:
-        return config_cls(**fields)
+        return config_cls(**values)
     except (TypeError, AttributeError) as error:
         raise ValueError(
             f"Expect values that {config_cls.__name__} takes, actually it raises {type(error).__name__}: {error}. "
             "Look at its documentation."
         ) from error
+
+
+def _batch_fields(fields: Mapping[str, Any], shape: UpdateShape) -> dict[str, Any]:
+    """Add batches and steps to the user's fields. A user's step is one of the game, a trainer's one of its optimizer."""
+    import torch
+    from accelerate import PartialState
+
+    gpu = torch.cuda.is_available()
+    processes = PartialState(cpu=not gpu).num_processes
+    passes = fields.get("num_iterations", 1)
+    batches = batches_of(fields, shape.groups, shape.group_size, passes, processes, gpu)
+    values = {
+        "use_cpu": not gpu,
+        "dataloader_pin_memory": gpu,
+        **fields,
+        "per_device_train_batch_size": batches.size,
+        "gradient_accumulation_steps": batches.accumulation,
+        "max_steps": shape.updates * batches.optimizer_steps,
+    }
+    warmup = values.get("warmup_steps", 0)
+    if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
+        values["warmup_steps"] = warmup * batches.optimizer_steps
+    return values

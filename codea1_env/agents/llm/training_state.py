@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.trainer_drive import Drive
+from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.llm.trl_internals import counters_of, restore_counters
 from codea1_env.agents.state import load_saved_state, read_json, saved_state, write_json
 
@@ -75,7 +75,7 @@ def load_weights(model: Any, folder: Path) -> None:
         raise ValueError(f"Expect weights of this model in {folder}, actually: {error}") from error
 
 
-def save_trainer(drive: Drive, base: str, folder: Path) -> None:
+def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     """Write optimizer, schedule, counters, and what an algorithm remembers, beside the fingerprint of the base."""
     import torch
     from safetensors.torch import save_file
@@ -103,7 +103,7 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
     write_json(folder / "trainer.json", state)
 
 
-def load_trainer(drive: Drive, base: str, folder: Path) -> None:
+def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     """Restore what `save_trainer` wrote. Raises a ValueError if it is damaged, or of another model or version."""
     from safetensors.torch import load_file
 

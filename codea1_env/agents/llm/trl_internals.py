@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,21 +92,6 @@ def correct_for_engine(trainer: Any) -> None:
     trainer._last_loaded_step = -1
 
 
-def feed(trainer: Any, batches: Callable[[], Iterator[Any]]) -> None:
-    """Take the place of an SFTTrainer's data loader, which would look ahead to an update that does not exist yet."""
-    trainer.get_train_dataloader = batches
-    # `gather_for_metrics` cuts to the size of accelerate's last data loader, which was another player's.
-    trainer.accelerator.gather_for_metrics = trainer.accelerator.gather
-
-
-@contextmanager
-def tokens_counted(trainer: Any) -> Iterator[None]:
-    """Keep an SFTTrainer's count of tokens where a GRPOTrainer and checkpoints have it."""
-    trainer._total_train_tokens = trainer.state.num_input_tokens_seen
-    yield
-    trainer.state.num_input_tokens_seen = trainer._total_train_tokens
-
-
 @contextmanager
 def answers_only() -> Iterator[None]:
     """Have TRL compute probabilities of answers alone on processors, as it does on GPUs.
@@ -152,7 +137,7 @@ def quiet() -> Iterator[None]:
 def counters_of(trainer: Any) -> dict[str, Any]:
     """Counters of a trainer that its own checkpoints leave out."""
     return {
-        "micro_steps": getattr(trainer, "_step", 0),  # only a GRPOTrainer counts them
+        "micro_steps": trainer._step,
         "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
     }
 

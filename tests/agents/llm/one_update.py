@@ -10,14 +10,13 @@ from typing import Any
 
 import torch
 from test_llm_algorithms import Own
-from test_sft_learner import make_sft_drive
 from test_trainer_drive import REWARDS, make_drive, make_rows
 from trl import GRPOTrainer
 
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.cli.app import run
 
-LOSSES = ("dapo", "nll", "own")
+LOSSES = ("dapo", "own")
 
 
 def main() -> int:
@@ -32,7 +31,7 @@ def learn(loss_type: str) -> dict[str, Any]:
     """What came of the updates; empty in all processes but the first."""
     with tempfile.TemporaryDirectory() as folder:
         own = {"trainer_cls": with_algorithm(GRPOTrainer, Own())} if loss_type == "own" else {}
-        drive = (make_sft_drive if loss_type == "nll" else make_drive)(
+        drive = make_drive(
             Path(folder),
             optim="adamw_torch",
             learning_rate=1e-2,

@@ -21,7 +21,7 @@ from test_trainer_drive import (
     make_rows,
 )
 from tiny import descend, tiny_model
-from trl import GRPOTrainer, SFTTrainer
+from trl import GRPOTrainer
 from trl.trainer import grpo_trainer, utils
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
@@ -228,7 +228,6 @@ def test_an_algorithm_of_ones_own_is_made_from_what_is_its_own(tmp_path: Path) -
         ),
         (utils, ["_use_triton("], "`answers_only`: updates on processors would take twice as long"),
         (GRPOTrainer, ["self._step", "self._last_world_entropy", "self.entropy_coef"], "`counters_of`: a resumed run would be another one"),
-        (SFTTrainer, ["self._total_train_tokens"], "`tokens_counted`: num_tokens would begin anew after each resume"),
         (grpo_trainer, ["All reward functions returned None"], "`quiet`: each step would print all prompts"),
     ],
 )  # fmt: skip
