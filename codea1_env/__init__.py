@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from codea1_env.code_a1_v1 import parallel_env as parallel_env
     from codea1_env.code_a1_v1 import raw_env as raw_env
     from codea1_env.mistake_book import MistakeBook as MistakeBook
-    from codea1_env.mistake_book import SqliteBook as SqliteBook
     from codea1_env.mutation import Mutant as Mutant
     from codea1_env.mutation import generate_mutants as generate_mutants
     from codea1_env.problems import Problem as Problem
@@ -61,7 +60,6 @@ _HOME = {
     "Learner": "agents",
     "Limits": "sandbox",
     "MistakeBook": "mistake_book",
-    "SqliteBook": "mistake_book",
     "Mutant": "mutation",
     "Observation": "spaces",
     "Outcome": "sandbox",

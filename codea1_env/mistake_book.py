@@ -5,27 +5,42 @@ replayed test that a program passes counts -1, and at 0 it leaves the book. What
 learned is thus forgotten, and what still breaks them comes first. A test that breaks every program of many steps in
 a row lets the others go first: it may be about a quirk that no program will ever have.
 
-Tests are text, and come out as they went in, byte for byte. A book lives in memory: at most ``max_tests_per_problem``
-tests for each problem that ever failed. For more problems than fit, give it a file.
+Tests are text, and come out as they went in, byte for byte. A book holds at most ``max_tests_per_problem`` tests for each
+problem that ever failed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
-from codea1_env.support import book_file
-from codea1_env.support.book_file import Page, PageEntry
+from codea1_env.support.logs import write_whole
 
 Decay = Literal["per-program", "per-step"]
 Replay = Literal["frequency", "quality", "uniform"]
 STALE_AFTER = 5
 """Steps in a row in which a replayed test fails every program, before others that wait go first."""
+_SURROGATES = "surrogatepass"
+"""Language models sometimes write half of a character."""
+
+
+class PageEntry(NamedTuple):
+    """What a book knows of a test."""
+
+    frequency: int
+    """How often it broke programs, less what it lost since."""
+    stuck: int = 0
+    """Steps in a row in which it failed every program while others waited."""
+
+
+Page = dict[str, PageEntry]
+"""The tests of one problem, in the order in which they entered."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +58,6 @@ class BookChange:
 class MistakeBook:
     """Tests that broke programs, with how often they did.
 
-    With a file, pages are read from it when they are needed, and `commit` writes back those that changed, in one
-    transaction: call it once per step. Whenever the process dies, the file holds the book as of the last commit. One
-    process may write a file at a time, from the first change to the commit. As a context manager the book commits at
-    the end, unless an exception ends it. A copy (deepcopy, pickle) is in memory: two books cannot own one file.
-
     Args:
         max_tests_per_problem: Size of a page. A new test enters a full page in place of the least
             frequent one (of several, the one that has been there longest), so that the book keeps
@@ -59,10 +69,9 @@ class MistakeBook:
         replay: Which tests come first. ``"frequency"``: the most frequent ones, as released. ``"quality"``: drawn
             without replacement, the likelier the more programs a test breaks: its frequency is its weight.
             ``"uniform"``: drawn with equal weights. The draw depends on the problem and its page alone.
-        path: The SQLite file of the book, made if it is not there; None for a book in memory.
 
     Raises:
-        ValueError: An argument is outside its range, or the file is not a Mistake Book.
+        ValueError: An argument is outside its range.
 
     Example:
         >>> book = MistakeBook()
@@ -80,7 +89,6 @@ class MistakeBook:
         decay: Decay = "per-program",
         stale_after: int | None = STALE_AFTER,
         replay: Replay = "frequency",
-        path: str | os.PathLike[str] | None = None,
     ) -> None:
         if max_tests_per_problem < 1 or (stale_after is not None and stale_after < 1):
             raise ValueError(
@@ -96,14 +104,7 @@ class MistakeBook:
         self.stale_after = stale_after
         self.decay: Decay = decay
         self.replay: Replay = replay
-        self._pages: dict[
-            str, Page
-        ] = {}  # all of them; with a file, those that changed since the last commit
-        self._size = 0
-        self._file = None if path is None else book_file.BookFile(Path(path))
-        self._cleared = self._file is None  # of what the file holds, nothing counts any more
-        if self._file is not None:
-            self._size = self._file.size()
+        self._pages: dict[str, Page] = {}  # of problems that have tests
 
     def update(
         self,
@@ -125,9 +126,8 @@ class MistakeBook:
             How many tests came and went.
         """
         failures, passes = _counted("failed", failed), _counted("passed", passed)
-        self._begin()
-        page = self._read(task_id)
-        before = len(page)
+        failed_by_all = _counted("unpassed", unpassed).keys() - passes
+        page = self._pages.setdefault(task_id, {})
         # Passes first, as released: a test that a program passes and another fails in one step stays.
         removed = 0
         for test, count in passes.items():
@@ -137,7 +137,7 @@ class MistakeBook:
                 if left <= 0:
                     del page[test]
                     removed += 1
-        stuck = self._note_stuck(page, _counted("unpassed", unpassed).keys() - passes)
+        self._note_stuck(page, failed_by_all)
         new = [test for test in failures if test not in page]
         for test in failures.keys() - new:
             entry = page[test]
@@ -148,21 +148,17 @@ class MistakeBook:
                 del page[_least_frequent(page)]
                 evicted += 1
             page[test] = PageEntry(failures[test])
-        if failures or removed or stuck or any(test in page for test in passes):
-            self._pages[task_id] = page
-            if not page and self._file is None:
-                del self._pages[task_id]
-            self._size += len(page) - before
+        if not page:
+            del self._pages[task_id]
         return BookChange(len(new), removed, evicted)
 
-    def _note_stuck(self, page: Page, unpassed: Collection[str]) -> bool:
+    def _note_stuck(self, page: Page, unpassed: Collection[str]) -> None:
         """Count a step in which tests failed every program, if other tests wait for their places."""
         known = [test for test in unpassed if test in page]
         if self.stale_after is None or len(known) == len(page):
-            return False
+            return
         for test in known:
             page[test] = PageEntry(page[test].frequency, page[test].stuck + 1)
-        return bool(known)
 
     def _rank(self, entry: PageEntry) -> tuple[int, int]:
         """Rank of a test on its page. Tests of lower rank are replayed first."""
@@ -178,7 +174,7 @@ class MistakeBook:
         """
         if limit is not None and limit < 0:
             raise ValueError(f"Expect limit to be None, 0 or more, actually: {limit!r}")
-        page = self._read(task_id)
+        page = self._pages.get(task_id, {})
         # sorted() keeps the order of equals, and a page is in order of entry.
         ranked = sorted(page, key=lambda test: self._rank(page[test]))
         if self.replay != "frequency":
@@ -197,35 +193,33 @@ class MistakeBook:
 
     def frequency(self, task_id: str, test: str) -> int:
         """Programs that the test broke, less its losses since; 0 if it is not in the book."""
-        return self._read(task_id).get(test, PageEntry(0)).frequency
+        return self._pages.get(task_id, {}).get(test, PageEntry(0)).frequency
 
     def problems(self) -> list[str]:
         """Return the problems that have tests, sorted."""
-        held = {task for task, page in self._pages.items() if page}
-        if self._file is None or self._cleared:
-            return sorted(held)
-        return sorted(self._file.problems() - self._pages.keys() | held)
+        return sorted(self._pages)
 
     def __len__(self) -> int:
         """Return the number of tests of all problems together."""
-        return self._size
+        return sum(map(len, self._pages.values()))
 
     def __bool__(self) -> bool:
         """Return True also for an empty book, so that `book or MistakeBook()` keeps it."""
         return True
 
     def clear(self) -> None:
-        """Forget everything, at the next commit also on disk."""
-        self._begin()
-        self._pages, self._cleared = {}, True
-        self._size = 0
+        """Forget everything."""
+        self._pages = {}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the contents as plain data that `json.dumps` takes: ``{"problems": {task: [[test, frequency, stuck]]}}``.
 
         The third number is left out where it is 0: steps in a row in which the test failed every program.
         """
-        return {"problems": {task: book_file.rows_of(page) for task, page in self._items()}}
+        return {"problems": self._rows()}
+
+    def _rows(self) -> dict[str, list[list[Any]]]:
+        return {task: _rows_of(self._pages[task]) for task in self.problems()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace the contents by those of `state_dict`, and keep this book's settings.
@@ -241,63 +235,45 @@ class MistakeBook:
                 f"Expect the state of a Mistake Book, a mapping with the key 'problems' as "
                 f"state_dict() returns it, actually: {state!r:.100}"
             )
-        pages = [(task, book_file.checked_page(task, rows)) for task, rows in problems.items()]
-        self.clear()
-        self._fill(pages)
+        pages = {task: _checked_page(task, rows) for task, rows in problems.items()}
+        for page in pages.values():
+            while len(page) > self.max_tests_per_problem:
+                del page[_least_frequent(page)]
+        self._pages = {task: page for task, page in pages.items() if page}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the book as an SQLite file, put in place in one move: whenever the process dies, the file holds a whole book.
+        """Write the book to one file, put in place in one move: a line of JSON for each problem, as in `state_dict`.
 
-        Raises:
-            ValueError: It is this book's own file, which `commit` writes.
+        Equal books give equal files, byte for byte.
         """
-        if self._file is not None and Path(path).resolve() == self._file.path.resolve():
-            raise ValueError(
-                f"Expect save() to get another file than the book's own, actually: {path}. "
-                f"Use commit() to make the changes permanent."
-            )
-        book_file.create(Path(path), self._items())
+        # Without escapes, which would join two lone surrogates to one character.
+        rows = (json.dumps(each, ensure_ascii=False) for each in self._rows().items())
+        write_whole(Path(path), "".join(f"{row}\n" for row in rows), errors=_SURROGATES)
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
     ) -> Self:
-        """Read a book from the file that `save` wrote into memory, with these arguments of the class.
+        """Read a book from the file that `save` wrote, with these arguments of the class.
 
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: The file is not a Mistake Book.
         """
         book = cls(max_tests_per_problem, **settings)
-        book._fill(book_file.read(Path(path)))
+        try:
+            # A text may have line ends of other kinds than ours.
+            lines = Path(path).read_bytes().decode(errors=_SURROGATES).split("\n")
+            book.load_state_dict({"problems": dict(map(json.loads, filter(None, lines)))})
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"Expect the file of a Mistake Book as save() writes it, actually: {path} ({error})"
+            ) from error
         return book
-
-    def commit(self) -> None:
-        """Make everything since the last commit permanent in the book's file, if it has one.
-
-        Raises:
-            BookFileError: It cannot be written, as on a full disk. Book and file are as before: try again when there is room.
-        """
-        if self._file is not None:
-            self._file.commit(self._pages, anew=self._cleared)
-            self._pages, self._cleared = {}, False
-
-    def close(self) -> None:
-        """Close the file, if there is one. Changes that were not committed are lost."""
-        if self._file is not None:
-            self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        self.close()
 
     def __reduce__(self) -> tuple[Callable[..., MistakeBook], tuple[Any, ...]]:
         settings = (self.max_tests_per_problem, self.decay, self.stale_after, self.replay)
-        return _in_memory, (type(self), self.state_dict(), settings)
+        return _copied, (type(self), self.state_dict(), settings)
 
     def __repr__(self) -> str:
         return (
@@ -305,26 +281,6 @@ class MistakeBook:
             f"max_tests_per_problem={self.max_tests_per_problem}, decay={self.decay!r}, "
             f"stale_after={self.stale_after})"
         )
-
-    def _begin(self) -> None:
-        if self._file is not None:
-            self._file.begin()
-
-    def _read(self, task_id: str) -> Page:
-        if self._file is None or self._cleared or task_id in self._pages:
-            return self._pages.get(task_id, {})
-        return self._file.read_page(task_id)
-
-    def _items(self) -> Iterator[tuple[str, Page]]:
-        for task in self.problems():
-            yield task, self._read(task)
-
-    def _fill(self, pages: Iterable[tuple[str, Page]]) -> None:
-        for task, page in pages:
-            while len(page) > self.max_tests_per_problem:
-                del page[_least_frequent(page)]
-            self._pages[task] = page
-            self._size += len(page)
 
 
 def _counted(name: str, tests: Iterable[str]) -> Counter[str]:
@@ -341,14 +297,38 @@ def _least_frequent(page: Page) -> str:
     return min(page, key=lambda test: page[test].frequency)
 
 
-def _in_memory(kind: type[MistakeBook], state: dict[str, Any], settings: Any) -> MistakeBook:
+def _rows_of(page: Page) -> list[list[Any]]:
+    """Return a page as plain data: test, frequency and, where it is not 0, the third number."""
+    return [
+        [test, *entry] if entry.stuck else [test, entry.frequency] for test, entry in page.items()
+    ]
+
+
+def _checked_page(task: object, rows: Iterable[Sequence[Any]]) -> Page:
+    """Return the page that `_rows_of` made plain data of.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    page: Page = {}
+    valid = isinstance(task, str)
+    try:
+        for test, *numbers in rows:
+            valid &= isinstance(test, str) and all(type(number) is int for number in numbers)
+            valid &= test not in page
+            page[test] = PageEntry(*numbers)
+            valid &= page[test].frequency > 0 and page[test].stuck >= 0
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"Expect problem {task!r:.100} to have a list of different [test, positive frequency] or "
+            f"[test, frequency, stuck], actually: {rows!r:.100}"
+        )
+    return page
+
+
+def _copied(kind: type[MistakeBook], state: dict[str, Any], settings: Any) -> MistakeBook:
     book = kind(*settings)
     book.load_state_dict(state)
     return book
-
-
-def SqliteBook(  # noqa: N802 - it was a class of its own, and is known by this name
-    path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
-) -> MistakeBook:
-    """Return a `MistakeBook` with a file."""
-    return MistakeBook(max_tests_per_problem, path=path, **settings)

@@ -6,7 +6,6 @@ import copy
 import json
 import pickle
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -20,8 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.mistake_book import BookChange, MistakeBook
-from codea1_env.support import book_file
-from codea1_env.support.book_file import BookFileError
 
 HISTORIES: list[list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "data" / "paper_cases.json").read_text()
@@ -41,19 +38,9 @@ AWKWARD = [
 ]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request, tmp_path):
-    """Makes books of both kinds, so that each test holds for both."""
-    if request.param == "memory":
-        return MistakeBook
-    paths = (tmp_path / f"{n}.sqlite" for n in range(100))
-    return lambda *args, **kwargs: MistakeBook(*args, **kwargs, path=next(paths))
-
-
-@pytest.mark.slow
-def test_released_histories(make):
+def test_released_histories():
     for history in HISTORIES:
-        book = make()
+        book = MistakeBook()
         for step in history:
             task = step["question_id"]
             book.update(task, failed=step["failed"], passed=step["history_passed"])
@@ -63,16 +50,16 @@ def test_released_histories(make):
             assert top == step["top3_frequencies_after"]
 
 
-def test_per_step_decay_counts_all_programs_once(make):
+def test_per_step_decay_counts_all_programs_once():
     for decay, left in (("per-program", 1), ("per-step", 3)):
-        book = make(decay=decay)
+        book = MistakeBook(decay=decay)
         book.update("p", failed=["t"] * 4)
         book.update("p", passed=["t"] * 3)
         assert book.frequency("p", "t") == left
 
 
-def test_order_is_by_frequency_then_by_entry(make):
-    book = make()
+def test_order_is_by_frequency_then_by_entry():
+    book = MistakeBook()
     book.update("p", failed=["a", "b", "c", "c", "b", "d"])
     assert book.tests("p") == ["b", "c", "a", "d"]
     assert book.tests("p", limit=2) == ["b", "c"]
@@ -95,9 +82,9 @@ def play(book: MistakeBook, steps: int, passing: tuple[str, ...] = (), limit: in
         )
 
 
-def test_tests_that_nobody_passes_let_the_others_go_first(make):
+def test_tests_that_nobody_passes_let_the_others_go_first():
     """Even if they are written again and again, and counted."""
-    book = make(stale_after=3)
+    book = MistakeBook(stale_after=3)
     quirks = [f"quirk {n}" for n in range(8)]
     book.update("p", failed=quirks * 5 + ["a", "a", "b"])
     play(book, 2)
@@ -112,8 +99,8 @@ def test_tests_that_nobody_passes_let_the_others_go_first(make):
     assert book.tests("p")[0] == "quirk 3"
 
 
-def test_nobody_is_moved_while_nobody_waits(make):
-    book = make(stale_after=1)
+def test_nobody_is_moved_while_nobody_waits():
+    book = MistakeBook(stale_after=1)
     book.update("p", failed=["a", "a", "b"])
     play(book, 9, limit=2)
     book.update("p", failed=["c"])
@@ -122,49 +109,23 @@ def test_nobody_is_moved_while_nobody_waits(make):
     assert book.tests("p") == ["c", "a", "b"]
 
 
-def test_who_stands_behind_is_kept(make, tmp_path):
-    book = make(stale_after=2)
+def test_who_stands_behind_is_kept(tmp_path):
+    book = MistakeBook(stale_after=2)
     book.update("p", failed=["a", "a", "a", "b", "c", "c"])
     play(book, 3, limit=1)
     assert book.tests("p") == ["c", "b", "a"]
-    book.save(tmp_path / "copy.sqlite")
-    other = make(stale_after=2)
+    book.save(tmp_path / "copy.jsonl")
+    other = MistakeBook(stale_after=2)
     other.load_state_dict(json.loads(json.dumps(book.state_dict())))
     copies = [
         other,
-        MistakeBook.load(tmp_path / "copy.sqlite", stale_after=2),
-        MistakeBook(path=tmp_path / "copy.sqlite", stale_after=2),
+        MistakeBook.load(tmp_path / "copy.jsonl", stale_after=2),
         copy.deepcopy(book),
     ]
     for each in copies:
         assert each.state_dict() == book.state_dict()
         play(each, 1, limit=1)  # the second of "c"
         assert each.tests("p") == ["b", "a", "c"]
-
-
-def test_a_file_of_an_earlier_version_is_read(tmp_path):
-    path = tmp_path / "old.sqlite"
-    old = sqlite3.connect(path, isolation_level=None)
-    old.execute(f"PRAGMA application_id = {book_file.APPLICATION_ID}")
-    old.execute(
-        "CREATE TABLE tests (problem BLOB NOT NULL, position INTEGER NOT NULL, test BLOB NOT NULL, "
-        "frequency INTEGER NOT NULL, PRIMARY KEY (problem, position)) WITHOUT ROWID"
-    )
-    old.execute("INSERT INTO tests VALUES (?, 0, ?, 3)", (b"p", b"a"))
-    old.close()
-    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3]]}}
-    with MistakeBook(path=path) as book:
-        book.update("p", failed=["b"], unpassed=["a"])
-    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 3], ["b", 1]]}}
-
-
-def test_a_book_is_not_saved_over_its_own_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with MistakeBook(path=tmp_path / "book.sqlite") as book:
-        book.update("p", failed=["a"])
-        with pytest.raises(ValueError, match=r"another file.* Use commit\(\)"):
-            book.save("book.sqlite")
-    assert MistakeBook.load("book.sqlite").tests("p") == ["a"]
 
 
 @pytest.mark.parametrize("name", ["failed", "passed", "unpassed"])
@@ -175,8 +136,8 @@ def test_one_test_is_no_list_of_its_letters(name):
         MistakeBook().update("p", **{name: "assert f() == 1"})
 
 
-def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):
-    book = make(max_tests_per_problem=3)
+def test_a_full_page_evicts_the_least_frequent_then_the_oldest():
+    book = MistakeBook(max_tests_per_problem=3)
     book.update("p", failed=["a", "a", "b", "c"])
     assert book.update("p", failed=["new"]) == BookChange(1, 0, 1)
     assert set(book.tests("p")) == {"a", "c", "new"}
@@ -188,16 +149,13 @@ def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):
 
 
 @pytest.mark.parametrize("task", ["ordinary", "\ud800 \x00 ' 🎉"])
-def test_texts_come_out_as_they_went_in(make, tmp_path, task):
-    book = make()
+def test_texts_come_out_as_they_went_in(tmp_path, task):
+    book = MistakeBook()
     book.update(task, failed=AWKWARD)
     assert book.tests(task) == AWKWARD
-    book.save(tmp_path / "copy.sqlite")
-    assert MistakeBook.load(tmp_path / "copy.sqlite").tests(task) == AWKWARD
-    with MistakeBook(path=tmp_path / "copy.sqlite") as on_disk:
-        assert on_disk.tests(task) == AWKWARD
-        assert on_disk.problems() == [task]
-    other = make()
+    book.save(tmp_path / "copy.jsonl")
+    assert MistakeBook.load(tmp_path / "copy.jsonl").tests(task) == AWKWARD
+    other = MistakeBook()
     other.load_state_dict(book.state_dict())
     assert other.tests(task) == AWKWARD
     assert pickle.loads(pickle.dumps(book)).tests(task) == AWKWARD
@@ -210,8 +168,8 @@ def test_any_text_survives_the_file(texts):
     book = MistakeBook()
     book.update("p", failed=texts)
     with tempfile.TemporaryDirectory() as folder:
-        book.save(Path(folder, "book.sqlite"))
-        assert MistakeBook.load(Path(folder, "book.sqlite")).tests("p") == texts
+        book.save(Path(folder, "book.jsonl"))
+        assert MistakeBook.load(Path(folder, "book.jsonl")).tests("p") == texts
 
 
 @pytest.mark.parametrize(
@@ -224,16 +182,16 @@ def test_any_text_survives_the_file(texts):
         {"problems": {1: [["a", 1]]}},
     ],
 )
-def test_a_broken_state_is_refused_and_changes_nothing(make, state):
-    book = make()
+def test_a_broken_state_is_refused_and_changes_nothing(state):
+    book = MistakeBook()
     book.update("p", failed=["kept"])
     with pytest.raises(ValueError, match=r"Expect .* actually"):
         book.load_state_dict(state)
     assert book.tests("p") == ["kept"]
 
 
-def test_copies_are_independent_books_in_memory(make):
-    book = make(max_tests_per_problem=7, decay="per-step")
+def test_copies_are_independent_books():
+    book = MistakeBook(max_tests_per_problem=7, decay="per-step")
     book.update("p", failed=["a"])
     for other in (copy.deepcopy(book), pickle.loads(pickle.dumps(book))):
         assert type(other) is MistakeBook
@@ -243,116 +201,64 @@ def test_copies_are_independent_books_in_memory(make):
     assert book.tests("p") == ["a"]
 
 
-def test_equal_books_give_equal_files(make, tmp_path):
-    first, second = make(), make()
+def test_equal_books_give_equal_files(tmp_path):
+    first, second = MistakeBook(), MistakeBook()
     first.update("p", failed=["a", "b"])
     first.update("q", failed=["c"])
     second.update("q", failed=["c", "gone"])
     second.update("q", passed=["gone"])
     second.update("p", failed=["a"])
     second.update("p", failed=["b"])
-    first.save(tmp_path / "first.sqlite")
-    second.save(tmp_path / "second.sqlite")
-    assert (tmp_path / "first.sqlite").read_bytes() == (tmp_path / "second.sqlite").read_bytes()
-
-
-def test_a_book_with_a_file_keeps_what_was_committed_and_only_that(tmp_path):
-    path = tmp_path / "book.sqlite"
-    book = MistakeBook(path=path)
-    book.update("p", failed=["a"])
-    book.commit()
-    book.commit()  # nothing to do
-    book.update("p", failed=["b"])
-    assert book.tests("p") == ["a", "b"]
-    assert MistakeBook.load(path).tests("p") == ["a"]
-    book.close()
-    with MistakeBook(path=path) as book:
-        assert (book.tests("p"), len(book)) == (["a"], 1)
-        book.update("p", failed=["c"])
-
-    def step_that_fails() -> None:
-        with MistakeBook(path=path) as book:
-            book.clear()
-            raise KeyError("the step failed")
-
-    with pytest.raises(KeyError):
-        step_that_fails()
-    assert MistakeBook.load(path).tests("p") == ["a", "c"]
-
-
-# Disks that are full
+    first.save(tmp_path / "first.jsonl")
+    second.save(tmp_path / "second.jsonl")
+    assert (tmp_path / "first.jsonl").read_bytes() == (tmp_path / "second.jsonl").read_bytes()
 
 
 def test_a_disk_without_room_is_no_loss(tmp_path):
-    """The same with errors of the machine, where SQLite gives up the transaction by itself."""
-    path = tmp_path / "book.sqlite"
     script = textwrap.dedent(
         """
         import resource, sys
         from codea1_env.mistake_book import MistakeBook
-        from codea1_env.support.book_file import BookFileError
-        book = MistakeBook(path=sys.argv[1])
+        book = MistakeBook()
         book.update("p", failed=["a"])
-        book.commit()
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-        book.clear()
-        book.update("p", failed=["b"])
+        book.save(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
         book.update("q", failed=["x" * 9_000 + str(n) for n in range(9)])
-        for attempt in range(2):
-            try:
-                book.commit()
-            except BookFileError as error:
-                print(len(book), book.tests("p"), len(book.tests("q")), book.problems())
-        book.update("r", failed=["c"])
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        book.commit()
+        try:
+            book.save(sys.argv[1])
+        except OSError as error:
+            print(type(error).__name__)
         """
     )
+    path = tmp_path / "book.jsonl"
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "10 ['b'] 9 ['p', 'q']\n" * 2
-    whole = MistakeBook.load(path)
-    assert (len(whole), whole.tests("p"), whole.tests("r")) == (11, ["b"], ["c"])
-
-
-def test_a_second_writer_is_refused_until_the_first_has_committed(tmp_path):
-    path = tmp_path / "book.sqlite"
-    with MistakeBook(path=path) as first, MistakeBook(path=path) as second:
-        second._file._connection.execute("PRAGMA busy_timeout = 10")
-        first.update("p", failed=["a"])
-        with pytest.raises(BookFileError, match=r"locked.*another process"):
-            second.update("p", failed=["b"])
-        assert len(second) == 0
-        first.commit()
-        second.update("p", failed=["b"])
-    assert MistakeBook.load(path).tests("p") == ["a", "b"]
+    assert done.stdout == "OSError\n"
+    assert MistakeBook.load(path).state_dict() == {"problems": {"p": [["a", 1]]}}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["memory", "file"])
-def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
+def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path):
     # Every step makes all ten frequencies equal to its own number: a torn step would show.
     script = textwrap.dedent(
         """
         import sys
         from codea1_env.mistake_book import MistakeBook
-        kind, path = sys.argv[1:]
-        book = MistakeBook(path=path) if kind == "file" else MistakeBook.load(path)
+        book = MistakeBook.load(sys.argv[1])
         while True:
             for task in range(10):
                 book.update(str(task), failed=["assert f() == 1"])
-            book.commit() if kind == "file" else book.save(path)
+            book.save(sys.argv[1])
             print(book.frequency("0", "assert f() == 1"), flush=True)
         """
     )
-    path = tmp_path / "book.sqlite"
+    path = tmp_path / "book.jsonl"
     MistakeBook().save(path)
     done = 0
     for round_number in range(3):
         process = subprocess.Popen(
-            [sys.executable, "-c", script, kind, str(path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         for _ in range(5 + 14 * round_number):
@@ -368,17 +274,14 @@ def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
         assert done <= steps.pop() <= done + 1
 
 
-def test_files_that_are_no_books_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="actually there is none"):
-        MistakeBook.load(tmp_path / "missing.sqlite")
-    (tmp_path / "text").write_text("not a database, but long enough to be read as one" * 50)
-    other = sqlite3.connect(tmp_path / "other.sqlite")
-    other.execute("CREATE TABLE tests (a)")
-    other.close()
-    for name in ("text", "other.sqlite"):
-        for read in (MistakeBook.load, lambda path: MistakeBook(path=path)):
-            with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
-                read(tmp_path / name)
+@pytest.mark.parametrize("text", ["no JSON", "3", '{"p": 1}', '["p", [["a", 0]]]', '["p"]'])
+def test_files_that_are_no_books_are_refused(tmp_path, text):
+    with pytest.raises(FileNotFoundError):
+        MistakeBook.load(tmp_path / "missing.jsonl")
+    path = tmp_path / "other.jsonl"
+    path.write_text(f"{text}\n")
+    with pytest.raises(ValueError, match=r"Expect the file of a Mistake Book .*other\.jsonl"):
+        MistakeBook.load(path)
 
 
 @pytest.mark.parametrize("replay", ["quality", "uniform"])

@@ -82,10 +82,10 @@ def truncate(
         os.truncate(path, max(ends, default=0))
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, errors: str = "strict") -> None:
     """Write a file, all or nothing."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
+    part.write_text(text, encoding="utf-8", errors=errors)
     os.replace(part, path)
 
 

@@ -3,9 +3,9 @@
     checkpoints/step_30/
         state.json       the step
         coder/, tester/  what the players saved
-        book.sqlite      the Mistake Book
-        past.sqlite      tests that once broke programs, for measuring
-        past.json        what is known of opponents from the past, in runs that have them
+        book.jsonl       the Mistake Book
+        past.jsonl       tests that once broke programs, for measuring
+        opponents.json   what is known of opponents from the past, in runs that have them
         manifest.json    SHA-256 of every file above
 
 A checkpoint is written to a hidden folder, flushed to the disk, and renamed. Equal state gives equal bytes:
@@ -57,7 +57,7 @@ def save_checkpoint(
     keep: int,
     past: object = None,
 ) -> Path:
-    """Write the checkpoint of a step, and delete all but the last `keep`; `past` is what past.json says, if anything."""
+    """Write the checkpoint of a step, and delete all but the last `keep`; `past` is what opponents.json says, if anything."""
     folder = run / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(".step_*.part"):  # what a killed run left behind
@@ -66,10 +66,10 @@ def save_checkpoint(
     for name, learner in (("coder", coder), ("tester", tester)):
         (part / name).mkdir(parents=True)
         learner.save(part / name)
-    books.book.save(part / "book.sqlite")
-    books.past.save(part / "past.sqlite")
+    books.book.save(part / "book.jsonl")
+    books.past.save(part / "past.jsonl")
     if past is not None:
-        _write_json(part / "past.json", past)
+        _write_json(part / "opponents.json", past)
     _write_json(part / "state.json", {"step": step})
     _write_json(part / "manifest.json", _digests(part))
     for path in [*part.rglob("*"), part]:
@@ -117,13 +117,13 @@ def load_checkpoint(
         coder.load(checkpoint / "coder")
         tester.load(checkpoint / "tester")
         book = MistakeBook.load(
-            checkpoint / "book.sqlite",
+            checkpoint / "book.jsonl",
             config.max_tests_per_problem,
             decay=config.decay,
             stale_after=config.stale_steps,
             replay=config.book_replay,
         )
-        return Books(book, MistakeBook.load(checkpoint / "past.sqlite", PAST_TESTS))
+        return Books(book, MistakeBook.load(checkpoint / "past.jsonl", PAST_TESTS))
     except (FileNotFoundError, ValueError) as error:
         raise RunError(f"Cannot resume from {checkpoint}: {error}") from error
 

@@ -174,6 +174,6 @@ class PastOpponents:
                 shutil.rmtree(path)
         if checkpoint is not None:
             try:
-                self._results = dict(read_json(checkpoint / "past.json")["results"])
+                self._results = dict(read_json(checkpoint / "opponents.json")["results"])
             except (KeyError, ValueError) as error:
                 raise RunError(f"Cannot resume from {checkpoint}: {error}") from error

@@ -53,7 +53,7 @@ def test_what_a_killed_run_left_is_no_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: (path / "book.sqlite").write_bytes(b""), "book.sqlite was changed"),
+        (lambda path: (path / "book.jsonl").write_bytes(b"[]"), "book.jsonl was changed"),
         (lambda path: (path / "coder" / "tabular.json").unlink(), "coder/tabular.json is missing"),
         (lambda path: (path / "manifest.json").unlink(), "manifest.json: "),
         (lambda path: (path / "more").write_text(""), "more was changed"),
@@ -172,4 +172,4 @@ def test_kills_leave_no_trace(tmp_path):
         assert process.wait(timeout=60) == -signal.SIGKILL, "it was too quick: raise max_steps"
     finish(killed)
     assert contents(killed) == contents(whole)
-    assert {METRICS, EPISODES, "checkpoints/step_15/book.sqlite"} <= contents(whole).keys()
+    assert {METRICS, EPISODES, "checkpoints/step_15/book.jsonl"} <= contents(whole).keys()
