@@ -278,17 +278,20 @@ def test_short_forms_name_the_players(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--learning-rate", "3"], "--learning-rate is now --coder.learning-rate"),
-        (["--tester-sampling.top-p", "1"], "is now --tester.sampling.top-p"),
+        (["--learning-rate", "3"], "unrecognized options: --learning-rate"),
         (["--coder", "a-model"], "A language model is 'llm', with its name or folder as coder.m"),
-        (["--config", "old.toml"], "old.toml: coder is now coder.player; tester_sampling is now"),
+        (["--config", "name.toml"], "name.toml: unknown key 'tester_sampling'"),
+        (["--config", "block.toml"], "block.toml: Expect coder to be "),
+        (["--config", "run.toml"], "Expect run.toml to be of version 1, actually: 0"),
     ],
 )
-def test_options_and_files_of_older_versions(
+def test_unknown_options_and_files_of_other_versions(
     arguments: list[str], message: str, tmp_path: Path, capsys, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("old.toml").write_text('coder = "mutant"\n[tester_sampling]\ntop_k = 3\n')
+    Path("name.toml").write_text("[tester_sampling]\ntop_k = 3\n")
+    Path("block.toml").write_text('coder = "mutant"\n')
+    Path("run.toml").write_text("version = 0\nmax_steps = 3\n")
     assert run(["train", "--dry-run", *arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert message in error

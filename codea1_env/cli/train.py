@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -55,7 +56,6 @@ from codea1_env.training.setting_groups import (
     TesterConfig,
 )
 from codea1_env.training.settings import (
-    MOVED,
     PRESETS,
     apply_table,
     file_table,
@@ -228,28 +228,11 @@ def _with_trainers(settings: TrainConfig, below: TrainConfig) -> TrainConfig:
 def _with_blocks(arguments: Sequence[str]) -> list[str]:
     """Write `--coder NAME`, which is short, as `--coder.player NAME`; likewise the tester's.
 
-    Raises:
-        InputError: An option has another name now.
-
     Example:
         >>> _with_blocks(["--coder", "mutant", "--tester=golden", "--tester.freeze"])
         ['--coder.player', 'mutant', '--tester.player=golden', '--tester.freeze']
     """
-    written = []
-    for word in arguments:
-        option = word.partition("=")[0]
-        name, inside, rest = option.removeprefix("--").replace("-", "_").partition(".")
-        negated = name.startswith("no_") and not inside
-        new = MOVED.get(name.removeprefix("no_")) if option.startswith("--") else None
-        if new is None or (name in ("coder", "tester") and inside):
-            written.append(word)
-            continue
-        block, _, setting = new.partition(".")
-        new = f"--{block}.{'no-' if negated else ''}{setting}{inside}{rest}".replace("_", "-")
-        if name not in ("coder", "tester"):
-            raise InputError(f"{option} is now {new}")
-        written.append(new + word[len(option) :])
-    return written
+    return [re.sub(r"^--(coder|tester)(?==|$)", r"--\1.player", word) for word in arguments]
 
 
 def base_settings(sources: SourcesAndFolder) -> TrainConfig:

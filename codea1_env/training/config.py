@@ -27,7 +27,7 @@ from codea1_env.training.setting_groups import (
     TesterConfig,
     TrackerName,
 )
-from codea1_env.training.settings import STRICT, in_one_line, moved_names
+from codea1_env.training.settings import STRICT, in_one_line
 
 __all__ = ["PlayerConfig", "PlayerError", "RunError", "TesterConfig", "TrackerName", "TrainConfig"]
 
@@ -69,11 +69,7 @@ class TrainConfig(
     """The player who writes tests."""
 
     def __new__(cls, *_: object, **settings: object) -> Self:
-        """Say what a setting of an older version is called now, and where objects go that play."""
-        if moved := moved_names(settings):
-            raise TypeError(
-                f"{moved}: TrainConfig(coder=PlayerConfig(...), tester=TesterConfig(...))"
-            )
+        """Say where objects go that play."""
         for role, block in (("coder", PlayerConfig), ("tester", TesterConfig)):
             value = settings.get(role, block())
             if not (type(value) is block and isinstance(value.player, str)):
@@ -202,8 +198,7 @@ def _of_language_models(config: TrainConfig) -> Iterator[str]:
 
 def _without_ray(config: TrainConfig) -> Iterator[str]:
     for name, default in OF_RAY.items():
-        told_before = (name, getattr(config, name)) == ("address", "auto")  # in older config.toml
-        if getattr(config, name) != default and not told_before:
+        if getattr(config, name) != default:
             yield (
                 f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
                 f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."

@@ -129,7 +129,7 @@ class RunFolder(LogFolder):
         """Write config.toml, all or nothing."""
         # The folder may be moved.
         table = settings.to_toml(dataclasses.replace(config, output_dir=None))
-        write_whole(self.path / "config.toml", table)
+        write_whole(self.path / "config.toml", f"version = {settings.VERSION}\n{table}")
 
     def truncate(self, step: int) -> None:
         """Drop the rows of later steps, which will be played again, and a row that was cut off.
@@ -178,23 +178,17 @@ def read_config(folder: Path) -> TrainConfig:
     """Return the configuration of a run, as it was written.
 
     Raises:
-        RunError: The folder holds no run, or none of this version of the package.
+        RunError: The folder holds no run, or one of another version.
     """
     path = folder / "config.toml"
     if not path.is_file():
         raise RunError(f"Expect {folder} to be the folder of a run, actually: {_no_run(folder)}")
     try:
         table = settings.read_toml(path)
-        if moved := settings.moved_names(table):
-            raise RunError(
-                f"Expect the settings of a run of this version, actually: {path} is of an older one, with other names. "
-                f"To go on with the run, rename them in this file: {moved}."
-            )
+        settings.check_version(path, table.pop("version", None))
         config = settings.apply_table(TrainConfig(), table, str(path))
     except settings.SettingsError as error:
-        raise RunError(
-            f"Expect the settings of a run of this version, actually: {error}"
-        ) from error
+        raise RunError(str(error)) from error
     return dataclasses.replace(config, output_dir=folder)
 
 

@@ -30,21 +30,8 @@ NONE = "None"
 _FOLDER = files("codea1_env") / "training" / "presets"
 PRESETS = sorted(Path(entry.name).stem for entry in _FOLDER.iterdir())
 """Names of presets."""
-MOVED = {
-    "coder": "coder.player",
-    "freeze_coder": "coder.freeze",
-    "learning_rate": "coder.learning_rate",
-    "coder_sampling": "coder.sampling",
-    "coder_trainer": "coder.trainer",
-    "tester": "tester.player",
-    "freeze_tester": "tester.freeze",
-    "tester_learning_rate": "tester.learning_rate",
-    "tester_model": "tester.model",
-    "tester_sampling": "tester.sampling",
-    "tester_trainer": "tester.trainer",
-    "tester_objective": "tester.objective",
-}
-"""Old name -> new name. "coder" and "tester" were the names of players; now they are the names of the blocks."""
+VERSION = 1
+"""Of a run's config.toml. It rises when a setting goes, or means something else."""
 
 
 class SettingsError(ValueError):
@@ -218,11 +205,10 @@ def file_table(path: Path) -> dict[str, Any]:
     """Return what a file says, with the preset that it extends below it.
 
     Raises:
-        SettingsError: It cannot be read, or has names of older versions.
+        SettingsError: It cannot be read, or is the configuration of a run of another version.
     """
     table = read_toml(path)
-    if moved := moved_names(table):
-        raise SettingsError(f"{path}: {moved}")
+    check_version(path, table.pop("version", VERSION))
     below = table.pop("extends", None)
     if below is None:
         return table
@@ -240,15 +226,9 @@ def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return joined
 
 
-def moved_names(settings: Mapping[str, Any]) -> str:
-    """Say which settings have other names now; nothing if none has.
-
-    Example:
-        >>> moved_names({"tester": "golden", "seed": 3, "learning_rate": 1.0})
-        'learning_rate is now coder.learning_rate; tester is now tester.player'
-    """
-    return "; ".join(
-        f"{old} is now {new}"
-        for old, new in MOVED.items()
-        if old in settings and (old not in ("coder", "tester") or isinstance(settings[old], str))
-    )
+def check_version(path: Path, version: object) -> None:
+    """Refuse the configuration of a run of another version of the settings."""
+    if version != VERSION:
+        raise SettingsError(
+            f"Expect {path} to be of version {VERSION}, actually: {version!r:.40}. Begin a new run."
+        )

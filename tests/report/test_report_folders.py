@@ -256,8 +256,8 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("file", "text", "says"),
     [
         ("nothing.txt", "", "none of config.toml"),
-        ("config.toml", "no_such_setting = 1\n", "of this version"),
-        ("config.toml", "learning_rate = 1\n", "of an older one"),
+        ("config.toml", "version = 1\nno_such_setting = 1\n", "unknown key 'no_such_setting'"),
+        ("config.toml", "learning_rate = 1\n", "of version 1, actually: None"),
         ("bench.json", '{"version": 1}', "version 2, actually: 1"),
         ("crossplay.json", '{"coders": ["a"]}', "cross-play"),
     ],

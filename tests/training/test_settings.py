@@ -26,11 +26,9 @@ from codea1_env.training.config import (
     TrainConfig,
 )
 from codea1_env.training.settings import (
-    MOVED,
     SettingsError,
     apply_table,
     inline_table,
-    moved_names,
     read_inline_table,
     to_toml,
 )
@@ -114,7 +112,6 @@ def test_every_configuration_is_written_and_read_back(changes: dict[str, Any]) -
         reject()
     table = tomllib.loads(to_toml(config))
     assert apply_table(TrainConfig(), table, "text") == config
-    assert moved_names(table) == ""
 
 
 @given(blocks_of(PlayerConfig), blocks_of(TesterConfig))
@@ -184,12 +181,6 @@ def test_wrong_types_say_what_was_expected(change, message):
     with pytest.raises((TypeError, ValueError), match=message) as error:
         TrainConfig(**change)
     assert "\n" not in str(error.value)
-
-
-def test_an_old_name_says_the_new_one():
-    for name, new in MOVED.items():
-        with pytest.raises(TypeError, match=f"^{name} is now {new}: "):
-            TrainConfig(**{name: "any"})
 
 
 def test_a_folder_is_no_player(tmp_path):
