@@ -19,7 +19,8 @@ GALLERY := build/gallery/gallery/leaderboard.html
 PYTHON := python3 python3.14 python3.13 python3.12 python3.11 python
 RUN := $(VENV)/bin/python
 # Quiet but for errors, and no minutes of waiting for a network that is not there: what happens is said by us.
-INSTALL := $(RUN) -m pip install -qq --disable-pip-version-check --retries 1 --timeout 15 --constraint constraints.txt
+# Modules are compiled when they are first imported: all of them would take a minute and a half, and most are never used.
+INSTALL := $(RUN) -m pip install -qq --no-compile --disable-pip-version-check --retries 1 --timeout 15 --constraint constraints.txt
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 # Torch and TRL are fetched where a language model plays.
 LLM := $(if $(shell grep -sE '"llm"|^extends' codea1_env/training/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
@@ -35,13 +36,13 @@ train: $(VENV)/.installed $(LLM)
 	@$(RUN) -m codea1_env.cli train $(if $(PRESET),--preset $(PRESET)) $(ARGS)
 	@$(if $(filter tabular,$(PRESET)),$(RUN) examples/adversary.py,:)
 
-test: $(VENV)/.installed-llm $(VENV)/.installed-dev
+test: $(VENV)/.installed-llm $(VENV)/.installed-test
 	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
-test-fast: $(VENV)/.installed-dev
+test-fast: $(VENV)/.installed-test
 	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder -m 'not slow' $(ARGS)
 
-lint: $(VENV)/.installed-dev
+lint: $(VENV)/.installed-lint
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy --strict
@@ -49,29 +50,32 @@ lint: $(VENV)/.installed-dev
 size: $(VENV)/.installed
 	@$(RUN) .ci/size.py
 
-build: $(VENV)/.installed-dev
-	$(RUN) -m build --outdir dist
+build: $(VENV)/.installed-build
+	$(RUN) -m build --no-isolation --outdir dist
+	$(RUN) -m twine check --strict dist/*
 
-docs: $(VENV)/.installed-dev $(GALLERY)
+docs: $(VENV)/.installed-docs $(GALLERY)
 	$(RUN) -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/site
 	@echo "build/site/index.html"
 
 # Runs are played for it, which takes minutes: once, or whenever it is asked for.
-gallery: $(VENV)/.installed-dev
+gallery: $(VENV)/.installed-docs
 	$(RUN) docs/gallery.py build/gallery
 
-$(GALLERY): | $(VENV)/.installed-dev
+$(GALLERY): | $(VENV)/.installed-docs
 	$(RUN) docs/gallery.py build/gallery
 
 clean:
 	rm -rf $(VENV) build dist docs/_made *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# The stamps are written last, so that an interrupted installation is done again.
+# The stamps are written last, so that an interrupted installation is done again. Old versions of pip, which come
+# with Python, take a minute longer to choose among files; where no newer one is in reach, they do.
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	@if ! $(RUN) -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    $(FIND_PYTHON); \
 	    echo "Creating $(VENV) with $$python"; \
 	    $$python -m venv --clear $(VENV) || exit 1; \
+	    $(INSTALL) pip 2>/dev/null || :; \
 	fi
 	@$(call STEP,codea1_env and what the game needs (22 MB to download$(,) 100 MB on disk),--editable .)
 	@touch $@
@@ -93,11 +97,17 @@ $(VENV)/.installed-llm: $(VENV)/.installed
 	    fi; \
 	    $(call STEP,$$what,$$index torch); \
 	fi
-	@$(call STEP,what trains language models (100 MB to download$(,) 450 MB on disk),--editable '.[llm]')
+	@$(call STEP,what trains language models (100 MB to download$(,) 450 MB on disk),'codea1-env[llm]')
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	@$(call STEP,the tools for tests and checks (up to 250 MB to download$(,) 770 MB on disk),--editable '.[dev]')
+test_NEEDS := the tools for tests (up to 250 MB to download$(,) 720 MB on disk)
+lint_NEEDS := the tools for checks (27 MB to download$(,) 80 MB on disk)
+build_NEEDS := the tools for builds (10 MB to download$(,) 30 MB on disk)
+docs_NEEDS := the tools for the site (up to 80 MB to download$(,) 230 MB on disk)
+
+# What is installed already tells what its extra needs: nothing is built once more.
+$(VENV)/.installed-%: $(VENV)/.installed
+	@$(call STEP,$($*_NEEDS),'codea1-env[$*]')
 	@touch $@
 
 # $(call STEP,WHAT,ARGUMENTS OF PIP) installs something: says so, says every 15 seconds that it goes on, and tries

@@ -6,7 +6,7 @@ was failed, or something that an attack has left behind; each is printed. Exit c
     python benchmarks/attack_repetitions.py --repetitions 20
     python benchmarks/attack_repetitions.py --repetitions 20 --busy 2   # two spinning processes for each core
 
-Needs the extra dev. Run as root and as an ordinary user: the layers differ.
+Needs the extra test. Run as root and as an ordinary user: the layers differ.
 """
 
 from __future__ import annotations

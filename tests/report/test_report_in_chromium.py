@@ -19,7 +19,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or importlib.util.find_spec("playwright") is None,
-    reason="needs Chromium, and playwright of the extra dev",
+    reason="needs Chromium, and playwright",
 )
 
 BAD = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'><!-- <svg onload=alert(1)>"
