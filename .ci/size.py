@@ -34,7 +34,6 @@ IN_ROOM = {
     "rendering": "support and rendering",
     "support": "support and rendering",
     "judging": "top",
-    "cluster": "training/ray",
 }
 PACKAGE_LINES, PACKAGE_FILES = 37_000, 195
 TEST_LINES, DOC_WORDS, CHANGELOG_LINES = 23_000, 16_000, 100

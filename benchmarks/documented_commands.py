@@ -32,7 +32,7 @@ PROGRAM = r"(?:codea1|make|python|pip|ray|accelerate|vllm|evalplus\.evaluate) "
 
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
-    r"--engine ray|ray stop|--stream": "needs a cluster: tests/cluster makes one",
+    r"--engine ray|ray stop": "needs a cluster: tests/cluster makes one",
     r"ray start|my_script\.py": "needs several machines",
     r"accelerate launch|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",

@@ -21,7 +21,7 @@ LAYERS = (
     ("mutation", "reading"),
     ("problem_sets", "problems.py", "compare.py"),
     ("game",),
-    ("cluster", "evaluation"),
+    ("evaluation",),
     ("agents",),
     ("training",),
     ("baselines", "integrations"),

@@ -1,4 +1,4 @@
-"""A referee that has answers judged in several places."""
+"""Answers to several problems are judged at once, and what fails among them leaves a referee that works."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import dataclasses
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from codea1_env import Referee, Sandbox
-from codea1_env.judging.spread import Reply, SpreadReferee, answer
-from codea1_env.judging.verdicts import AttackAnswers, Judged
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
@@ -35,55 +32,9 @@ def answers(problems=PROBLEMS, hostile=HOSTILE):
     return asked, programs, attacks, history
 
 
-def timeless(judged: list[Judged]) -> list[Judged]:
-    """Without the CPU time of a program, which is not the same twice."""
-    return [
-        (suites, dataclasses.replace(verdict, load=dataclasses.replace(verdict.load, cpu_time=0.0)))
-        for suites, verdict in judged
-    ]
-
-
-class Here:
-    """A place in this process. The real ones are actors of a cluster, see tests/cluster."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._referee = Referee(sandbox)
-        self._lock = threading.Lock()
-
-    def ask(self, part: AttackAnswers) -> Reply:
-        with self._lock:
-            reply = answer(self._referee, part)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    def ready(self) -> bool:
-        return True
-
-    def hang_up(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-
 @pytest.fixture(scope="module")
-def judges(sandbox: Sandbox) -> Iterator[SpreadReferee]:
-    with SpreadReferee(sandbox, None, [Here(sandbox), Here(sandbox)]) as made:
-        yield made
-
-
-def test_verdicts_and_counters_are_those_of_one_place(sandbox, judges):
-    referee = Referee(sandbox)
-    expected = referee.judge_answers(*answers())
-    before = dataclasses.replace(judges.counters)
-    found = judges.judge_answers(*answers())
-    assert repr(timeless(found)) == repr(timeless(expected))
-    for name in ("programs", "tests", "timeouts", "errors"):
-        done = getattr(judges.counters, name) - getattr(before, name)
-        assert done == getattr(referee.counters, name)
-    assert referee.counters.tests > 50
-    assert judges.judge_answers([], [], [], {}) == []
+def judges(sandbox: Sandbox) -> Referee:
+    return Referee(sandbox)
 
 
 def test_errors_of_the_data_come_out(judges):

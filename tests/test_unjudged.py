@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,8 +38,8 @@ class FailingSandbox(Sandbox):
     """Fails at marked programs."""
 
     def _run(self, task: Any) -> Any:
-        asked = task.arguments[0]
-        if MARK in getattr(asked, "code", asked):
+        asked = inspect.getclosurevars(task.attempt).nonlocals
+        if MARK in (asked["job"].code if "job" in asked else asked["code"]):
             return task.unjudged(WHY)
         return super()._run(task)
 

@@ -27,8 +27,7 @@ class CommandLineExit(SystemExit):
 
 @contextmanager
 def library_errors() -> Iterator[None]:
-    """Tell a user in one line what the library raises about problem sets, the sandbox and the cluster."""
-    from codea1_env.cluster import ClusterError
+    """Tell a user in one line what the library raises about problem sets and the sandbox."""
     from codea1_env.oracle import BrokenReferenceError
     from codea1_env.problems import ProblemsError
     from codea1_env.rewards import RewardError
@@ -40,8 +39,6 @@ def library_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
     except ImportError as error:
         raise InputError(str(explained(error))) from error
-    except ClusterError as error:
-        raise InputError(str(error)) from error
     except AnalysisError as error:
         cause = error.__cause__ if isinstance(error.__cause__, AnalysisError) else error
         raise InputError(

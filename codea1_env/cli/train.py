@@ -36,7 +36,6 @@ from codea1_env.cli.errors import (
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.cli.tables import say
-from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.rendering.display import clock
 from codea1_env.sandbox import Limits, Sandbox
@@ -195,7 +194,9 @@ def run(arguments: Sequence[str]) -> int:
                 return 0
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
-                sandbox = stack.enter_context(_sandbox(settings, limits, command.sandbox_level))
+                sandbox = stack.enter_context(
+                    Sandbox(settings.workers, limits, level=command.sandbox_level)
+                )
             result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
     except RunError as error:
         raise InputError(str(error)) from error
@@ -205,12 +206,6 @@ def run(arguments: Sequence[str]) -> int:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
         print(json.dumps(about))
     return 0 if result.finished else INTERRUPTED
-
-
-def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
-    if settings.engine == "local":
-        return Sandbox(settings.workers, limits, level=level)
-    return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)
 
 
 def _with_trainers(settings: TrainConfig, below: TrainConfig) -> TrainConfig:

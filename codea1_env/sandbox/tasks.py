@@ -53,16 +53,12 @@ def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) ->
 
 
 class SandboxTask(NamedTuple, Generic[T]):
-    """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
+    """Something to be done in a sandbox, by a worker of a kind."""
 
     attempt: Attempt[T]
     kind: WorkerKind
     limits: Limits | None
     """Overrides those of the sandbox."""
-    method: str
-    """Of `Sandbox`: starts it and returns its future."""
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
     unjudged: Callable[[TestResult], T]
     """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
 
@@ -92,9 +88,8 @@ class Tasks:
             return judge(run, self._planner(), job, kind, limits)
 
         return SandboxTask(
-            attempt, kind, job.limits, "submit", (job,), {},
-            lambda why: JobResult(why, (why,) * len(job.tests)),
-        )  # fmt: skip
+            attempt, kind, job.limits, lambda why: JobResult(why, (why,) * len(job.tests))
+        )
 
     def calls(
         self,
@@ -133,12 +128,12 @@ class Tasks:
                 _returned(*each, meter) for each in zip(answers.replies, answers.times, strict=True)
             ]
 
-        given = {"limits": limits, "hash_seed": hash_seed}
-        asked = (code, name, list(arguments))
         return SandboxTask(
-            attempt, kind, limits, "submit_calls", asked, given,
+            attempt,
+            kind,
+            limits,
             lambda why: [CallResult(why.outcome, message=why.message)] * len(data),
-        )  # fmt: skip
+        )
 
     def encoded(
         self,
@@ -158,12 +153,7 @@ class Tasks:
                 kind, lambda slots: answer_calls(slots, code, asked, limits, until_timeout=True)
             )
 
-        given = {"limits": limits, "hash_seed": hash_seed}
-        arguments = (code, name, asked.arguments)
-        return SandboxTask(
-            attempt, kind, limits, "submit_encoded", arguments, given,
-            lambda why: Answers(why, [why] * len(calls)),
-        )  # fmt: skip
+        return SandboxTask(attempt, kind, limits, lambda why: Answers(why, [why] * len(calls)))
 
     def cases(
         self,
@@ -186,13 +176,12 @@ class Tasks:
                 lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop),
             )
 
-        given = {
-            "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
-        }  # fmt: skip
         return SandboxTask(
-            attempt, kind, limits, "submit_cases", (code, name, cases), given,
+            attempt,
+            kind,
+            limits,
             lambda why: JobResult(why, () if stop else (why,) * len(cases.calls)),
-        )  # fmt: skip
+        )
 
     def script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -226,11 +215,9 @@ class Tasks:
                 )
             return run(kind, lambda slots: run_script(slots, code, data, limits))
 
-        given = {"limits": limits, "scratch": scratch}
         return SandboxTask(
-            attempt, kind, limits, "submit_script", (code, stdin), given,
-            lambda why: ScriptResult(why.outcome, message=why.message),
-        )  # fmt: skip
+            attempt, kind, limits, lambda why: ScriptResult(why.outcome, message=why.message)
+        )
 
     def module(
         self,
@@ -274,12 +261,9 @@ class Tasks:
         def attempt(run: TaskRunner, limits: Limits) -> TestModuleResult:
             return run(kind, lambda slots: run_module(slots, job, limits))
 
-        given = {"limits": limits, "hash_seed": hash_seed}
-        asked = (code, test_file, module)
         return SandboxTask(
-            attempt, kind, limits, "submit_test_module", asked, given,
-            lambda why: TestModuleResult([replace(why, judged="inside")]),
-        )  # fmt: skip
+            attempt, kind, limits, lambda why: TestModuleResult([replace(why, judged="inside")])
+        )
 
 
 def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:

@@ -1,10 +1,9 @@
-"""Where a run computes: an engine makes its sandbox, its referee and its language models, and the loop need not know."""
+"""Where language models compute: an engine fits a run to its machines and makes the models, and the loop need not know."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +12,7 @@ from typing import Any
 from codea1_env.agents.llm.capacity import available_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
-from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee
-from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import memory, time_budget
 from codea1_env.training.batches import Role, check_batches, roles_of, sizes
 from codea1_env.training.config import RunError, TrainConfig
@@ -141,14 +137,6 @@ class LocalEngine:
         memory.check_memory(config, computing.dtype, folder, available)
         say(f"Computing in {computing}.")
         return decided_computing(config, computing)
-
-    def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
-        """Make the sandbox in which programs run."""
-        return Sandbox(workers=config.workers, limits=limits)
-
-    def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
-        """Make the referee."""
-        return nullcontext(Referee(sandbox, rules))
 
 
 def _divides(config: TrainConfig, problems: int) -> bool:

@@ -70,7 +70,7 @@ def train(
 def _engine_of(config: TrainConfig) -> LocalEngine:
     if config.engine == "local":
         return LocalEngine()
-    from codea1_env.training.ray_engine import RayEngine
+    from codea1_env.training.ray.engine import RayEngine
 
     return RayEngine(config.address)
 

@@ -18,6 +18,7 @@ from codea1_env.agents.llm.completions import BackendError, report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
+from codea1_env.referee import Referee
 from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
@@ -195,10 +196,8 @@ class Run:
         """Open the sandbox and the referee, and draw what is held back."""
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
-        self.sandbox = sandbox or self._stack.enter_context(self.engine.sandbox(config, limits))
-        self.referee = self._stack.enter_context(
-            self.engine.referee(self.sandbox, rules_of(config))
-        )
+        self.sandbox = sandbox or self._stack.enter_context(Sandbox(config.workers, limits))
+        self.referee = Referee(self.sandbox, rules_of(config))
         # Of a large set no more than these are looked at before the first step.
         looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
         self._held_out = hold_out(looked_at, self.sandbox, config.seed)

@@ -207,7 +207,7 @@ class EngineSettings:
     time_limit: Annotated[float, Field(gt=0, le=86_400)] = GAME_LIMITS.call_cpu_time
     """CPU seconds for one test."""
     workers: Annotated[int, Field(gt=0, le=1024)] = 2
-    """Sandbox processes that work at the same time; with Ray on each node. Has no influence on the results."""
+    """Sandbox processes that work at the same time. Has no influence on the results."""
     overlap: Count = 1
     """Parts that the problems of a step are divided into: while the tester attacks one part, the sandbox judges
     the part before. Pays where a GPU generates, and processors are idle meanwhile."""
@@ -217,7 +217,7 @@ class EngineSettings:
     output_dir: Annotated[Path | None, Field(strict=False)] = None
     """Folder of the run; None for a new one in runs/, named after the time."""
     engine: Literal["local", "ray"] = "local"
-    """Where the run computes: in this process, or on the nodes of a Ray cluster. Has no influence on the results."""
+    """Where language models compute: in this process, or on the nodes of a Ray cluster. Has no influence on the results."""
     address: str = "local"
     """Ray: "local" for a cluster of this run on this machine, "auto" for one that this machine belongs to, or HOST:PORT."""
     learner_processes: PositiveInt = 1

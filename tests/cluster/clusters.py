@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ def cluster_of(nodes: int) -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    from codea1_env.cluster.nodes import connect
+    from codea1_env.training.ray.cluster import connect
 
     # Not 127.0.0.1, which Ray would put the machine's outer address for.
     os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
@@ -27,35 +26,12 @@ def cluster_of(nodes: int) -> Iterator[Any]:
     made = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(nodes):
-            join(made)
+            made.add_node(num_cpus=1, node_ip_address=next(_addresses))
         connect(made.address)
         yield made
     finally:
         ray.shutdown()
         made.shutdown()
-
-
-def join(cluster: Any) -> Any:
-    return cluster.add_node(num_cpus=1, node_ip_address=next(_addresses))
-
-
-@contextmanager
-def joined(cluster: Any) -> Iterator[Any]:
-    """One more node, which is gone afterwards, whatever happened: other tests count the nodes."""
-    import ray
-
-    from codea1_env.cluster.nodes import nodes
-
-    before = len(nodes(ray))
-    node = join(cluster)
-    try:
-        yield node
-    finally:
-        if node in cluster.list_all_nodes():
-            cluster.remove_node(node, allow_graceful=False)
-        deadline = time.monotonic() + 180
-        while len(nodes(ray)) > before and time.monotonic() < deadline:
-            time.sleep(0.1)
 
 
 def ray_processes(cluster: Any, actor: str) -> list[int]:

@@ -25,7 +25,6 @@ from tiny import save_tiny
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.cli.app import run as codea1
-from codea1_env.cluster import ClusterError
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training import (
@@ -101,13 +100,8 @@ def kill_after(steps: int, folder: Path, cluster: Any, actor: str) -> threading.
 
 def test_tables_learn_what_they_learn_here(cluster: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     run(tmp_path / "here", TABLES, sandbox)
-    killing = kill_after(
-        1, tmp_path / "there", cluster, "JudgeActor"
-    )  # which costs a repeat, no more
     run(tmp_path / "there", TABLES, engine="ray", address=cluster.address)
-    killing.join()
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
-    until(lambda: not ray_processes(cluster, "SandboxActor") + ray_processes(cluster, "JudgeActor"))
 
 
 def test_a_killed_run_goes_on_in_one_process(
@@ -157,9 +151,9 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
 
 def test_what_the_cluster_has_not(cluster: Any, models: TrainConfig, tmp_path: Path) -> None:
     config = replaced(models, {"engine": "ray", "address": cluster.address})
-    with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*learner_processes"):
+    with pytest.raises(RunError, match=r"2 GPUs for 2 processes.* has 0.*learner_processes"):
         run(tmp_path / "a", config, learner_gpus=1.0)
-    with pytest.raises(ClusterError, match=r"8 processors for 8 processes.* has 2"):
+    with pytest.raises(RunError, match=r"8 processors for 8 processes.* has 2"):
         run(tmp_path / "b", config, learner_processes=4)
     with pytest.raises(RunError, match="time_budget"):
         run(tmp_path / "c", config, time_budget=5.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,7 +159,7 @@ def test_a_program_at_which_the_sandbox_fails_is_left_out_and_counted(tmp_path, 
     run = Sandbox._run
 
     def fail_at_it(self, task):
-        if "hostile" in str(task.arguments):
+        if "hostile" in str(inspect.getclosurevars(task.attempt).nonlocals):
             return task.unjudged(TestResult(Outcome.UNJUDGED, "killed three times"))
         return run(self, task)
 

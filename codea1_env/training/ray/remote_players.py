@@ -15,8 +15,8 @@ from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import Completion, Message
 from codea1_env.spaces import Observation
-from codea1_env.training.learner_actor import Written
-from codea1_env.training.role_group import RoleGroup, WriterGroup
+from codea1_env.training.ray.learner_actor import Written
+from codea1_env.training.ray.role_group import RoleGroup, WriterGroup
 
 _PIECE = 64 << 20
 """Bytes of a file that are sent at a time."""

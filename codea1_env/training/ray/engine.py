@@ -1,28 +1,24 @@
-"""A run on the nodes of a Ray cluster: its loop stays in this process, with the Mistake Book, the logs and the checkpoints."""
+"""A run whose language models compute on the nodes of a Ray cluster; its loop, judges, logs and checkpoints stay here."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
-from codea1_env.cluster.nodes import check_version, connect, nodes
-from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee
-from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.batches import Role, check_batches, roles_of
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.players import seed_of
-from codea1_env.training.remote_players import AheadPlayer, RemotePlayer
-from codea1_env.training.role_group import (
+from codea1_env.training.ray.cluster import check_versions, connect
+from codea1_env.training.ray.remote_players import AheadPlayer, RemotePlayer
+from codea1_env.training.ray.role_group import (
     LearnerLostError,
     RoleGroup,
     WriterGroup,
@@ -62,11 +58,10 @@ Group = TypeVar("Group", bound=RoleGroup)
 
 
 class RayEngine(LocalEngine):
-    """Programs run, rounds are judged and language models compute on the nodes. Tabular players stay in this process.
+    """Language models compute on the nodes. Programs run and are judged in this process, where tabular players stay.
 
     Raises:
-        RunError: This is one of several processes.
-        ClusterError: There is no cluster at the address.
+        RunError: This is one of several processes, or there is no cluster at the address.
         MissingExtraError: Ray is not installed.
     """
 
@@ -76,9 +71,7 @@ class RayEngine(LocalEngine):
                 f"Expect one process with engine='ray', which starts those of the learners itself, actually: "
                 f"{world_size()}. Start it without accelerate or torchrun, with --learner-processes {world_size()}."
             )
-        self._address = address
         self._ray = connect(address)
-        self._workers = 1
 
     def fit(
         self,
@@ -92,11 +85,10 @@ class RayEngine(LocalEngine):
         """Start the processes of the language models, and decide what they compute with where that is left open.
 
         Raises:
-            RunError: A model cannot be had as configured, or the run has a time budget.
+            RunError: A model cannot be had as configured, the run has a time budget, or the cluster has not what is asked
+                for.
             PlayerError: A process was lost, for which memory was short perhaps.
-            ClusterError: The cluster has not what is asked for.
         """
-        self._workers = config.workers
         if config.time_budget is not None:
             raise RunError(
                 "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
@@ -108,9 +100,7 @@ class RayEngine(LocalEngine):
         if not known:
             check_trainer_fields(config)
             check_batches(config, len(problems), config.learner_processes, gpu=False)
-        for node in nodes(self._ray):
-            with suppress(OSError):  # it has gone meanwhile
-                check_version(self._ray, node)
+        check_versions(self._ray)
         ahead = [role for role in roles if config.max_staleness and not config.player(role).freeze]
         gpus = gpus_of_each(self._ray, config, len(roles), len(ahead))
         with ExitStack() as stack:
@@ -130,14 +120,6 @@ class RayEngine(LocalEngine):
                 raise PlayerError(str(error)) from error
             stack.pop_all()
         return RunPlan.of_known(config, known, RemoteModels(groups, writers))
-
-    def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
-        """Make a sandbox on every node."""
-        return RemoteSandbox(config.workers, limits, address=self._address)
-
-    def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
-        """Make judges on the nodes, as many on each as it has workers."""
-        return RemoteJudges(sandbox, rules, workers=self._workers, address=self._address)
 
 
 def _make(
@@ -171,7 +153,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
     """Decide how many GPUs each process of a language model gets.
 
     Raises:
-        ClusterError: The cluster has not enough processors or GPUs free.
+        RunError: The cluster has not enough processors or GPUs free.
     """
     processes = roles * config.learner_processes + writers
     there, free = ray.cluster_resources(), _free_soon(ray, processes)
@@ -182,7 +164,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
     # What is scarcer first.
     for kind, name, asked in (("GPU", "GPUs", processes * gpus), ("CPU", "processors", processes)):
         if free.get(kind, 0) < asked:
-            raise ClusterError(
+            raise RunError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
                 f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
                 f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two share one) or max_staleness."

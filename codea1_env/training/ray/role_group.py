@@ -12,13 +12,12 @@ from typing import Any
 from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import BackendError, Completion
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.cluster import ClusterError
-from codea1_env.cluster.nodes import LOST
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.batches import Role
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.learner_actor import Counters, LearnerActor, WriterActor
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.ray.cluster import lost_errors
+from codea1_env.training.ray.learner_actor import Counters, LearnerActor, WriterActor
 
 _FIRST = 2 * 3600.0
 """Seconds for what was never done before."""
@@ -67,7 +66,7 @@ class RoleGroup:
     """The processes of a role. If one fails, the others may wait for it for ever: then nothing can be asked any more.
 
     Raises:
-        ClusterError: The cluster has no room for them.
+        RunError: The cluster has no room for them.
     """
 
     _actor: type[LearnerActor] = LearnerActor
@@ -90,7 +89,7 @@ class RoleGroup:
         )
         if not self._placement.wait(_PLACING):
             self._remove_placement()
-            raise ClusterError(
+            raise RunError(
                 f"Expect room for {size} processes of the {role} within {_PLACING:g} s, actually: there "
                 "is none. Another program may have taken it: see `ray status`."
             )
@@ -188,7 +187,7 @@ class RoleGroup:
         errors: Any = require("ray.exceptions", "ray")
         if isinstance(error, errors.RayTaskError):
             error = error.cause
-        if isinstance(error, LOST(self._ray)):
+        if isinstance(error, lost_errors(self._ray)):
             return self._lost(
                 f"{self._what} of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
                 "ran out there."

@@ -1,0 +1,119 @@
+"""Joins a Ray cluster, and says in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import codea1_env
+from codea1_env.support.extras import require
+from codea1_env.training.config import RunError
+
+_log = logging.getLogger(__name__)
+_CONNECT = 10.0
+_ANSWER = 120.0
+"""Seconds that a node has to say which version it has."""
+
+
+def connect(address: str) -> Any:
+    """Join a cluster, unless this process has done so.
+
+    Raises:
+        RunError: There is none at the address.
+        MissingExtraError: Ray is not installed.
+    """
+    ray: Any = require("ray", "ray")
+    # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
+    require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
+    if ray.is_initialized():
+        return ray
+    remedy = 'Start one with `ray start --head`, or say address="local".'
+    try:
+        host, _, port = address.rpartition(":")
+        if host and port.isdecimal():  # Ray itself would try for two minutes
+            socket.create_connection((host, int(port)), _CONNECT).close()
+            remedy = (
+                "Something listens there: is it the port of the head (`ray start --head --port`), of the same version of Ray, "
+                "and with the same token (RAY_AUTH_MODE, RAY_AUTH_TOKEN), if it has one?"
+            )
+        with warnings.catch_warnings(), _own_signals():
+            # of what later versions will do with GPUs
+            warnings.simplefilter("ignore", FutureWarning)
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ray.exceptions.RayError, RuntimeError, ValueError, OSError) as error:
+        # Of other versions Ray tells in several lines.
+        said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
+        raise RunError(
+            f"Expect a Ray cluster at {address!r}, actually: {said}. {remedy}"
+        ) from error
+    return ray
+
+
+def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
+    _log.info("Ray: %s", " ".join(batch["lines"]))
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the program's answer to SIGTERM, for which Ray would put its own."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+def lost_errors(ray: Any) -> tuple[type[Exception], ...]:
+    """Return the classes of what Ray raises where a node or an actor is gone."""
+    errors = ray.exceptions
+    return (
+        errors.ActorDiedError,
+        errors.ActorUnavailableError,
+        errors.GetTimeoutError,
+        errors.NodeDiedError,
+        errors.WorkerCrashedError,
+        errors.ObjectLostError,
+        errors.RaySystemError,
+        errors.TaskUnschedulableError,
+        errors.ActorUnschedulableError,
+    )
+
+
+def check_versions(ray: Any) -> None:
+    """Check that all nodes have this version of the package.
+
+    Raises:
+        RunError: One has another version, or none.
+    """
+    strategies: Any = require("ray.util.scheduling_strategies", "ray")
+
+    # Inside, so that it is sent as code: the node may have no such package.
+    def version() -> str | None:
+        try:
+            import codea1_env
+        except ImportError:
+            return None
+        return codea1_env.__version__
+
+    for node in ray.nodes():
+        if not node["Alive"] or not node["Resources"].get("CPU"):
+            continue
+        here = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        task = ray.remote(max_retries=0, num_cpus=0, scheduling_strategy=here)(version)
+        try:
+            found = ray.get(task.remote(), timeout=_ANSWER)
+        except lost_errors(ray):
+            continue  # it has gone meanwhile
+        if found != codea1_env.__version__:
+            there = f"has version {found}" if found else "does not have the package"
+            raise RunError(
+                f"Expect node {node['NodeManagerAddress']} to have codea1_env {codea1_env.__version__}, as this machine, "
+                f"actually: it {there}. Install the same on both."
+            )
