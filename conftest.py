@@ -22,7 +22,7 @@ for _library, _modules in {
 }.items():
     collect_ignore += _modules if find_spec(_library) is None else []
 
-# Two files of a group at once may need more memory than there is, or start two clusters.
+# Two files of a group at once may need more memory than there is.
 _GROUPS = {
     "language models": (
         "tests/agents/llm/",
@@ -30,7 +30,6 @@ _GROUPS = {
         "tests/training/test_tracked_language_models.py",
         "tests/training/test_training_examples.py",
     ),
-    "clusters": ("tests/cluster/",),
 }
 
 

@@ -28,13 +28,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "_made" not in page.parts]
-PROGRAM = r"(?:codea1|make|python|pip|ray|accelerate|vllm|evalplus\.evaluate) "
+PROGRAM = r"(?:codea1|make|python|pip|vllm|evalplus\.evaluate) "
 
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
-    r"--engine ray|ray stop": "needs a cluster: tests/cluster makes one",
-    r"ray start|my_script\.py": "needs several machines",
-    r"accelerate launch|vllm serve": "needs GPUs",
+    r"--engine ray": "needs Ray: tests/training/test_ray.py makes a cluster",
+    r"8gpu|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
     r"\.jsonl\.gz|evalplus\.evaluate": "needs files of public sets",
     r"serve env": "serves until Ctrl-C: tests/integrations",
@@ -107,7 +106,7 @@ def commands(page: Path) -> Iterator[Command]:
     text = text.replace("\\\n", " ")
     for line in re.findall(rf"^(?: {{4}}|\$ |)((?:\w+=\S+ )*{PROGRAM}.+)$", text, re.MULTILINE):
         found = re.split(r"\s+#", line)[0].strip()
-        if not re.match(r"(make|ray|accelerate|python|pip|vllm) \w+[ ,].*[,.]$", found):
+        if not re.match(r"(make|python|pip|vllm) \w+[ ,].*[,.]$", found):
             yield Command(page, found)
 
 

@@ -216,28 +216,12 @@ def rollout(
 ) -> Rollouts:
     """Play every problem with every combination of answers, and update the book once.
 
-    Args and errors are those of `play`; the book is changed.
-    """
-    return entered(play(problems, coder, tester, referee, book, config, more), book, config)
-
-
-def play(
-    problems: Sequence[Problem],
-    coder: Agent,
-    tester: Agent,
-    referee: Referee,
-    book: MistakeBook,
-    config: RolloutConfig = RolloutConfig(),
-    more: Callable[[Rollouts], Sequence[Problem]] = lambda _: (),
-) -> Rollouts:
-    """Play every problem with every combination of answers, and leave the book as it is.
-
     Args:
         problems: The problems of the step, all different.
         coder: Writes `num_generations` programs for each.
         tester: Writes `num_suites` suites against each program.
         referee: Judges everything in one batch.
-        book: Supplies the tests to replay, as they are before the step.
+        book: Supplies the tests to replay, as they are before the step; it is changed once, after everything was judged.
         config: Numbers of answers, and ablations.
         more: Is shown what was played, and says which other problems are to be played as well, until there are none.
 
@@ -253,11 +237,6 @@ def play(
             played.sandbox + further.sandbox,
             {phase: played.seconds[phase] + further.seconds[phase] for phase in played.seconds},
         )
-    return played
-
-
-def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollouts:
-    """Enter the rollouts of `play` into the book, once per problem, and return them with the changes."""
     if not config.use_book:
         return played
     change = enter(book, (episode.verdict for episode in played.episodes))

@@ -1,1 +1,1 @@
-"""What a referee judges with: rules, comparison, what answers contain, verdicts; and judging in many processes."""
+"""What a referee judges with: rules, comparison, what answers contain, and verdicts."""

@@ -33,11 +33,8 @@ __all__ = ["PlayerConfig", "PlayerError", "RunError", "TesterConfig", "TrackerNa
 
 CODERS = ("tabular", "llm", *SCRIPTED["coder"])
 TESTERS = ("tabular", "llm", *SCRIPTED["tester"])
-OF_RAY: dict[str, Any] = {
-    "address": "local", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
-}  # fmt: skip
+OF_RAY: dict[str, Any] = {"address": "local", "learner_processes": 1, "learner_gpus": None}
 """Settings that only Ray has a use for, as they are without it."""
-_CORRECTION = "vllm_importance_sampling_correction"
 
 
 class RunError(ValueError):
@@ -206,31 +203,11 @@ def _without_ray(config: TrainConfig) -> Iterator[str]:
 
 
 def _of_ray(config: TrainConfig) -> Iterator[str]:
-    blocks = {"coder": config.coder, "tester": config.tester}
-    tables = [
-        f"{role}.player={block.player!r}"
-        for role, block in blocks.items()
-        if block.player == "tabular" and not block.freeze
-    ]
-    if config.max_staleness and (tables or not config.has_language_model):
+    if config.backend == "vllm" and config.learner_processes > 1 and config.has_language_model:
         yield (
-            "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
-            f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
+            f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
+            "start an engine. Set learner_processes to 1, or backend to 'transformers'."
         )
-    for role, block in blocks.items():
-        if config.max_staleness and block.trainer.get(_CORRECTION) is False:
-            yield (
-                f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
-                f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
-            )
-        # A player that writes in a process of its own has an engine there.
-        writes = block.player == "llm" and (block.freeze or not config.max_staleness)
-        if config.backend == "vllm" and config.learner_processes > 1 and writes:
-            yield (
-                f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
-                f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
-                "max_staleness=1 the players that learn have one process each with vLLM."
-            )
 
 
 def _of_opponents(config: TrainConfig) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -39,12 +39,6 @@ class Players:
     coder_learns: bool
     tester_learns: bool
 
-    def for_step(self) -> Players:
-        """Return the players of one step: what these answer is what they learn from, whatever is answered beside."""
-        coder = _for_step(self.coder)
-        tester = coder if self.tester is self.coder else _for_step(self.tester)
-        return dataclasses.replace(self, coder=coder, tester=tester)
-
     def take_usage(self) -> dict[str, Usage]:
         """Role -> what the answers of a language model took since the last call."""
         one = self.coder is self.tester
@@ -66,10 +60,6 @@ class Players:
             for name, (player, observation) in shown.items()
             if isinstance(player, LanguagePlayer)
         }
-
-
-def _for_step(player: Learner) -> Any:
-    return player.for_step() if isinstance(player, LanguagePlayer) else player
 
 
 def make_players(
@@ -215,20 +205,3 @@ class _Makers:
             return algorithm_of(self.config, role)  # type: ignore[no-any-return]
         except ValueError as error:
             raise RunError(str(error)) from error
-
-
-def check_ahead(players: Players) -> None:
-    """Check that nobody learns in this process, who could not answer meanwhile.
-
-    Raises:
-        RunError: Somebody does.
-    """
-    for role, player, learns in (
-        ("coder", players.coder, players.coder_learns),
-        ("tester", players.tester, players.tester_learns),
-    ):
-        if learns and not isinstance(player, LanguagePlayer):
-            raise RunError(
-                f"Expect max_staleness=1 where language models alone learn, actually: the {role} is a "
-                f"{type(player).__name__}, which cannot answer while it learns. Set max_staleness to 0, or freeze the {role}."
-            )

@@ -37,7 +37,6 @@ PHASES = {
     "learn_tester": "tester learns",
     "learn_model": "both learn",
     "learn": "both learn",
-    "wait": "next step is played",
     "checkpoint": "saving",
 }
 """Phase -> what is shown."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -19,7 +18,7 @@ from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
-from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, entered, play
+from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.support.stopping import stop_request
@@ -43,8 +42,8 @@ from codea1_env.training.lessons import (
     timed,
 )
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
-from codea1_env.training.past import NOBODY, PastOpponents, PastSide
-from codea1_env.training.players import OwnPlayer, Players, check_ahead, make_players
+from codea1_env.training.past import PastOpponents, PastSide
+from codea1_env.training.players import OwnPlayer, make_players
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
     Replacements,
@@ -63,10 +62,8 @@ _OF_MEASURED = 1 / 3
 
 @dataclass(frozen=True)
 class PlayedStep:
-    """A step that was played, and has not been learned from. The book does not know of it yet."""
+    """A step that was played, and has not been learned from."""
 
-    players: Players
-    """Who played: what they learn from is of this step."""
     problems: int
     """Number of its problems, without those that took the place of others."""
     chosen: Replacements
@@ -74,9 +71,7 @@ class PlayedStep:
     played: Rollouts
     usages: Mapping[str, Usage]
     """Role -> what the answers of a language model took."""
-    ahead: bool
-    """Whether it was played while the step before was learned from."""
-    past: PastSide = NOBODY
+    past: PastSide
     """The side that an earlier checkpoint played."""
 
 
@@ -96,7 +91,6 @@ class Run:
         self.step = 0
         self._console, self._started, self._resume = console, started, resume
         self._stack = ExitStack()
-        self._next: Future[PlayedStep] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -219,8 +213,6 @@ class Run:
             tester=tester,
             models=self.models,
         )
-        if config.max_staleness:
-            check_ahead(self.players)
         self.past = PastOpponents(config, self.folder.path, self.models)
         self._sampling = DynamicSampling(config, self.problems)
         self._predicted = PredictedRewards(config, self.folder)
@@ -264,9 +256,6 @@ class Run:
         self._health = summary.Health()
         for before in done:
             self._health.news(before)  # told before the run was resumed
-        self._thread = ThreadPoolExecutor(1, "ahead")
-        # Not waited for: who ends the run ends what is played with, too.
-        self._stack.callback(self._thread.shutdown, wait=False)
 
     # Steps
 
@@ -292,12 +281,10 @@ class Run:
     def take_step(self) -> None:
         """Play, learn, measure and log one step."""
         self._keep_time()
-        now = self._played()
-        played = entered(now.played, self.book, self._numbers)
-        played = self._predicted.paid(played, self.step + 1)
+        now = self._play()
+        played = self._predicted.paid(now.played, self.step + 1)
         measuring.remember(self._remembered, played)
-        # What is done beside an update takes no time of its own.
-        seconds = {} if now.ahead else dict(played.seconds)
+        seconds = dict(played.seconds)
         coder = now.chosen.lesson("coder", played)
         tester = now.chosen.lesson("tester", played)
         taught = self._learn(now, played, coder, tester, seconds)
@@ -337,38 +324,29 @@ class Run:
                 steps=steps, done=self.step, step={}, measurements=1, each=self._deadline.measuring
             )
 
-    def _played(self) -> PlayedStep:
-        """Return the next step, which may have been played already."""
+    def _play(self) -> PlayedStep:
+        """Play the next step."""
+        config, number, players = self.config, self.step, self.players
+        past = self.past.of_step(number)
+        seats: dict[str, Agent] = {"coder": players.coder, "tester": players.tester}
+        seats |= self.past.seat(past, players, number)
+        batch = problems_of_step(self.problems, config.seed, number, config.problems_per_step)
+        players.take_usage()  # of a measurement
+        chosen = self._sampling.of_step(batch, number)
         try:
-            if self._next is not None:
-                now, self._next = self._next.result(), None
-                return now
-            return self._play(self.step, self.players.for_step(), ahead=False)
+            played = rollout(
+                batch,
+                self.display.watch(seats["coder"], "coder"),
+                self.display.watch(seats["tester"], "tester", then="judge"),
+                self.referee,
+                self.book,
+                self._numbers,
+                chosen.more,
+            )
         except BackendError:
             self._save_if_new()  # nobody has learned anything of this step yet
             raise
-
-    def _play(self, number: int, by: Players, ahead: bool) -> PlayedStep:
-        config = self.config
-        past = self.past.of_step(number)
-        seats: dict[str, Agent] = {"coder": by.coder, "tester": by.tester}
-        seats |= self.past.seat(past, by, number)
-        if not ahead:
-            seats["coder"] = self.display.watch(seats["coder"], "coder")
-            seats["tester"] = self.display.watch(seats["tester"], "tester", then="judge")
-        batch = problems_of_step(self.problems, config.seed, number, config.problems_per_step)
-        by.take_usage()  # of a measurement
-        chosen = self._sampling.of_step(batch, number)
-        played = play(
-            batch,
-            seats["coder"],
-            seats["tester"],
-            self.referee,
-            self.book,
-            self._numbers,
-            chosen.more,
-        )
-        return PlayedStep(by, len(batch), chosen, played, by.take_usage(), ahead, past)
+        return PlayedStep(len(batch), chosen, played, players.take_usage(), past)
 
     def _learn(
         self,
@@ -378,24 +356,17 @@ class Run:
         tester: Sequence[Experience],
         seconds: dict[str, float],
     ) -> Taught:
-        """Let everybody learn who played, while the next step is perhaps played."""
+        """Let everybody learn who played."""
         config = self.config
         metrics: Row = {}
         for role, usage in now.usages.items():
             metrics |= prefixed(role, usage.metrics())
         shown = demonstrations(config, played, self.step)
-        to_learn = lessons(config, now.players, coder, tester, shown)
+        to_learn = lessons(config, self.players, coder, tester, shown)
         to_learn.pop(now.past.role, None)  # who did not play has nothing to learn from
         self.past.note(now.past, played)
-        if config.max_staleness and self.step + 1 < config.max_steps and not self._stop.requested:
-            self._next = self._thread.submit(
-                self._play, self.step + 1, self.players.for_step(), ahead=True
-            )
         taught = teach(to_learn, self.display.phase, self.engine.elsewhere)
         seconds |= taught.seconds
-        if config.max_staleness:
-            with timed(seconds, "wait"), self.display.phase("wait"):
-                wait([] if self._next is None else [self._next])
         return replace(taught, metrics={**metrics, **taught.metrics})
 
     def _more_metrics(self, now: PlayedStep, played: Rollouts, taught: Taught) -> Row:
@@ -424,8 +395,6 @@ class Run:
         timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
         timings |= self._throughput.of_step(now.usages, row, of_roles)
         timings |= summary.peak_memory()
-        if now.ahead:
-            timings |= prefixed("ahead", played.seconds)
         return timings
 
     # Measuring and saving

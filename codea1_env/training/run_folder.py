@@ -37,10 +37,10 @@ _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, VERDICTS, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads", "vllm_gpu_share",
-    "tracker", "engine", "address", "learner_processes", "learner_gpus", "max_staleness",
+    "tracker", "engine", "address", "learner_processes", "learner_gpus",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
-the last bits of it, and another machine may have fewer; max_staleness, since only Ray can do more than 0."""
+the last bits of it, and another machine may have fewer."""
 MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
 """Settings that the first machine decided, if they were left open."""
 _BUDGET = (

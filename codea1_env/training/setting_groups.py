@@ -222,9 +222,6 @@ class EngineSettings:
     """Ray: "local" for a cluster of this run on this machine, "auto" for one that this machine belongs to, or HOST:PORT."""
     learner_processes: PositiveInt = 1
     """Ray: processes that each language model answers and learns with."""
-    max_staleness: Annotated[int, Field(ge=0, le=1)] = 0
-    """Ray: updates that the weights which wrote an answer may lag behind those that learn from it. 0 for none; with 1
-    the next step is played while this one is learned from, by processes of their own."""
     learner_gpus: PositiveFinite | None = None
     """Ray: GPUs of each such process, or a share of one; None for one where the cluster has any."""
 

@@ -69,7 +69,6 @@ class TrainerArguments:
             "trainer_cls": with_algorithm(trainer_cls, algorithm),
             "config_cls": config_cls,
             "tester_sampling": config.tester.sampling if role == "model" else None,
-            "taught": config.max_staleness > 0,
         }
 
     def costly_fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:

@@ -255,10 +255,6 @@ class LanguagePlayer:
         self._usage.append(self.agent.usage)
         return answers
 
-    def for_step(self) -> LanguagePlayer:
-        """Return the player of one step, which learns from its own answers alone."""
-        return self
-
     def take_usage(self) -> Usage:
         """Return the usage of all answers since the last call of this method."""
         used, self._usage = self._usage, []

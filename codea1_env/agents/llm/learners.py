@@ -48,7 +48,6 @@ class GRPOLearner(LanguagePlayer):
         trainer_cls: `trl.GRPOTrainer`, or a subclass of it.
         config_cls: `trl.GRPOConfig`, or a subclass of it.
         tester_sampling: How a model that plays both roles draws its suites; None for a player of one role.
-        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: importance sampling corrects for it.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
         engine: Samples the answers, and gets the new weights after each update. None generates with the trained model.
         seed: Decides what is drawn, by the player and by the trainer.
@@ -69,7 +68,6 @@ class GRPOLearner(LanguagePlayer):
         trainer_cls: Any = None,
         config_cls: Any = None,
         tester_sampling: SamplingConfig | None = None,
-        taught: bool = False,
         peft_config: Any = None,
         engine: Backend | None = None,
         seed: int = 0,
@@ -102,7 +100,7 @@ class GRPOLearner(LanguagePlayer):
             model,
             args,
             tokenizer,
-            engine_samples=engine is not None or mixed or taught,
+            engine_samples=engine is not None or mixed,
             peft_config=peft_config,
             name=role,
             seed=seed,
@@ -120,14 +118,8 @@ class GRPOLearner(LanguagePlayer):
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer each observation, and remember the tokens to learn from."""
         answers = super().act(observations)
-        self.remember(observations, self.agent.completions)
+        self._memory.add(observations, self.agent.completions)
         return answers
-
-    def remember(
-        self, observations: Sequence[Observation], completions: Sequence[Completion]
-    ) -> None:
-        """Take answers for this player's own, to learn from next."""
-        self._memory.add(observations, completions)
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once. Raises an UpdateError if the trainer fails, a ValueError for another player's experience."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.processes import world_size
@@ -17,28 +17,20 @@ from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.players import seed_of
 from codea1_env.training.ray.cluster import check_versions, connect
-from codea1_env.training.ray.remote_players import AheadPlayer, RemotePlayer
-from codea1_env.training.ray.role_group import (
-    LearnerLostError,
-    RoleGroup,
-    WriterGroup,
-    WriterLostError,
-)
-from codea1_env.training.settings import replaced
+from codea1_env.training.ray.remote_players import RemotePlayer
+from codea1_env.training.ray.role_group import LearnerLostError, RoleGroup
 from codea1_env.training.trainer_arguments import check_trainer_fields
 
 
 class RemoteModels:
     """The language models of a run, on the nodes of a cluster."""
 
-    def __init__(self, groups: Sequence[RoleGroup], writers: Sequence[WriterGroup] = ()) -> None:
-        self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
-        self._writers: dict[Any, WriterGroup] = {writer.role: writer for writer in writers}
+    def __init__(self, groups: Sequence[RoleGroup]) -> None:
+        self._groups = {group.role: group for group in groups}
 
     def player(self, role: Role, seed: int) -> Learner:
         """Give the player of a role. It was made with this seed."""
-        group, writer = self._groups[role], self._writers.get(role)
-        return RemotePlayer(group) if writer is None else AheadPlayer(group, writer)
+        return RemotePlayer(self._groups[role])
 
     def writer(self, role: Role, seed: int) -> tuple[Any, Callable[[Path], None]]:
         """Refuse: settings do not let opponents from the past play on a cluster."""
@@ -49,12 +41,11 @@ class RemoteModels:
 
     def close(self) -> None:
         """End all processes."""
-        for group in (*self._writers.values(), *self._groups.values()):
+        for group in self._groups.values():
             group.close()
 
 
 _GIVEN_BACK = 5.0
-Group = TypeVar("Group", bound=RoleGroup)
 
 
 class RayEngine(LocalEngine):
@@ -101,33 +92,24 @@ class RayEngine(LocalEngine):
             check_trainer_fields(config)
             check_batches(config, len(problems), config.learner_processes, gpu=False)
         check_versions(self._ray)
-        ahead = [role for role in roles if config.max_staleness and not config.player(role).freeze]
-        gpus = gpus_of_each(self._ray, config, len(roles), len(ahead))
+        gpus = gpus_of_each(self._ray, config, len(roles))
         with ExitStack() as stack:
-
-            def start(kind: type[Group], role: Role) -> Group:
-                group = kind(self._ray, config, role, gpus, os.getcwd())
-                stack.callback(group.close)
-                return group
-
-            groups = [start(RoleGroup, role) for role in roles]
-            writers = [start(WriterGroup, role) for role in ahead]
+            groups = []
+            for role in roles:
+                groups.append(RoleGroup(self._ray, config, role, gpus, os.getcwd()))
+                stack.callback(groups[-1].close)
             try:
-                _make(config, groups, writers, len(problems), say)
+                _make(config, groups, len(problems), say)
             except (ValueError, ImportError) as error:
                 raise RunError(str(error)) from error
-            except (LearnerLostError, WriterLostError) as error:
+            except LearnerLostError as error:
                 raise PlayerError(str(error)) from error
             stack.pop_all()
-        return RunPlan.of_known(config, known, RemoteModels(groups, writers))
+        return RunPlan.of_known(config, known, RemoteModels(groups))
 
 
 def _make(
-    config: TrainConfig,
-    groups: Sequence[Group],
-    writers: Sequence[Group],
-    problems: int,
-    say: Callable[[str], None],
+    config: TrainConfig, groups: Sequence[RoleGroup], problems: int, say: Callable[[str], None]
 ) -> None:
     """Have the processes make their models, all at the same time."""
     if config.dtype == "auto" or None in (
@@ -138,26 +120,19 @@ def _make(
         except ValueError as error:
             raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
         say(f"Computing in {told}.")
-    # Who has a writer only learns.
-    learning = replaced(config, {"backend": "transformers"})
-    written = {writer.role for writer in writers}
-    made = [
-        group.make(learning if group.role in written else config, problems, seed_of(config, group.role))
-        for group in groups
-    ] + [writer.make(config, problems, seed_of(config, writer.role)) for writer in writers]  # fmt: skip
+    made = [group.make(config, problems, seed_of(config, group.role)) for group in groups]
     for wait in made:
         wait()
 
 
-def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) -> float:
+def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
     """Decide how many GPUs each process of a language model gets.
 
     Raises:
         RunError: The cluster has not enough processors or GPUs free.
     """
-    processes = roles * config.learner_processes + writers
+    processes = roles * config.learner_processes
     there, free = ray.cluster_resources(), _free_soon(ray, processes)
-    also = f", writing beside learning: {writers}" if writers else ""
     gpus = config.learner_gpus
     if gpus is None:
         gpus = 1.0 if there.get("GPU", 0) else 0.0
@@ -166,8 +141,8 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
         if free.get(kind, 0) < asked:
             raise RunError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
-                f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes, learner_gpus (0.5: two share one) or max_staleness."
+                f"{config.learner_processes}), actually: the cluster has {there.get(kind, 0):g}, of which "
+                f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes or learner_gpus (0.5: two share one)."
             )
     return gpus
 

@@ -1,4 +1,4 @@
-"""What runs on a node for a language model: one process that answers and learns, alone or as one of several, or that only answers."""
+"""What runs on a node for a language model: one process that answers and learns, alone or as one of several."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import Completion, Message
-from codea1_env.agents.llm.training_state import save_weights
+from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
 from codea1_env.support import start
@@ -21,11 +20,6 @@ from codea1_env.support.extras import require
 from codea1_env.training.batches import Role
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels, computing_of, decided_computing
-
-Written = tuple[Observation, Completion]
-"""What somebody was shown, and wrote."""
-Counters = Mapping[str, bytes]
-"""File of a checkpoint -> what is in it: how far random numbers are used up."""
 
 
 class LearnerActor:
@@ -75,20 +69,9 @@ class LearnerActor:
         chat: list[Message] = self._player.agent.chat(observation)
         return chat
 
-    def learn(
-        self, experience: Sequence[Experience], written: Sequence[Written] = ()
-    ) -> dict[str, float]:
-        """Learn from the answers of one step, some of which a `WriterActor` wrote."""
-        if written:
-            self._player.remember(*zip(*written, strict=True))
+    def learn(self, experience: Sequence[Experience]) -> dict[str, float]:
+        """Learn from the answers of one step."""
         return dict(self._player.learn(experience))
-
-    def weights(self) -> dict[str, bytes]:
-        """Return what was learned so far, for a `WriterActor`: file -> its bytes."""
-        with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
-            return bytes_in(
-                save_weights(self._player.drive.model, self._player.tokenizer, Path(folder))
-            )
 
     # Checkpoints lie where the loop is, which may share no folder with this machine.
 
@@ -128,39 +111,3 @@ class LearnerActor:
         self._files.cleanup()
         if self._player is not None:
             self._models.close()
-
-
-def bytes_in(folder: Path) -> dict[str, bytes]:
-    """Name of each file in a folder -> what is in it."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-class WriterActor(LearnerActor):
-    """Answers with the weights that it was given last."""
-
-    def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
-        """Make what answers.
-
-        Raises:
-            RunError: The model or the engine cannot be had as configured.
-        """
-        self._models = LanguageModels(config, problems, roles=(self._role,))
-        self._player, self._update = self._models.writer(self._role, seed)
-
-    def take(self, weights: Mapping[str, bytes]) -> None:
-        """Use these weights from now on: what `LearnerActor.weights` returned."""
-        with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
-            for name, data in weights.items():
-                (Path(folder) / name).write_bytes(data)
-            self._update(Path(folder))
-
-    def write(
-        self, observations: Sequence[Observation]
-    ) -> tuple[list[Completion], Usage, Counters]:
-        """Answer each observation, token by token, and say what it took, and how far random numbers are used up."""
-        self._player.act(observations)
-        with tempfile.TemporaryDirectory(prefix="codea1-counters-") as folder:
-            self._player.save(Path(folder))
-            counters = bytes_in(Path(folder))
-        return self._player.agent.completions, self._player.take_usage(), counters

@@ -6,18 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import BackendError, Completion
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.batches import Role
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.ray.cluster import lost_errors
-from codea1_env.training.ray.learner_actor import Counters, LearnerActor, WriterActor
+from codea1_env.training.ray.learner_actor import LearnerActor
 
 _FIRST = 2 * 3600.0
 """Seconds for what was never done before."""
@@ -58,10 +54,6 @@ class LearnerLostError(UpdateError):
     """A process that played a role is gone, and with it what the role has learned since the last checkpoint."""
 
 
-class WriterLostError(BackendError):
-    """A process that wrote answers is gone. What was learned is not."""
-
-
 class RoleGroup:
     """The processes of a role. If one fails, the others may wait for it for ever: then nothing can be asked any more.
 
@@ -69,17 +61,12 @@ class RoleGroup:
         RunError: The cluster has no room for them.
     """
 
-    _actor: type[LearnerActor] = LearnerActor
-    _lost: type[Exception] = LearnerLostError
-    _what = "A process"
-    _alone = False
-
     def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
         self._patience = Patience()
-        size = 1 if self._alone else config.learner_processes
+        size = config.learner_processes
         groups: Any = require("ray.util.placement_group", "ray")
         strategies: Any = require("ray.util.scheduling_strategies", "ray")
         bundle = {"CPU": 1.0, "GPU": gpus} if gpus else {"CPU": 1.0}
@@ -94,7 +81,7 @@ class RoleGroup:
                 "is none. Another program may have taken it: see `ray status`."
             )
         self._actors = [
-            ray.remote(self._actor)
+            ray.remote(LearnerActor)
             .options(
                 num_cpus=1,
                 num_gpus=gpus,
@@ -139,10 +126,6 @@ class RoleGroup:
         """Ask the first process alone. See `all`."""
         return self.begin(method, [arguments], _amount(arguments))()[0]
 
-    def later(self, method: str) -> Any:
-        """Ask the first process for what only another one needs: a reference, not waited for."""
-        return self._ask(method, [()])[0]
-
     def begin(
         self, method: str, arguments: Sequence[tuple[Any, ...]], amount: int = 1
     ) -> Callable[[], Any]:
@@ -170,15 +153,15 @@ class RoleGroup:
                 left = max(0.0, started + limit - time.monotonic())
                 ready, waiting = self._ray.wait(waiting, timeout=left)
                 if not ready:
-                    raise self._lost(
-                        f"{self._what} of the {self.role} hangs: no answer to {method!r} within {limit:.0f} s."
+                    raise LearnerLostError(
+                        f"A process of the {self.role} hangs: no answer to {method!r} within {limit:.0f} s."
                     )
                 self._ray.get(ready)
             self._patience.took(method, amount, time.monotonic() - started)
             return list(self._ray.get(references))
         except Exception as error:
             failure = self._explained(error)
-            if self.size > 1 or isinstance(failure, self._lost):
+            if self.size > 1 or isinstance(failure, LearnerLostError):
                 self._failure = failure
             raise failure from None
 
@@ -188,8 +171,8 @@ class RoleGroup:
         if isinstance(error, errors.RayTaskError):
             error = error.cause
         if isinstance(error, lost_errors(self._ray)):
-            return self._lost(
-                f"{self._what} of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
+            return LearnerLostError(
+                f"A process of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
                 "ran out there."
             )
         return error
@@ -208,30 +191,6 @@ class RoleGroup:
         groups: Any = require("ray.util.placement_group", "ray")
         with suppress(Exception):
             groups.remove_placement_group(self._placement)
-
-
-class WriterGroup(RoleGroup):
-    """The process that writes a role's answers while the role learns. See `RoleGroup`."""
-
-    _actor = WriterActor
-    _lost = WriterLostError
-    _what = "The writing process"
-    _alone = True
-
-    counters: Counters = MappingProxyType({})
-    """As they were after the last answers; none before the first, when they are those of the learner."""
-    _given = -1
-
-    def give(self, number: int, weights: Any) -> None:
-        """Have it write with these weights from now on, unless it has those of this number already."""
-        if self._given != number:
-            self.first("take", weights)
-            self._given = number
-
-    def write(self, observations: Sequence[Observation]) -> tuple[list[Completion], Usage]:
-        """Answer each observation, token by token, and say what it took."""
-        completions, usage, self.counters = self.first("write", list(observations))
-        return completions, usage
 
 
 def _amount(arguments: Sequence[Any]) -> int:

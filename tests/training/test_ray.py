@@ -1,0 +1,273 @@
+"""Runs on a real Ray cluster are those of one process; and what comes of them when a process is lost."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+pytest.importorskip("ray")
+pytest.importorskip("trl")
+sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
+
+import ray
+from clusters import all_end, learners
+from tiny import save_tiny
+
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.cli.app import run as codea1
+from codea1_env.sandbox import Sandbox
+from codea1_env.support.logs import read_rows
+from codea1_env.training import (
+    PlayerConfig,
+    PlayerError,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+    train,
+)
+from codea1_env.training.checkpoints import checkpoints, step_of
+from codea1_env.training.ray import role_group
+from codea1_env.training.ray.role_group import LearnerLostError
+from codea1_env.training.run import PlayedStep, Run
+from codea1_env.training.run_folder import METRICS, TIMINGS
+from codea1_env.training.settings import replaced, to_toml
+
+pytestmark = pytest.mark.slow
+SHORT = SamplingConfig(max_prompt_length=1000, max_completion_length=8)
+TRAINER = {"gradient_checkpointing": False, "lr_scheduler_type": "constant"}
+TABLES = TrainConfig(
+    max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=3,
+    eval_steps=3, save_steps=1, workers=1,
+)  # fmt: skip
+LEARNER = {"learning_rate": 1e-3, "sampling": SHORT, "trainer": TRAINER}
+TESTER = TesterConfig("llm", **LEARNER)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
+    model = save_tiny(tmp_path_factory.mktemp("model"))
+    coder = PlayerConfig("llm", **LEARNER)
+    settings = {"model": model, "lora_rank": 2, "dtype": "float32", "threads": 1}
+    return replaced(TABLES, {"coder": coder, "tester": TESTER, **settings})
+
+
+def run(
+    folder: Path,
+    config: TrainConfig,
+    sandbox: Sandbox,
+    *,
+    resume: bool = False,
+    **changes: Any,
+) -> None:
+    config = replaced(config, {"output_dir": folder, **changes})
+    train(config, resume=resume, sandbox=sandbox, console=Console(file=io.StringIO()))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (TIMINGS, ".lock", "config.toml")
+    }
+
+
+def there(cluster: Any, **changes: Any) -> dict[str, Any]:
+    """Settings of a run on a cluster."""
+    return {"engine": "ray", "address": cluster.address, **changes}
+
+
+def written(config: TrainConfig, folder: Path) -> str:
+    """Path of a file with these settings."""
+    path = folder / "run.toml"
+    path.write_text(to_toml(config), encoding="utf-8")
+    return str(path)
+
+
+def at_step(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something done just before a step is played, counted from 1."""
+    play = Run._play
+
+    def playing(self: Run) -> PlayedStep:
+        if self.step == number - 1:
+            act()
+        return play(self)
+
+    monkeypatch.setattr(Run, "_play", playing)
+
+
+def test_tables_learn_what_they_learn_here(cluster: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    run(tmp_path / "here", TABLES, sandbox)
+    run(tmp_path / "there", TABLES, sandbox, **there(cluster))
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+KILLED = """
+import os, signal, sys
+from codea1_env.cli.app import run as codea1
+from codea1_env.training import run
+
+lessons, calls = run.lessons, []
+
+def killed_in_the_second_step(*args):
+    calls.append(1)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return lessons(*args)
+
+run.lessons = killed_in_the_second_step
+sys.exit(codea1(sys.argv[1:]))
+"""
+"""The program of a run that is killed between playing and learning."""
+
+
+def test_a_killed_run_goes_on_in_one_process(
+    cluster: Any, models: TrainConfig, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    run(tmp_path / "here", models, sandbox)
+    folder = tmp_path / "there"
+    command = ["train", "--config", written(replaced(models, there(cluster)), tmp_path)]
+    driver = subprocess.run(
+        [sys.executable, "-c", KILLED, *command, "--output-dir", str(folder)],
+        stdout=subprocess.DEVNULL,
+        timeout=280,
+    )
+    assert driver.returncode == -signal.SIGKILL
+    assert all_end(cluster)
+    assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1]
+    [timings] = read_rows(folder / TIMINGS)
+    assert "seconds/learn" in timings  # both at the same time
+    run(folder, models, sandbox, resume=True)
+    assert contents(folder) == contents(tmp_path / "here")
+
+
+def test_two_processes_learn_what_one_learns_until_one_is_lost(
+    cluster: Any,
+    models: TrainConfig,
+    sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = replaced(models, {"coder": PlayerConfig("reference"), "eval_steps": 1000})
+    run(tmp_path / "here", config, sandbox)
+
+    def lose_one() -> None:
+        _, second = learners(cluster)
+        os.kill(second, signal.SIGKILL)
+
+    at_step(4, lose_one, monkeypatch)
+    folder = tmp_path / "there"
+    with pytest.raises(PlayerError) as lost:
+        run(folder, config, sandbox, **there(cluster, learner_processes=2), max_steps=1000)
+    said = str(lost.value)
+    assert said.startswith("A process of the tester was lost")
+    assert said.endswith(f"codea1 train --resume --output-dir {folder}")
+    assert "\n" not in said
+    assert all_end(cluster)
+    found, expected = (list(read_rows(each / METRICS)) for each in (folder, tmp_path / "here"))
+    assert [row["step"] for row in found] == [0, 1, 2, 3]
+    for step in range(3):  # the last one was measured here, and not there
+        for name, value in expected[step].items():
+            close = value and pytest.approx(value, rel=1e-5, abs=1e-5)
+            assert found[step][name] == close, (step, name)
+
+
+def test_one_model_in_both_roles_learns_what_it_learns_here_until_it_is_interrupted(
+    cluster: Any,
+    models: TrainConfig,
+    sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = replaced(models, {"self_play": True, "lora_rank": 0, "eval_steps": 1000})
+    run(tmp_path / "here", config, sandbox)
+    at_step(2, lambda: os.kill(os.getpid(), signal.SIGINT), monkeypatch)
+    folder = tmp_path / "there"
+    command = ["train", "--config", written(replaced(config, there(cluster)), tmp_path)]
+    assert codea1([*command, "--output-dir", str(folder)]) == 130
+    assert "Stopped after step 2. To go on:" in capsys.readouterr().out
+    assert all_end(cluster)
+    found, expected = (list(read_rows(each / METRICS)) for each in (folder, tmp_path / "here"))
+    assert found == expected[:3]
+    assert step_of(checkpoints(folder)[-1]) == 2
+
+
+def test_what_the_cluster_has_not(
+    cluster: Any,
+    models: TrainConfig,
+    sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = replaced(models, {**there(cluster), "coder": PlayerConfig("reference")})
+
+    def refused(match: str, **changes: Any) -> None:
+        with pytest.raises(RunError, match=match):
+            run(tmp_path / "run", config, sandbox, **changes)
+
+    refused(r"1 GPUs for 1 processes.* has 0.*learner_processes", learner_gpus=1.0)
+    refused(r"4 processors for 4 processes.* has 2", learner_processes=4)
+    refused("time_budget", time_budget=5.0)
+    # before any process is asked for
+    wrong = {"tester.trainer": {"loss_type": "dapoo"}, "learner_gpus": 1.0}
+    refused("tester: Expect loss_type to be one of", **wrong)
+    refused(r"Cannot make the tester: .*no_such_folder", model="./no_such_folder")
+    monkeypatch.setattr("codea1_env.__version__", "9.9.9")
+    refused(r"Expect node 127.* to have codea1_env 9\.9\.9.*has version")
+    assert list(tmp_path.iterdir()) == []
+    assert all_end(cluster)
+
+
+class Silent:
+    """Stands for Ray where no process answers any more."""
+
+    exceptions = ray.exceptions
+    learn = SimpleNamespace(remote=lambda: "an answer")
+
+    def wait(self, references: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        return [], references
+
+
+def test_a_learner_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(role_group, "_LEAST", 0.01)
+    group = object.__new__(role_group.RoleGroup)
+    group._ray, group.role, group._failure, group._actors = Silent(), "tester", None, [Silent]
+    group._patience = role_group.Patience()
+    group._patience.took("learn", 1, 0.001)
+    for _ in range(2):  # and nothing is asked any more
+        with pytest.raises(LearnerLostError, match="process of the tester hangs: no answer to 'l"):
+            group.begin("learn", [()])()
+
+
+def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert codea1(["train", "--learner-processes", "2"]) == 2
+    assert "Expect --learner-processes with engine='ray'" in capsys.readouterr().err
+
+
+def test_vllm_has_one_process(models: TrainConfig) -> None:
+    with pytest.raises(ValueError, match="Expect learner_processes=1 with backend='vllm'"):
+        replaced(models, {"engine": "ray", "backend": "vllm", "learner_processes": 2})
+
+
+def test_no_cluster_at_the_address(tmp_path: Path) -> None:
+    command = ["train", "--quick", "--engine", "ray", "--address", "127.0.0.2:9"]
+    done = subprocess.run(
+        [sys.executable, "-m", "codea1_env.cli", *command, "--output-dir", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert done.returncode == 2
+    assert "Expect a Ray cluster at '127.0.0.2:9', actually: " in done.stderr
+    assert "ray start --head" in done.stderr
