@@ -19,10 +19,7 @@ from tyro.conf import OmitArgPrefixes
 
 from codea1_env.agents.llm import capacity
 from codea1_env.agents.llm.agent import longest_prompt
-from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.computing import check_threads
-from codea1_env.agents.llm.engines import check_processes
-from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import DEFAULT_MODEL, best_device, local_folder
 from codea1_env.agents.smollm2 import HUB_ID, cached
 from codea1_env.baselines import BASELINES
@@ -315,23 +312,21 @@ def show_plan(config: TrainConfig, problems: int) -> None:
         problems: Number of problems to train on: a step has no more.
 
     Raises:
-        RunError: The engine cannot be had in so many processes, an update cannot be divided, or a trainer does not know a
+        RunError: An update cannot be divided, or a trainer does not know a
             field.
     """
     if not config.has_language_model:
         return
     here, gpu = config.engine != "ray", False
     try:
-        if here:
-            check_processes(config.backend, world_size())
-            if find_spec("torch") is not None:
-                check_threads(config.threads, config.generation_threads)
-                gpu = best_device() != "cpu"
-    except (BackendError, ValueError) as error:
+        if here and find_spec("torch") is not None:
+            check_threads(config.threads, config.generation_threads)
+            gpu = best_device() != "cpu"
+    except ValueError as error:
         raise RunError(str(error)) from error
     check_trainer_fields(config)
     _check_contexts(config)
-    check_batches(config, problems, world_size() if here else config.learner_processes, gpu=gpu)
+    check_batches(config, problems, config.learner_processes, gpu=gpu)
     step = dataclasses.replace(config, problems_per_step=min(config.problems_per_step, problems))
     written, learned = tokens_of_step(step)
     text = f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.capacity import available_memory, own_memory
-from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
 from codea1_env.problems import Problem
 from codea1_env.training import memory, time_budget
@@ -57,7 +56,7 @@ class RunPlan:
 
 
 class LocalEngine:
-    """This process; with several, each computes with its own device."""
+    """This process."""
 
     elsewhere: Collection[Role] = ()
     """Roles whose players compute on other machines, each on its own."""
@@ -83,13 +82,8 @@ class LocalEngine:
         models = LanguageModels(config, len(problems))
         models.check_trainers()
         if config.has_language_model and not known:
-            check_batches(config, len(problems), world_size(), gpu=best_device() != "cpu")
-        if world_size() > 1 and not known and config.time_budget is not None:
-            raise RunError(
-                f"Expect one process with time_budget, actually: {world_size()}. Set max_steps instead."
-            )
-        alone = config.backend == "transformers" and world_size() == 1
-        if not (config.has_language_model and alone):
+            check_batches(config, len(problems), 1, gpu=best_device() != "cpu")
+        if not (config.has_language_model and config.backend == "transformers"):
             return RunPlan.of_known(config, known, models)
         models.find(say=say)  # nothing is measured for a run whose other model cannot be used
         available = available_memory() + own_memory() if best_device() == "cpu" else float("inf")

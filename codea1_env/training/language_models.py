@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from codea1_env.agents import Learner
-from codea1_env.agents.llm import processes
 from codea1_env.agents.llm.agent import (
     BothRoles,
     FrozenLanguagePlayer,
@@ -19,10 +18,10 @@ from codea1_env.agents.llm.agent import (
 )
 from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
-from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
+from codea1_env.agents.llm.computing import Computing, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
-from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.llm.processes import SharedBackend, world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
 from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
@@ -44,10 +43,6 @@ class Models(Protocol):
         """Make a player that writes with weights of another time, and the function that gives it weights."""
         ...
 
-    def dismiss(self) -> None:
-        """Let other processes go: the run is done."""
-        ...
-
     def close(self) -> None:
         """Free what is held."""
         ...
@@ -63,7 +58,7 @@ class LanguageModels:
         roles: Those that are played in this process; None for all.
 
     Raises:
-        RunError: The engine cannot be had in several processes, or there is no such algorithm.
+        RunError: The engine is not installed, or there is no such algorithm.
     """
 
     def __init__(
@@ -90,12 +85,7 @@ class LanguageModels:
     # ---- Players. All of these raise a RunError if the model, the trainer or the engine cannot be had as configured.
 
     def player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role, which of several processes tells the others what it does."""
-        player = self.own_player(role, seed)
-        return player if world_size() == 1 else processes.LeadingPlayer(role, player)
-
-    def own_player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role as this process has it."""
+        """Make the player of a role."""
         self._find_all(role)
         with making(role):
             if self._config.player(role).freeze:
@@ -137,15 +127,6 @@ class LanguageModels:
             ]
         player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
         return player, lambda folder: engine.update(folder, adapter)
-
-    def follow(self) -> None:
-        """Play the part of a process that is not the first: do what that tells, until it is done."""
-        processes.follow(self._players)
-
-    def dismiss(self) -> None:
-        """Let the other processes go. After a failure the launcher ends them: they may be anywhere."""
-        if world_size() > 1 and self._players:
-            processes.dismiss()
 
     def close(self) -> None:
         """Free what engines and players hold."""
@@ -235,7 +216,7 @@ class LanguageModels:
     def _frozen(self, role: Role, seed: int) -> Learner:
         engine = self._engine(role, trained=False)
         if world_size() > 1:
-            engine = processes.SharedBackend(engine)
+            engine = SharedBackend(engine)
         sampling = self._config.player(role).sampling
         return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
 
@@ -279,24 +260,15 @@ class LanguageModels:
 def computing_of(config: TrainConfig, folder: Path) -> Computing:
     """Return how a model computes in a run: as the configuration says, and where it leaves that open, measured.
 
-    Several processes must agree without a word, so that they measure nothing.
-
     Raises:
         ValueError: The configuration asks for what this machine does not have.
     """
-    dtype: Dtype | None = None if config.dtype == "auto" else config.dtype
-    threads = config.threads
-    if world_size() > 1:
-        import torch
-
-        dtype = dtype or ("float32" if best_device() == "cpu" else "bfloat16")
-        threads = threads or torch.get_num_threads()
     return choose_computing(
         folder,
         best_device(),
-        dtype=dtype,
+        dtype=None if config.dtype == "auto" else config.dtype,
         generation_dtype=config.generation_dtype,
-        threads=threads,
+        threads=config.threads,
         generation_threads=config.generation_threads,
     )
 

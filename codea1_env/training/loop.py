@@ -7,15 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from codea1_env.agents.llm.processes import rank
+from codea1_env.agents.llm.processes import world_size
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training import run_folder, summary
-from codea1_env.training.batches import roles_of
-from codea1_env.training.config import TrainConfig
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine
-from codea1_env.training.language_models import LanguageModels
-from codea1_env.training.players import OwnPlayer, make_language_model
+from codea1_env.training.players import OwnPlayer
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run import Run
 from codea1_env.training.summary import TrainResult
@@ -56,9 +54,12 @@ def train(
     console = console or Console()
     started = time.perf_counter()
     check_installed(config.tracker)
+    if world_size() > 1:
+        raise RunError(
+            f"Expect one process, which starts those of language models by itself, actually: WORLD_SIZE={world_size()}. "
+            "Start it without a launcher, with engine='ray' and learner_processes."
+        )
     problems = problems_of_run(config)
-    if rank() > 0:
-        return _follow(config, len(problems))
     with Run(config, problems, console, started, resume=resume) as run:
         run.open(_engine_of, sandbox, coder, tester)
         while run.goes_on:
@@ -73,16 +74,6 @@ def _engine_of(config: TrainConfig) -> LocalEngine:
     from codea1_env.training.ray.engine import RayEngine
 
     return RayEngine(config.address)
-
-
-def _follow(config: TrainConfig, problems: int) -> TrainResult:
-    """Be one of the other processes of a run: make the same players, and do what the first does with them."""
-    models = LanguageModels(config, problems)
-    for role in roles_of(config):
-        make_language_model(config, role, models)
-    models.follow()
-    models.close()
-    return TrainResult(config.output_dir or Path("runs"), config.max_steps, True, {}, {})
 
 
 def _result(path: Path, step: int, config: TrainConfig, console: Console) -> TrainResult:

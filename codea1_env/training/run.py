@@ -432,6 +432,5 @@ class Run:
             self._save()
 
     def finish(self) -> None:
-        """Leave a checkpoint, also after an interrupt, and let other processes go."""
+        """Leave a checkpoint, also after an interrupt."""
         self._save_if_new()
-        self.models.dismiss()

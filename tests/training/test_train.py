@@ -146,6 +146,13 @@ def test_bad_problems_leave_no_folder(sandbox, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_launcher_that_starts_the_whole_program_several_times_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RunError, match=r"Expect one process.* WORLD_SIZE=2\. .*engine='ray'"):
+        train(TrainConfig(output_dir=tmp_path / "run"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_frozen_players_do_not_learn(sandbox, tmp_path):
     run(tmp_path / "run", sandbox, max_steps=2, **{"coder.freeze": True})
     saved = tmp_path / "run" / "checkpoints" / "step_2"

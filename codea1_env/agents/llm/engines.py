@@ -15,7 +15,6 @@ from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
-from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import DEFAULT, PromptTemplate
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
@@ -124,19 +123,9 @@ class Engines:
 
 
 def check_engine(kind: Any) -> None:
-    """Refuse vLLM's engine where it is not installed, and in one of several processes, before anything is loaded."""
-    check_processes(kind, world_size())
+    """Refuse vLLM's engine where it is not installed, before anything is loaded."""
     if kind == "vllm" and find_spec("vllm") is None:
         raise missing("vllm", "vllm")
-
-
-def check_processes(kind: Any, number: int) -> None:
-    """Raise a BackendError for vLLM in one of several processes, of which each would take the first GPU."""
-    if kind == "vllm" and number > 1:
-        raise BackendError(
-            f"Expect one process with backend='vllm', actually: {number}. Set backend to 'transformers', or start "
-            "one process without accelerate or torchrun"
-        )
 
 
 def room_for(rank: int) -> int:

@@ -1,32 +1,24 @@
-"""Several processes train together: the first plays the game, all answer and learn.
+"""One of several processes that answer and learn together: each answers its share of the prompts.
 
-    accelerate launch --num_processes 8 -m codea1_env.cli train --preset qwen2.5-coder-1.5b-8gpu
-
-The first process runs the loop. It tells the others what it asks of a player (`act`, `learn`, `load`), and
-they do the same with their own copy. Each engine answers its share of the prompts; the trainer averages gradients.
+The trainer averages their gradients by itself. Variables of the environment say which process this is, as torch reads them.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Backend, Completion, Messages, SamplingConfig
-from codea1_env.rollout import Experience
-from codea1_env.spaces import Observation
 
 _PATIENCE = timedelta(days=7)
-"""The others wait for as long as the first process judges and measures."""
+"""The others wait for as long as one answers its share."""
 
 
 def world_size() -> int:
-    """Return the number of processes that a launcher such as `accelerate launch` has started."""
+    """Return the number of processes."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -69,74 +61,9 @@ class SharedBackend:
         return [answer for answers in gathered for answer in answers]
 
 
-class LeadingPlayer(LanguagePlayer):
-    """The first process's player: tells the others what it does."""
-
-    def __init__(self, role: str, player: Any) -> None:
-        super().__init__(player.agent)
-        self._role, self._player = role, player
-
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer, together with the others."""
-        return self._all("act", observations)  # type: ignore[no-any-return]
-
-    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
-        """Learn, together with the others."""
-        return self._all("learn", experience)  # type: ignore[no-any-return]
-
-    def load(self, path: Path) -> None:
-        """Restore what `save` wrote, in all processes."""
-        self._all("load", path)
-
-    def save(self, path: Path) -> None:
-        """Write the state, which all processes have in common."""
-        self._player.save(path)
-
-    def take_usage(self) -> Usage:
-        """Return the usage of all answers since the last call of this method."""
-        return self._player.take_usage()  # type: ignore[no-any-return]
-
-    def _all(self, method: str, argument: Any) -> Any:
-        _tell((self._role, method, argument))
-        return getattr(self._player, method)(argument)
-
-
-def follow(players: Mapping[str, Any]) -> None:
-    """Do in another process what the first tells, until it is done."""
-    while (order := _tell(None)) is not None:
-        role, method, argument = order
-        getattr(players[role], method)(argument)
-    leave_at_exit()
-
-
-def dismiss() -> None:
-    """Tell the other processes that the run is done."""
-    _tell(None)
-    leave_at_exit()
-
-
-@lru_cache(maxsize=1)
-def leave_at_exit() -> None:
-    """Leave the group of processes before Python ends: threads of the group that find it ending abort the process.
-
-    Not for a process that fails: to leave may wait for the others, and the launcher waits for this process.
-    """
-    from torch import distributed
-
-    atexit.register(distributed.destroy_process_group)
-
-
-def _tell(order: Any) -> Any:
-    """Send an order from the first process to the others; returns it in all."""
-    group, distributed = _group()
-    orders = [order]
-    distributed.broadcast_object_list(orders, src=0, group=group)
-    return orders[0]
-
-
 @lru_cache(maxsize=1)
 def _group() -> tuple[Any, Any]:
-    """Group for orders: on processors, and patient."""
+    """Group for answers: on processors, and patient."""
     from torch import distributed
 
     return distributed.new_group(backend="gloo", timeout=_PATIENCE), distributed

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents import Learner
-from codea1_env.agents.llm.processes import world_size
 from codea1_env.problems import Problem
 from codea1_env.training.batches import Role, check_batches, roles_of
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
@@ -36,9 +35,6 @@ class RemoteModels:
         """Refuse: settings do not let opponents from the past play on a cluster."""
         raise NotImplementedError
 
-    def dismiss(self) -> None:
-        """Do nothing: the processes end when they are told to, or when nobody asks them any more."""
-
     def close(self) -> None:
         """End all processes."""
         for group in self._groups.values():
@@ -52,16 +48,11 @@ class RayEngine(LocalEngine):
     """Language models compute on the nodes. Programs run and are judged in this process, where tabular players stay.
 
     Raises:
-        RunError: This is one of several processes, or there is no cluster at the address.
+        RunError: There is no cluster at the address.
         MissingExtraError: Ray is not installed.
     """
 
     def __init__(self, address: str) -> None:
-        if world_size() > 1:
-            raise RunError(
-                f"Expect one process with engine='ray', which starts those of the learners itself, actually: "
-                f"{world_size()}. Start it without accelerate or torchrun, with --learner-processes {world_size()}."
-            )
         self._ray = connect(address)
 
     def fit(

@@ -57,7 +57,7 @@ class LearnerActor:
         """
         os.environ |= place
         self._models = LanguageModels(config, problems, roles=(self._role,))
-        self._player = self._models.own_player(self._role, seed)
+        self._player = self._models.player(self._role, seed)
 
     def act(self, observations: Sequence[Observation]) -> tuple[list[str], Usage]:
         """Answer each observation, and say what it took."""

@@ -104,7 +104,7 @@ class RoleGroup:
         """Begin to make the players; returns what waits for them. See `LearnerActor.make`."""
         group: dict[str, str] = {}
         if self.size > 1:
-            # As torchrun says it; every process sees only the GPU that it was given.
+            # Variables as torch reads them; every process sees only the GPU that it was given.
             group = {"WORLD_SIZE": f"{self.size}", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
             group |= self.first("meeting_point")
         places = [group | {"RANK": f"{rank}"} if group else {} for rank in range(self.size)]
