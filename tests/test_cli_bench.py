@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -72,10 +71,11 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
         (["bench", "algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
         (["bench", "algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
         (["bench", "algorithms", "--resume"], "expect --output-dir DIR with --resume"),
-        (["eval", "cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
-        (["eval", "cross-play", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
-        (["eval", "cross-play", "--coders", "--testers", "golden"], "Expect --coders to name at least one player, actually: none. Name mutant or reference"),
-        (["eval", "cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
+        (["eval", "cross-play", "golden", "refrence"], "Did you mean 'reference'"),
+        (["eval", "cross-play", "goldn", "reference"], "Did you mean 'golden'"),
+        (["eval", "cross-play", "golden", "reference", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
+        (["eval", "cross-play", "golden", "boundary"], "expect a coder among the players, actually: none. Add mutant or reference"),
+        (["eval", "cross-play"], "expect a coder among the players"),
         (["bench", "algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
         (["bench", "algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
     ],
@@ -92,17 +92,19 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path, capsys, m
     assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
 
 
-def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
+def test_cross_play_with_checkpoints(bench: Path, capsys):
     trained = str(bench / "runs" / "code-a1" / "seed_0" / "run")
-    arguments = ["--coders", "reference", trained, "--testers", "golden", trained]
-    out = ["--output-dir", str(tmp_path / "out"), "--num-samples", "2", "--json"]
-    assert run(["eval", "cross-play", *arguments, *out]) == 0
+    play = ["eval", "cross-play", "reference", "golden", trained, "--num-samples", "2"]
+    assert run([*play, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
-    settings = json.loads((tmp_path / "out" / "crossplay-eval.json").read_text())
-    assert settings["command"] == shlex.join(["codea1", "eval", "cross-play", *arguments, *out])
     assert len(result["problems"]) == 4, "those that the run was trained on"
-    assert "| reference | 1.000 (" in (tmp_path / "out" / "CROSSPLAY.md").read_text()
+    assert result["win_rates"][0] == [1.0, 1.0]
+    assert run(play) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "reference 1.000 (" in shown
+    rating = result["ratings"]["testers"]["golden"]
+    assert f"golden tester {rating['value']:.0f} [" in shown
 
 
 LONG = ["bench", "algorithms", "--algorithms", "golden-tests", "--seeds", "1"]
@@ -149,7 +151,7 @@ def test_a_benchmark_that_is_stopped_before_its_first_result_shows_no_tables(
         assert run([*arguments, str(folder)]) == 2
         said = capsys.readouterr().err
         assert "which holds a benchmark. Name a training run, a model or another player" in said
-    assert run(["eval", "cross-play", "--coders", str(folder)]) == 2
+    assert run(["eval", "cross-play", "golden", str(folder)]) == 2
     assert "it holds a benchmark. Name one that `codea1 train` wrote" in capsys.readouterr().err
 
 
@@ -212,40 +214,3 @@ def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
     with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: Expect the fields of"):
         run_algorithms([*command, "--algorithms", "grpo", str(path)])
     assert not folder.exists()
-
-
-def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, capsys):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    play = ["eval", "cross-play", "--max-problems", "3", "--num-samples", "2", "--output-dir"]
-    assert run([*play, str(whole)]) == 0
-    names = ("samples.jsonl", "verdicts.jsonl", "report.json", "crossplay.json", "CROSSPLAY.md")
-    parts.mkdir()
-    (parts / "crossplay-eval.json").write_bytes((whole / "crossplay-eval.json").read_bytes())
-    for name, kept in (("samples.jsonl", 8), ("verdicts.jsonl", 5)):  # the first coder has six
-        rows = (whole / name).read_text().splitlines(keepends=True)
-        (parts / name).write_text("".join(rows[:kept]))
-    assert run([*play, str(parts), "--resume"]) == 0
-    for name in names:
-        assert (parts / name).read_bytes() == (whole / name).read_bytes(), name
-    report = json.loads((whole / "report.json").read_text())
-    assert report["kind"] == "cross-play"
-    assert report["figures"]["reference against golden"]["value"] == 1.0
-    capsys.readouterr()
-    assert run([*play, str(parts), "--resume", "--seed", "1"]) == 2
-    assert "seed was 0, now 1" in capsys.readouterr().err
-    assert run([*play, str(parts), "--seed", "1"]) == 2
-    assert "Add --resume to go on with it" in capsys.readouterr().err
-    assert run([*play, str(tmp_path / "other"), "--seed", "1"]) == 0
-    assert run(["eval", "compare", str(whole), str(tmp_path / "other")]) == 0
-
-
-def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):
-    play = ["eval", "cross-play", "--max-problems", "1", "--num-samples", "1"]
-    (tmp_path / "notes.txt").write_text("mine")
-    assert run([*play, "--output-dir", str(tmp_path)]) == 0
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-    evaluated = tmp_path / "evaluated"
-    evaluated.mkdir()
-    (evaluated / "samples.jsonl").write_text("{}\n")
-    assert run([*play, "--output-dir", str(evaluated)]) == 2
-    assert "to be a new or an empty folder" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_contest_problems_have_no_reference(command, message, tmp_path, capsys, 
     [
         "play",
         "eval tests --agent golden",
-        "eval cross-play --coders reference --testers golden --split None",
+        "eval cross-play reference golden --split None",
         "train --coder reference --tester golden --split None --max-steps 1",
     ],
 )
@@ -105,7 +105,7 @@ def test_who_only_hands_in_golden_tests_needs_some(command, tmp_path, capsys, mo
 def test_cross_play_says_how_many_problems_have_no_golden_tests(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     problems = write_lines(tmp_path / "set.jsonl", OWN, {**OWN, "task_id": "bare", "tests": []})
-    play = ["eval", "cross-play", "--coders", "reference", "--testers", "golden", "--split", "None"]
+    play = ["eval", "cross-play", "reference", "golden", "--split", "None"]
     assert run([*play, "--num-samples", "1", "--problems", problems]) == 0
     assert "The tester golden has no tests for 1 of 2 problems" in capsys.readouterr().err
 

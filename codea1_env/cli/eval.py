@@ -85,7 +85,7 @@ from codea1_env.support.stopping import StopRequest, stop_request
 USAGE = """\
 usage: codea1 eval code [OPTIONS]
        codea1 eval tests [OPTIONS]
-       codea1 eval cross-play --coders NAME ... --testers NAME ... [OPTIONS]
+       codea1 eval cross-play NAME ... [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
 
@@ -132,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
             raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
         name, *rest = rest
     elif name not in BUILT_IN:
-        known = [f"eval {each}" for each in (*BUILT_IN, "compare", "run")]
+        known = [f"eval {each}" for each in (*BUILT_IN, "cross-play", "compare", "run")]
         raise unknown_name("command", f"eval {name}", known)
     return evaluate(name, rest)
 

@@ -57,11 +57,11 @@ def is_own(name: str) -> bool:
     return (":" in name and "://" not in name) or name.endswith(".py")
 
 
-def check_name(name: str, role: Role) -> None:
-    """Raise an `InputError` for a name that no scripted player has."""
-    if name not in SCRIPTED[role]:
+def check_name(name: str, known: Sequence[str]) -> None:
+    """Raise an `InputError` for a name that none of these scripted players has."""
+    if name not in known:
         raise InputError(
-            f"{unknown_name('player', name, SCRIPTED[role])} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
+            f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
             "a folder takes a language model)"
         )
 
@@ -102,7 +102,7 @@ def make_player(
             say(Console(stderr=True), f"{name} computes in {chosen}.")
             return load_player(name, seed, computing=chosen, write=FewShot(num_tests))
         if not is_own(name):
-            check_name(name, role)
+            check_name(name, SCRIPTED[role])
         return make_opponent(name, role, problems, sandbox, seed, num_tests)
     except (ValueError, ImportError) as error:
         raise InputError(str(error)) from error
@@ -294,7 +294,7 @@ def check_agent(role: Role, name: str) -> None:
             f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(SCRIPTED[role])}"
         )
     elif not (_is_run(name) or is_server(name) or is_model(name)):
-        check_name(name, role)
+        check_name(name, SCRIPTED[role])
 
 
 def _check_is_there(name: str) -> None:

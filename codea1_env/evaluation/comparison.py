@@ -67,12 +67,6 @@ def compare(a: Path, b: Path) -> ComparedEvaluations:
             f"Expect two evaluations of one kind, actually: {a} is one of {_WHAT.get(kinds[0], kinds[0])}, and "
             f"{b} one of {_WHAT.get(kinds[1], kinds[1])}. Compare like with like."
         )
-    roles = [report.get("settings", {}).get("role") for report in reports]
-    if roles[0] != roles[1]:
-        raise FolderError(
-            f"Expect two evaluations of one role, actually: {a} measures a {roles[0]}, and {b} a {roles[1]}. Compare "
-            "like with like."
-        )
     first, second = (report["results"] for report in reports)
     common = [
         name

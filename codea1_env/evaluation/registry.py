@@ -14,7 +14,6 @@ AnyEvaluation = type[Evaluation[Any, Any]]
 BUILT_IN = {
     "code": "codea1_env.evaluation.programs:CodeEvaluation",
     "tests": "codea1_env.evaluation.suites.evaluation:SuiteEvaluation",
-    "cross-play": "codea1_env.evaluation.cross_play:CrossPlayEvaluation",
 }
 """Name -> where it is; loaded when it is asked for."""
 

@@ -17,9 +17,6 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
 USAGE, SELECTION = "usage.jsonl", "selection.jsonl"
-LOGS = frozenset([SETTINGS, REPORT, REFERENCES, SAMPLES, VERDICTS, USAGE, SELECTION])
-_RUN = {"config.toml", "metrics.jsonl"}
-"""What the folder of a training run has."""
 VERSION = 1
 """Rises when verdicts of before cannot be compared with verdicts of now."""
 
@@ -40,12 +37,9 @@ class FolderKind:
     """Rises when results of before cannot be compared with results of now."""
     extensible: tuple[str, ...] = ()
     """Settings that may be others when it goes on."""
-    beside: bool = False
-    """Whether other files may be in the folder, too, if it has no `LOGS` of another kind and is no run."""
 
 
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
-CROSS_PLAY = FolderKind("a cross-play", "crossplay-eval.json", VERSION, beside=True)
 BENCHMARK = FolderKind(
     "a benchmark",
     "bench.json",
@@ -56,7 +50,7 @@ BENCHMARK = FolderKind(
 
 def results_in(path: Path) -> str:
     """Return what a folder holds the results of, with its article; "" for none of ours."""
-    kinds = (EVALUATION, CROSS_PLAY, BENCHMARK)
+    kinds = (EVALUATION, BENCHMARK)
     return next((kind.name for kind in kinds if (path / kind.settings).is_file()), "")
 
 
@@ -181,7 +175,7 @@ def _fault(path: Path, kind: FolderKind, *, resume: bool, begun: bool) -> str:
         return ""
     found = {child.name for child in path.iterdir()} if path.is_dir() else {SETTINGS}
     # What a process leaves that was killed before it wrote anything is no obstacle.
-    taken = found & LOGS or found >= _RUN if kind.beside else found - {".lock"}
+    taken = found - {".lock"}
     return "a new or an empty folder, actually it is not. Name another folder." if taken else ""
 
 

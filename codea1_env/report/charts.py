@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from codea1_env.evaluation.cross_play import UNBROKEN, CrossPlay
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.report.runs import LoggedRun, RunGroup
@@ -189,30 +188,6 @@ def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:
             shown = [row for row in rows if row["reason"] in seen]
             names = [reason.value for reason in InvalidReason if reason.value in seen]
             yield Chart(group.name, "Mean number in a suite.", _areas(shown, names))
-
-
-def heat_map(result: CrossPlay) -> Chart:
-    """Whose programs no right test of whom breaks."""
-    rows = [
-        {"coder": coder, "tester": tester, "rate": float(rate), "tests": float(tests)}
-        for coder, *both in zip(result.coders, result.win_rates, result.right_tests, strict=True)
-        for tester, rate, tests in zip(result.testers, *both, strict=True)
-    ]
-    base = _chart(rows, height=max(120, 44 * len(result.coders))).encode(
-        x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)), y=alt.Y("coder:N", sort=None)
-    )
-    boxes = base.mark_rect().encode(
-        color=alt.Color("rate:Q", scale=alt.Scale(domain=[0, 1], scheme="viridis"), title=None),
-        tooltip=["coder:N", "tester:N", *_numbers("rate", "tests")],
-    )
-    texts = base.transform_calculate(
-        text="format(datum.rate, '.2f') + ' (' + format(datum.tests, '.1f') + ')'"
-    ).mark_text().encode(
-        text="text:N",
-        color=alt.when(alt.datum.rate > 0.6).then(alt.value("black")).otherwise(alt.value("white")),
-    )  # fmt: skip
-    note = f"{UNBROKEN} In brackets: right tests in a suite. Dark: a strong tester."
-    return Chart("Cross-play", note, _spec(boxes + texts))
 
 
 def drawn(

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from codea1_env.report import charts, tables
 from codea1_env.report.benchmarks import benchmark_sheets
 from codea1_env.report.charts import Chart
-from codea1_env.report.cross_play import cross_play_section
 from codea1_env.report.diagnostics import diagnosed_section
 from codea1_env.report.episode_log import (
     SAMPLE_BYTES,
@@ -93,12 +92,6 @@ def _of_results(found: Findings) -> list[Section]:
         Section("leaderboard", "Benchmarks", "", boards),
         Section("diagnostics", "Diagnostics", _DIAGNOSED, *diagnosed_section(found.diagnostics)),
         Section("evaluations", "Evaluations", "", list(evaluation_sheets(found.evaluations))),
-        Section(
-            "cross-play",
-            "Cross-play",
-            "Every coder against every tester.",
-            *cross_play_section(found.cross_plays),
-        ),
     ]
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
 from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, unfinished
 from codea1_env.baselines.diagnose.scores import VERSION as SCORES_VERSION
-from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.result_folder import (
-    CROSS_PLAY,
     REPORT,
     SETTINGS,
     VERDICTS,
@@ -73,14 +71,6 @@ class Diagnosed:
     """What was typed last; "" where the folder does not say so."""
 
 
-class Played(NamedTuple):
-    """What came of cross-play, and what was typed."""
-
-    name: str
-    result: CrossPlay
-    command: str
-
-
 @dataclass(frozen=True)
 class Findings:
     """What there is to report of."""
@@ -88,13 +78,12 @@ class Findings:
     runs: list[LoggedRun] = field(default_factory=list)
     benchmarks: list[Benchmark] = field(default_factory=list)
     evaluations: list[EvaluationResult] = field(default_factory=list)
-    cross_plays: list[Played] = field(default_factory=list)
     diagnostics: list[Diagnosed] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
 
 
 def read_folders(paths: Sequence[Path]) -> Findings:
-    """Read folders of runs, benchmarks, evaluations and cross-play."""
+    """Read folders of runs, benchmarks and evaluations."""
     distinct = list(dict.fromkeys(path.resolve() for path in paths))
     found = Findings(paths=distinct)
     names = short_names(map(str, distinct))
@@ -111,7 +100,6 @@ def _read(path: Path, name: str, found: Findings) -> None:
         "config.toml": (found.runs, read_run),
         "bench.json": (found.benchmarks, _benchmark),
         SETTINGS: (found.evaluations, _evaluation),
-        "crossplay.json": (found.cross_plays, _cross_play),
         SCORES: (found.diagnostics, _diagnostics),
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
@@ -121,7 +109,7 @@ def _read(path: Path, name: str, found: Findings) -> None:
         return
     if not there:
         raise ReportError(
-            f"Expect {path} to be the folder of a run, a benchmark, diagnostics, an evaluation or of cross-play, actually: "
+            f"Expect {path} to be the folder of a run, a benchmark, diagnostics or an evaluation, actually: "
             + _nothing_of(path, list(readers))
         )
     for place, read in there:
@@ -136,12 +124,6 @@ def _diagnostics(path: Path, name: str) -> Diagnosed:
             f"Expect {path / SCORES} to hold scores and experiments, actually: others. Name another folder."
         )
     return Diagnosed(name, scores, experiments, _typed(path / COMMAND))
-
-
-def _cross_play(path: Path, name: str) -> Played:
-    return Played(
-        name, read_cross_play(path / "crossplay.json"), _typed(path / CROSS_PLAY.settings)
-    )
 
 
 def _typed(path: Path) -> str:

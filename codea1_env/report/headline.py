@@ -6,14 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import codea1_env
 from codea1_env.baselines.bench.ranking import command, nobody_learned
 from codea1_env.baselines.bench.score_table import SKILLS, Table
 from codea1_env.rendering.display import clean, counted, counted_of, short_names
 from codea1_env.report.benchmarks import leading
-from codea1_env.report.cross_play import rating
 from codea1_env.report.diagnostics import signs
 from codea1_env.report.evaluations import (
     figures_of,
@@ -21,7 +18,7 @@ from codea1_env.report.evaluations import (
     problems_of,
     words_of,
 )
-from codea1_env.report.folders import Benchmark, Diagnosed, EvaluationResult, Findings, Played
+from codea1_env.report.folders import Benchmark, Diagnosed, EvaluationResult, Findings
 from codea1_env.report.runs import RunGroup
 from codea1_env.report.tables import Cell, Sheet, command_cell, from_to, text_cell
 from codea1_env.training.summary import start_and_end
@@ -97,7 +94,6 @@ def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[PageSubje
     yield from map(_benchmark, found.benchmarks)
     yield from map(_diagnosed, found.diagnostics)
     yield from map(_evaluation, found.evaluations)
-    yield from map(_cross_play, found.cross_plays)
     yield from map(_group, groups)
 
 
@@ -153,27 +149,6 @@ def part_of(report: Mapping[str, Any]) -> str:
     most = report.get("settings", {}).get("max_problems")
     part = counted_of(scored, problems, "problems")
     return f", {part}" + (f" (--max-problems {most})" if most else "")
-
-
-def _cross_play(each: Played) -> PageSubject:
-    rated = each.result.ratings(np.random.default_rng(0))
-    figures = []
-    for role, ratings in zip(("coder", "tester"), rated, strict=True):
-        best = max(ratings, key=lambda name: ratings[name].value)
-        tied = [name for name, other in ratings.items() if other.high >= ratings[best].low]
-        values = [f"{ratings[name].value:.0f}" for name in tied]
-        what = f"rating of the strongest {role}: {best}"
-        if len(tied) > 1:
-            what = (
-                f"ratings of {len(tied)} {role}s whose intervals overlap: no strongest can be told"
-            )
-            figures.append((f"{min(values, key=int)} to {max(values, key=int)}", what))
-        else:
-            figures.append((rating(ratings[best]), what))
-    problems, games = len(each.result.problems), int(each.result.games.sum())
-    number, what = counted(problems, "problems").split(" ")
-    figures.append((number, f"{what}, {counted(games, 'games')}"))
-    return PageSubject(f"Cross-play: {each.name}", each.command, figures)
 
 
 def _group(group: RunGroup) -> PageSubject:

@@ -67,14 +67,13 @@ def test_unusable_folders(tmp_path):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        ({"settings": {"role": "tester"}}, "a measures a coder, and .*b a tester. Compare"),
         ({"results": {"p": {"digest": "p", "values": {"kill_rate": 1.0}}}}, "figure in common"),
         ({"results": {}}, r"result folder of `codea1 eval` \(run, code, .* it is of 'held-out' and has none"),
     ],
 )  # fmt: skip
 def test_evaluations_without_a_figure_in_common_are_refused(tmp_path, other, says):
     results = {"p": {"digest": "p", "values": {"pass_rate": 1.0}}}
-    report = {"kind": "held-out", "settings": {"role": "coder"}, "figures": {}, "results": results}
+    report = {"kind": "held-out", "settings": {}, "figures": {}, "results": results}
     for name, content in (("a", report), ("b", {**report, **other})):
         (tmp_path / name).mkdir()
         (tmp_path / name / "report.json").write_text(json.dumps(content))

@@ -107,7 +107,7 @@ def test_what_is_no_evaluation_is_named(wrong, message):
         ([], "expect the evaluation behind run"),
         (
             ["nothing"],
-            "Expect an evaluation to be code, tests, cross-play or FILE.py:NAME, actually: 'nothing'",
+            "Expect an evaluation to be code, tests or FILE.py:NAME, actually: 'nothing'",
         ),
         ([f"{EXAMPLE}:Problem", "--agent", "mutant"], "a class that extends ProgramEvaluation"),
     ],

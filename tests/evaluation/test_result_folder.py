@@ -2,13 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.evaluation.result_folder import (
-    CROSS_PLAY,
-    SAMPLES,
-    FolderError,
-    ResultFolder,
-    read_json,
-)
+from codea1_env.evaluation.result_folder import SAMPLES, FolderError, ResultFolder
 
 
 def test_folders_that_cannot_be_used(tmp_path):
@@ -37,12 +31,9 @@ def test_a_process_killed_at_its_very_beginning_leaves_the_folder_free(tmp_path)
         assert (folder.path / "eval.json").exists()
 
 
-def test_a_cross_play_is_neither_written_over_nor_joined(tmp_path):
-    with ResultFolder(tmp_path, {"seed": 0}, resume=False, kind=CROSS_PLAY) as first:
+def test_a_folder_at_work_is_not_joined(tmp_path):
+    with ResultFolder(tmp_path, {"seed": 0}, resume=False) as first:
         first.write_lines(SAMPLES, [{"task_id": "a"}])
         with pytest.raises(FolderError, match="Expect nobody else to work on"):
-            ResultFolder(tmp_path, {"seed": 0}, resume=True, kind=CROSS_PLAY)
+            ResultFolder(tmp_path, {"seed": 0}, resume=True)
         assert first.rows(SAMPLES) == [{"task_id": "a"}]
-    with pytest.raises(FolderError, match="Add --resume to go on with it"):
-        ResultFolder(tmp_path, {"seed": 1}, resume=False, kind=CROSS_PLAY)
-    assert read_json(tmp_path / CROSS_PLAY.settings)["settings"] == {"seed": 0}

@@ -1,4 +1,4 @@
-"""Benchmarks, evaluations and cross-play in a report, and folders that hold nothing of it."""
+"""Benchmarks and evaluations in a report, and folders that hold nothing of it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from run_logs import write_run
 
 from codea1_env.baselines.bench.results import open_folder
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.cli.app import run
-from codea1_env.evaluation.cross_play import CrossPlay, write_cross_play
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.benchmarks import benchmark_sheets
-from codea1_env.report.charts import heat_map
-from codea1_env.report.cross_play import cross_play_section
 from codea1_env.report.document import document
 from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
@@ -235,23 +231,6 @@ def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
     assert 0 < len(few.rows) < few.total == 9
 
 
-def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
-    tests = np.array([[[2.0, 0.0]]])
-    one = np.ones((1, 1, 2))
-    write_cross_play(tmp_path, CrossPlay(("c",), ("s", "t"), ("p",), one, tests, one, one))
-    typed = {"version": 1, "settings": {}, "command": "codea1 eval cross-play --testers s 'a b'"}
-    (tmp_path / "crossplay-eval.json").write_text(json.dumps(typed))
-    ((_, read, command),) = played = read_folders([tmp_path]).cross_plays
-    assert command == typed["command"]
-    text = (tmp_path / "CROSSPLAY.md").read_text()
-    ((ratings,), _) = cross_play_section(played)
-    assert len(ratings.rows) == 3
-    assert all(f"| {' | '.join(cell.text for cell in row)} |" in text for row in ratings.rows)
-    assert read.right_tests.tolist() == [[2.0, 0.0]]
-    (rows,) = heat_map(read).spec["datasets"].values()
-    assert [row["tests"] for row in rows] == [2.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("file", "text", "says"),
     [
@@ -259,7 +238,6 @@ def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("config.toml", "version = 1\nno_such_setting = 1\n", "unknown key 'no_such_setting'"),
         ("config.toml", "learning_rate = 1\n", "of version 1, actually: None"),
         ("bench.json", '{"version": 1}', "version 2, actually: 1"),
-        ("crossplay.json", '{"coders": ["a"]}', "cross-play"),
     ],
 )
 def test_what_cannot_be_reported_is_named(tmp_path: Path, file: str, text: str, says: str) -> None:
