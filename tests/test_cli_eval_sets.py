@@ -146,4 +146,4 @@ def test_validate(tmp_path, capsys):
         in shown
     )
     assert f"line 2: warning [no-reference] {ABC}: " in shown
-    assert "2 problems with 4 tests: 1 error, 3 warnings" in shown
+    assert "2 problems with 4 tests: 1 error, 4 warnings" in shown
