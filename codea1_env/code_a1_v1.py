@@ -44,7 +44,7 @@ from codea1_env.spaces import (
     observation_space,
 )
 
-RENDER_MODES = ("human", "ansi", "html")
+RENDER_MODES = ("human", "ansi")
 
 Step = tuple[
     dict[str, Observation],
@@ -63,7 +63,7 @@ class GameView:
         problems: A source for `load_problems` ("starter", a file, a data set), or a sequence of `Problem`.
         split: "train" or "eval" to play only these problems; None for all.
         max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
-        render_mode: "human", "ansi", "html" or None.
+        render_mode: "human", "ansi" or None.
         referee: How programs and tests are judged and paid: number of tests, alpha, oracle, limits; or a
             `Referee`, which several environments can share.
         rewards: What both players are paid: a name in `codea1_env.rewards.REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or
@@ -137,13 +137,11 @@ class GameView:
         """Show the episode so far.
 
         Returns:
-            A text for "ansi", a self-contained page for "html"; None for "human", which prints.
+            A text for "ansi"; None for "human", which prints.
         """
         episode = self.game.running()
         if self.render_mode == "ansi":
             return rendering.ansi(episode)
-        if self.render_mode == "html":
-            return rendering.html(episode)
         if self.render_mode == "human":
             rendering.show(episode)
         else:

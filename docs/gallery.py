@@ -1,6 +1,6 @@
 """Makes the pictures of the site, from real episodes and runs.
 
-python docs/gallery.py FOLDER                  an episode, a report and a leaderboard, as pages (minutes)
+python docs/gallery.py FOLDER                  a report and a leaderboard, as pages (minutes)
 python docs/gallery.py --picture FILE.svg      one episode as it looks in a terminal (a second)
 """
 
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-PLAY = ["play", "--problem", "starter/is_leap_year", "--render"]
+PLAY = ["play", "--problem", "starter/is_leap_year", "--render", "ansi"]
 TABULAR = ["train", "--preset", "tabular", "--max-steps", "30"]
 BENCH = ["bench", "algorithms", "--quick", "--algorithms", "code-a1", "golden-tests"]
 
@@ -60,7 +60,7 @@ def codea1(*arguments: str) -> str:
 
 def picture() -> str:
     """Return an episode as SVG: the same bytes from the same version of rich."""
-    shown = "$ codea1 play --problem starter/is_leap_year\n" + codea1(*PLAY, "ansi").rstrip("\n")
+    shown = "$ codea1 play --problem starter/is_leap_year\n" + codea1(*PLAY).rstrip("\n")
     width = 3 + max(len(line) for line in Text.from_ansi(shown).plain.split("\n"))
     console = Console(
         record=True, width=width, file=io.StringIO(), force_terminal=True, legacy_windows=False
@@ -82,10 +82,9 @@ def finished(run: Path, *command: str) -> Path:
 
 
 def gallery(folder: Path) -> None:
-    """Write three pages; runs that are finished are not made again."""
+    """Write two pages; runs that are finished are not made again."""
     pages, runs = folder / "gallery", folder.parent / "gallery-runs"
     pages.mkdir(parents=True, exist_ok=True)
-    (pages / "episode.html").write_text(codea1(*PLAY, "html"), "utf-8")
     seeds = [finished(runs / f"seed-{seed}", *TABULAR, "--seed", str(seed)) for seed in (0, 1)]
     bench = finished(runs / "leaderboard", *BENCH)
     for name, of in (("report", seeds), ("leaderboard", [bench])):

@@ -58,7 +58,6 @@ def last_row(name: str, folder: Path, sandbox: Sandbox) -> dict[str, Any]:
         ("past-opponents", {"tester"}, True),  # in this step the coder is of the past, by its seed
         ("repair", {"coder", "tester"}, True),
         ("sketch", {"coder", "tester"}, True),
-        ("reward-model", {"coder", "tester"}, True),
     ],
 )
 def test_baseline_trains_whom_it_says(name, learners, book, tmp_path, sandbox) -> None:

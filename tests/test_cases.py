@@ -261,15 +261,9 @@ def test_lists_of_other_things(text: str) -> None:
         read_list(text)
 
 
-def test_the_columns_of_evalplus_releases(sandbox: Sandbox) -> None:
-    row = {
-        **LAYOUTS["humaneval+ hub"], "contract": "\n    assert x > -9 # $_CONTRACT_$\n", "base_input": [[2], [0]],
-        "plus_input": [[5]], "atol": 0,
-    }  # fmt: skip
-    problem = to_problem(Row(row, "here"))
-    assert problem.cases == tuple(Case((n,)) for n in (2, 0, 5))
-    assert (problem.base, problem.compare) == (2, "equal")
-    assert problem.contract.strip() == "assert x > -9 # $_CONTRACT_$"
+def test_base_tests_have_a_verdict_of_their_own(sandbox: Sandbox) -> None:
+    cases = tuple(Case((n,)) for n in (2, 0, 5))
+    problem = Problem(**{**OWN, "tests": [], "cases": cases, "base": 2})
     run = run_reference(problem, sandbox)
     assert run.fault == ""
     verdict = judge_program(problem, "def double(x): return min(2 * x, 4)", run, sandbox)
@@ -277,17 +271,18 @@ def test_the_columns_of_evalplus_releases(sandbox: Sandbox) -> None:
     assert judge_program(problem, "def double(x): return x", run, sandbox).base is False
 
 
-def test_mbpp_in_evalplus_releases() -> None:
+def test_the_columns_of_evalplus_releases_are_no_layout() -> None:
     row = {
-        "task_id": "Mbpp/2", "prompt": '"""\nShared elements.\n"""\n', "entry_point": "similar_elements",
-        "canonical_solution": "\ndef similar_elements(a, b):\n    return tuple(set(a) & set(b))\n", "contract": "",
-        "base_input": [[[3, 4], [4]]], "plus_input": [[[1], [2]]], "atol": 0, "assertion": "assert ...",
-    }  # fmt: skip
-    problem = to_problem(Row(row, "here"))
-    assert (problem.task_id, problem.compare, problem.base) == ("MBPP/2", "set", 1)
-    assert problem.cases[0] == Case(((3, 4), (4,)))
-    with pytest.raises(ProblemsError, match="Expect 'plus_input' to be a list of inputs"):
-        to_problem(Row({**row, "plus_input": "[]"}, "here"))
+        "task_id": "Mbpp/2",
+        "prompt": "f",
+        "entry_point": "f",
+        "canonical_solution": "def f(a): return a",
+    }
+    row |= {"contract": "", "base_input": "[[3]]", "plus_input": "[[1]]", "atol": "0"}
+    with pytest.raises(
+        ProblemsError, match="Expect the fields of a known layout, actually: atol, base_input"
+    ):
+        to_problem(Row(row, "here"))
 
 
 @pytest.mark.slow

@@ -58,8 +58,8 @@ def test_the_tokens_of_a_step_are_those_of_its_answers() -> None:
             "per_device_train_batch_size = 7",
             "16 answers of a step and process, actually: 7. 4 would.",
         ),
-        ('per_device_train_batch_size = "x"', "to be an integer, actually: 'x'"),
-        ('loss_type = "dapoo"', "loss_type to be one of grpo, "),
+        ('per_device_train_batch_size = "x"', "to be an integer of at least 1, actually: 'x'"),
+        ('optim = "adamm"', "GRPOConfig refuses its fields: ValueError: adamm is not a valid"),
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])

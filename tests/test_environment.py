@@ -132,7 +132,7 @@ def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
 
 
 def test_nothing_of_the_reference_or_the_golden_tests_is_shown(make: Any) -> None:
-    game = make(max_rounds=3, render_mode="html")
+    game = make(max_rounds=3, render_mode="ansi")
     shown = [start(game)]
     for program in (WRONG, "def add(a, b):\n    raise ValueError", ""):
         shown.append(game.step({CODER: program}))

@@ -57,7 +57,7 @@ def test_one_problem_alone_may_be_played(make):
     ("settings", "error", "message"),
     [
         ({"max_rounds": 0}, ValueError, "Expect max_rounds to be a positive integer, actually: 0"),
-        ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'html'.*'rgb_array'"),
+        ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'ansi'.*'rgb_array'"),
         ({"problems": []}, ValueError, "Expect at least one problem"),
         ({"problems": "no/such/file.jsonl"}, OSError, "no/such/file.jsonl"),
     ],

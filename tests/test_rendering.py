@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ ADD = Problem(
 )
 WRONG = 'def add(a, b):\n    """It\'s\n    if & <script>alert(1)</script>"""\n    return a - b  # wrong\n'
 SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(1, 1) == 3\nassert add(1, 1) > 0"
-VOID = {"meta", "br", "link", "img", "input"}
 
 
 @pytest.fixture
@@ -39,32 +37,6 @@ def play(sandbox: Sandbox) -> Callable[..., Any]:
         return game
 
     return play
-
-
-class Page(HTMLParser):
-    """Checks that elements are balanced, and collects elements and text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def without_colour(text: str) -> str:
@@ -90,43 +62,15 @@ def test_every_stage_of_an_episode_can_be_shown(play: Any) -> None:
     for stage in range(len(turns) + 1):
         game = play(*turns[:stage], max_rounds=3)
         endings.append(without_colour(game.render()).split("\n")[-1])
-        Page(rendering.html(game.game.episode))
     assert endings == ["coder_0 is to act.", "tester_0 is to act."] * 3 + ["The episode is over."]
 
 
-def test_html_is_one_balanced_page_that_loads_and_runs_nothing(play: Any) -> None:
-    text = play(WRONG, SUITE, render_mode="html").render()
-    assert text.startswith("<!DOCTYPE html>")
-    page = Page(text)
-    assert not {"script", "link", "img", "iframe", "a", "form"} & set(page.tags)
-    names = {name for name, _ in page.attributes}
-    assert names <= {"lang", "charset", "name", "content", "http-equiv", "class"}
-    assert "://" not in text
-    assert "url(" not in text
-    assert "prefers-color-scheme: dark" in text
-    assert "default-src 'none'" in text
-
-
-def test_html_shows_the_players_text_and_nothing_of_it_acts(play: Any) -> None:
-    attack = "</code></td><script>alert(2)</script><b onclick=x>"
-    program = f"{WRONG}# {attack}\n"
-    game = play(program, f"{SUITE}\nassert add({attack!r}, '') == {attack!r}\n{attack}")
-    text = rendering.html(game.game.episode)
-    page = Page(text)
-    assert "script" not in page.tags
-    assert "onclick" not in {name for name, _ in page.attributes}
-    for part in ("test/<add>", "<b>sum</b> of a & b", "if & <script>alert(1)</script>", attack):
-        assert part in page.text
-    assert page.tags.count("tr") >= 5
-    assert "corrected, as written it predicts 3, the reference returns 2" in page.text
-
-
-def test_characters_that_terminals_and_browsers_act_on_are_shown_as_escapes(play: Any) -> None:
+def test_characters_that_terminals_act_on_are_shown_as_escapes(play: Any) -> None:
     program = "def add(a, b):\n    return '\x1b[2J\x07\u202e\x9b' and a\n"
     game = play(program, "assert add('\x1b]0;x\x07', '') == ''\nassert add(1, 0) == '\u2066'")
-    for text in (without_colour(game.render()), rendering.html(game.game.episode)):
-        assert "\\x1b[2J\\x07\\u202e\\x9b" in text
-        assert all(c == "\n" or c.isprintable() for c in text)
+    text = without_colour(game.render())
+    assert "\\x1b[2J\\x07\\u202e\\x9b" in text
+    assert all(c == "\n" or c.isprintable() for c in text)
 
 
 def test_clean_keeps_all_that_can_be_printed() -> None:
@@ -140,7 +84,7 @@ def test_long_programs_are_cut_and_say_so(play: Any) -> None:
     text = game.render()
     assert "more lines" in text
     assert len(text.split("\n")) < 120
-    assert "1502 more lines" in rendering.html(game.game.episode)
+    assert "1942 more lines" in text
     assert code_lines("a" * 100 + "\nb\nc", 2, 10) == (["a" * 10 + " ... (90 more)", "b"], 1)
 
 

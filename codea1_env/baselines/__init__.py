@@ -87,10 +87,6 @@ BASELINES: Mapping[str, Baseline] = {
         "0.6 for what runs and 0.4 for the contest, and a book that is drawn from by quality.",
         {"rewards": "execution-first", "book_replay": "quality"},
     ),
-    "reward-model": Baseline(
-        "A scorer of texts, fitted on the first steps, pays the coder: what running programs is worth.",
-        {"reward_model": "ngrams"},
-    ),
     "drop-wrong-oracle": Baseline(
         "A test that predicts a wrong value does not attack: what correcting such tests is worth.",
         {"wrong_oracle": "drop"},

@@ -50,8 +50,8 @@ class PlayCommand(ComputingOptions):
     None for those of the run that plays, of the tester's if there are two, or "code-a1"."""
     rounds: int = 1
     """Rounds of the episode. From the second on the coder sees which tests broke its program."""
-    render: Literal["human", "ansi", "html"] = "human"
-    """How to show it: for this terminal, as text with colour codes, or as an HTML page on stdout."""
+    render: Literal["human", "ansi"] = "human"
+    """How to show it: for this terminal, or as text with colour codes."""
     seed: int = 0
     """Decides the problem and the players' choices."""
     sandbox_level: SandboxLevel = None
@@ -99,8 +99,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         CODER: make_player(command.coder, "coder", problems, sandbox, *asked),
         TESTER: make_player(command.tester, "tester", problems, sandbox, *asked),
     }
-    shown = not command.json and command.render != "html"
-    if shown:
+    if not command.json:
         print(
             f"coder {command.coder}, tester {command.tester}, seed {command.seed}, {counted(size, 'tests')} a suite{ruling}"
         )
@@ -119,7 +118,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         print(json.dumps({"problem": task_id, "seed": command.seed, "turns": turns}, indent=2))
     elif command.render != "human":  # a human has seen every round when it was judged
         print(env.render())
-    if shown and (why := _why(paying, infos[TESTER])):
+    if not command.json and (why := _why(paying, infos[TESTER])):
         print(why)
 
 

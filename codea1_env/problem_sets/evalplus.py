@@ -1,4 +1,4 @@
-"""HumanEval+ and MBPP+: inputs and results, by few templates; rows of the files, and of EvalPlus's own releases.
+"""HumanEval+ and MBPP+: inputs and results, by few templates.
 
 A test text is matched against the templates that the files have, and never run. What is none of them is read like any
 other test module.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from codea1_env.compare import Compare
 from codea1_env.problem_sets.contracts import contract_of
-from codea1_env.problem_sets.evalplus_columns import deserialized
 from codea1_env.problem_sets.golden import Golden, apart, read_module
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.problem_sets.rows import (
@@ -51,12 +50,6 @@ _LOOPS = re.compile(
     r"|(?P<plain>assert \w+\(\*inp\) == exp)"
     r"|(?P<root>assert _poly\(\*\w+\(\*inp\), inp\) <= 0\.0001))\s*"
 )
-_SETS = {"similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum",
-         "intersection_array", "find_dissimilar", "Diff"}  # fmt: skip
-"""Functions of MBPP+ whose results EvalPlus compares as sets."""
-_NOT_NONE = {"check_str", "text_match_three", "text_starta_endb"}
-"""Functions of MBPP+ of which EvalPlus asks whether they return something."""
-_RELEASE = ("base_input", "plus_input")
 
 
 class EvalPlusTests(NamedTuple):
@@ -178,19 +171,16 @@ def module_of_check(test: str, entry: str, calls: bool) -> str:
 
 
 def convert(row: Row) -> Problem:
-    """Return the problem of a row of HumanEval+ or MBPP+, in the files' layout or in that of EvalPlus's releases."""
+    """Return the problem of a row of HumanEval+ or MBPP+."""
     entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
     prompt, source, reference = text_of(row, "prompt"), "humaneval+", ""
-    task_id = text_of(row, "task_id").replace("Mbpp/", "MBPP/", 1)  # the releases' name
-    released = all(row.fields.get(name) is not None for name in _RELEASE)
-    test = "" if released else text_of(row, "test")
+    task_id, test = text_of(row, "task_id"), text_of(row, "test")
     if re.search(definition_of(entry), solution, re.MULTILINE):
         entry = called_by(test, solution, entry)
         imports = str(row.fields.get("imports") or "")
         description = str(row.fields.get("description") or "") or prompt
         prompt = prompt_of(signature_of(solution, entry), description, imports=imports)
         source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
-    tests = _released(row, entry, source) if released else read_test(test, entry)
     return Problem(
         task_id=task_id,
         prompt=prompt,
@@ -198,31 +188,8 @@ def convert(row: Row) -> Problem:
         reference=reference or prompt + solution,
         contract=contract_of(task_id, row.fields.get("contract")),
         metadata=origin(row, source, "test"),
-        **tests,
+        **read_test(test, entry),
     )
-
-
-def _released(row: Row, entry: str, source: str) -> Mapping[str, Any]:
-    """Return the tests of EvalPlus's own columns: inputs, whose results the reference says."""
-    inputs: list[list[Any]] = []
-    for name in _RELEASE:
-        given = row.fields[name]
-        if not isinstance(given, list):
-            raise TypeError(f"Expect {name!r} to be a list of inputs, actually: {show(given)}")
-        inputs += deserialized(str(row.fields["task_id"]), given) if source == "mbpp+" else given
-    atol = row.fields.get("atol") or 0.0
-    if isinstance(atol, bool) or not isinstance(atol, (int, float)):
-        raise TypeError(f"Expect 'atol' to be a number, actually: {show(atol)}")
-    compare: Compare = "equal"
-    if source == "mbpp+":
-        compare = "set" if entry in _SETS else "not-none" if entry in _NOT_NONE else "equal"
-    return {
-        "cases": cases_of(inputs, None),
-        "compare": compare,
-        "atol": float(atol),
-        "checker": ROOT if entry == "find_zero" and source == "humaneval+" else "",
-        "base": len(row.fields[_RELEASE[0]]),
-    }
 
 
 def called_by(test: str, solution: str, entry: str) -> str:

@@ -359,11 +359,6 @@ SCHEMAS = (
         livecodebench.convert,
     ),
     Schema("evalplus", "prompt canonical_solution test entry_point", evalplus.convert),
-    Schema(
-        "evalplus release",
-        "prompt canonical_solution base_input plus_input entry_point",
-        evalplus.convert,
-    ),
     Schema("ult", "func_name code prompt test_list", _ult),
     Schema("mbpp+", "task_id code prompt test_list test", _mbpp_plus_hub),
     Schema("mbpp", "task_id text code test_list", _mbpp),

@@ -1,4 +1,4 @@
-"""Renderings of an episode: coloured text (``ansi``), on the terminal (``show``), as a page (``html``)."""
+"""Renderings of an episode: coloured text (``ansi``), and on the terminal (``show``)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Final
 
 from codea1_env.game import Episode
 from codea1_env.judging.feedback import shorten
+from codea1_env.rendering.blocks import ShownBlock, blocks, state
 from codea1_env.rendering.display import clean, code_lines
-from codea1_env.rendering.page import ShownBlock, blocks, html, state
-
-__all__ = ["ansi", "html", "show"]
 
 MAX_LINES: Final = 60
 LINE_CHARS: Final = 160

@@ -16,7 +16,6 @@ from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
 from codea1_env.training.algorithms import OF_TRAINER, check_algorithms
-from codea1_env.training.reward_model import find_reward_model
 from codea1_env.training.setting_groups import (
     EngineSettings,
     GameSettings,
@@ -79,8 +78,6 @@ class TrainConfig(
     @model_validator(mode="after")
     def _has_no_contradictions(self) -> Self:
         find_reward(self.rewards)
-        if self.reward_model is not None:
-            find_reward_model(self.reward_model)
         for contradiction in contradictions(self):
             raise ValueError(contradiction)
         check_algorithms(self, files=False)  # files are loaded once, when the run begins

@@ -34,7 +34,6 @@ from codea1_env.training.config import RunError, TrainConfig, rules_of
 from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.failures import explained_failures, leave_nothing
 from codea1_env.training.lessons import (
-    PredictedRewards,
     Taught,
     demonstrations,
     lessons,
@@ -215,7 +214,6 @@ class Run:
         )
         self.past = PastOpponents(config, self.folder.path, self.models)
         self._sampling = DynamicSampling(config, self.problems)
-        self._predicted = PredictedRewards(config, self.folder)
 
     def _restore(self, plan: RunPlan) -> None:
         """Load the last checkpoint, and write down what was decided."""
@@ -282,7 +280,7 @@ class Run:
         """Play, learn, measure and log one step."""
         self._keep_time()
         now = self._play()
-        played = self._predicted.paid(now.played, self.step + 1)
+        played = now.played
         measuring.remember(self._remembered, played)
         seconds = dict(played.seconds)
         coder = now.chosen.lesson("coder", played)

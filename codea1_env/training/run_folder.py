@@ -3,7 +3,6 @@
 config.toml       the configuration; enough to repeat the run
 metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
 episodes.jsonl    what was played, one row per problem and step: the same holds
-verdicts.jsonl    what a reward model is fitted on, one row per program: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
 own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
@@ -31,9 +30,8 @@ from codea1_env.training.memory import as_begun
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
-VERDICTS = "verdicts.jsonl"
 OWN_FILES = "own_files.jsonl"
-_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, VERDICTS, TIMINGS)
+_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads", "vllm_gpu_share",
@@ -207,7 +205,7 @@ def _new_folder() -> Path:
 
 def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
     """Write down which files of the user's are used from this step on; returns what has changed, for people."""
-    names = [config.problems, config.rewards, config.algorithm, config.reward_model or ""]
+    names = [config.problems, config.rewards, config.algorithm]
     for block in (config.coder, config.tester):
         names += [block.player, block.algorithm or ""]
     now = {name: found for name in names if (found := digest_of(name)) is not None}

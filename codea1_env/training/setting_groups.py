@@ -122,11 +122,6 @@ class GameSettings:
     by whose name it is kept."""
     alpha: Share = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""
-    reward_model: str | None = None
-    """What pays the coder instead of verdicts: "ngrams" for a small regression on the text of programs, module:NAME or
-    FILE.py:NAME for a model of your own (`codea1_env.training.reward_model`). None for verdicts."""
-    reward_model_after: NonNegativeInt = 4
-    """Steps that are judged as usual, and that the reward model is fitted on. A run of no more steps never asks it."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
     """What becomes of a test that predicts a wrong value: it attacks with the right one, or not at all.
     It counts as invalid either way."""

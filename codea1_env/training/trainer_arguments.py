@@ -11,8 +11,14 @@ from typing import Any
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_fields import DECIDED, check_fields, decided_by, find_trainer
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
+from codea1_env.agents.llm.trainer_settings import (
+    DECIDED,
+    UpdateShape,
+    check_undecided,
+    decided_by,
+    find_trainer,
+    grpo_config,
+)
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, who_needs_one
 from codea1_env.training.batches import Role, roles_of, update_shape
@@ -50,16 +56,16 @@ class TrainerArguments:
         """Return the arguments of a role's player; `formats` are the trainer's names of the number format.
 
         Raises:
-            ValueError: The trainer does not know a field or its value, or the run decides it.
+            ValueError: The run decides a field.
         """
         config, own = self._config, self._config.player(role)
         shape = UpdateShape(*update_shape(config, role, self._groups), config.max_steps)
         algorithm = self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
         decided = {**DECIDED, **decided_by(algorithm)}
-        check_fields(own.trainer, config_cls, decided=decided)
+        check_undecided(own.trainer, decided)
         try:
-            check_fields(getattr(algorithm, "trainer", {}), config_cls, decided=decided)
+            check_undecided(getattr(algorithm, "trainer", {}), decided)
         except ValueError as error:
             raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
         return {
@@ -76,19 +82,13 @@ class TrainerArguments:
         every = self._fields(role, formats)
         return {name: value for name, value in every.items() if name in _COSTLY}
 
-    def check_fields(self, roles: Sequence[Role]) -> None:
-        """Raise a RunError for a wrong field of a trainer, as far as that needs not the machine that it learns on."""
-        for role in roles:
-            if not self._config.player(role).freeze:
-                with making(role):
-                    self.of(role, {})
-
-    def check(self, roles: Sequence[Role]) -> None:
+    def check(self, roles: Sequence[Role], *, elsewhere: bool = False) -> None:
         """Make the configuration of every trainer, before anything is measured or loaded; a RunError if that fails.
 
-        With a time budget the sizes of batches are left out: those of the steps are not known yet.
+        With a time budget the sizes of batches are left out: those of the steps are not known yet. So they are where the
+        run learns `elsewhere`, with another number of processes.
         """
-        left_out = () if self._config.time_budget is None else _SIZES
+        left_out = () if self._config.time_budget is None and not elsewhere else _SIZES
         for role in roles:
             if self._config.player(role).freeze:
                 continue
@@ -134,4 +134,5 @@ def check_trainer_fields(config: TrainConfig) -> None:
     """Raise a RunError for a wrong field of a trainer, on a machine that need not be the one where it learns; without TRL nothing."""
     if find_spec("trl") is not None:
         here = replace(config, backend="transformers")
-        TrainerArguments(here, config.problems_per_step).check_fields(roles_of(here))
+        arguments = TrainerArguments(here, config.problems_per_step)
+        arguments.check(roles_of(here), elsewhere=True)

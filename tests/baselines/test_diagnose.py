@@ -113,16 +113,6 @@ def test_every_row_can_be_played_and_repeated(row, sandbox, memory):
     assert 0 <= first["solved"] <= first["correctness"] <= 1
 
 
-def test_a_reward_model_pays_the_coder_after_the_first_steps(sandbox, memory):
-    curves = [
-        play(dataclasses.replace(SMALL, steps=steps, lesson=lesson), sandbox, memory)
-        for steps in (4, 8)
-        for lesson in ("paid", "scored")
-    ]
-    assert curves[0] == curves[1]
-    assert curves[2] != curves[3]
-
-
 def test_scripted_testers_are_what_they_are_called():
     problem = cells(WORLD)[0]
     pools = pools_of(problem)

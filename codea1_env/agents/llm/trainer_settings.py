@@ -1,16 +1,92 @@
-"""Makes the configuration of a TRL trainer, and divides the answers of an update into batches."""
+"""Makes the configuration of a TRL trainer: which fields the run decides, and how the answers of an update are divided."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.trainer_fields import check_fields
 
+
+def _fields(by: Mapping[str, str]) -> dict[str, str]:
+    """Turn reason -> names into name -> reason."""
+    return {name: reason for reason, names in by.items() for name in names.split()}
+
+
+DECIDED: Mapping[str, str] = _fields(
+    {
+        "problems_per_step and num_generations or num_suites": "generation_batch_size",
+        "per_device_train_batch_size": "steps_per_generation",
+        "num_generations and num_suites of the run": "num_generations",
+        "max_steps of the run": "max_steps num_train_epochs",
+        "the sampling settings of the run": "max_completion_length temperature top_p top_k min_p repetition_penalty generation_kwargs "
+        "cache_implementation",
+        "prompts of the run": "chat_template_kwargs",
+        "backend of the run": "use_vllm vllm_mode vllm_model_impl vllm_enable_sleep_mode vllm_max_model_length "
+        "vllm_tensor_parallel_size vllm_gpu_memory_utilization vllm_group_port vllm_server_base_url "
+        "vllm_server_host vllm_server_port vllm_server_timeout vllm_structured_outputs_regex",
+        "output_dir of the run": "output_dir",
+        "seed of the run": "seed",
+        "tracker of the run": "report_to",
+        "--resume": "resume_from_checkpoint",
+        "save_steps of the run": "save_strategy save_steps",
+        "eval_steps of the run": "eval_strategy",
+        "nothing: every step is logged": "logging_strategy logging_steps",
+    }
+)
+"""Fields that follow from the run -> what decides them."""
+_OF_ALGORITHM = {
+    "advantages": ("scale_rewards", "multi_objective_aggregation"),
+    "loss": (
+        "loss_type", "importance_sampling_level", "epsilon", "epsilon_high", "delta", "off_policy_mask_threshold",
+        "sapo_temperature_neg", "sapo_temperature_pos", "vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg",
+    ),
+}  # fmt: skip
 _TOGETHER_ON_GPU, TOGETHER_ON_CPU = 8, 16
 """Answers that are learned from at the same time, if the user does not say how many."""
+
+
+def find_trainer(name: str) -> tuple[Any, Any]:
+    """Find a `trl.GRPOTrainer` by module:class, and the class of its configuration; a ValueError if there is none."""
+    import trl
+
+    module, _, cls_name = name.partition(":")
+    try:
+        trainer = getattr(importlib.import_module(module), cls_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"Expect trainer_cls to be module:class, like 'trl:GRPOTrainer', actually: {name!r} ({error})"
+        ) from error
+    if not (isinstance(trainer, type) and issubclass(trainer, trl.GRPOTrainer)):
+        raise ValueError(
+            f"Expect trainer_cls to be trl.GRPOTrainer or a subclass of it, actually: {name!r}"
+        )
+    return trainer, getattr(trainer, "config_cls", trl.GRPOConfig)
+
+
+def decided_by(algorithm: Any) -> Mapping[str, str]:
+    """Fields that have no effect beside an algorithm's own functions -> what decides instead."""
+    return {
+        name: f"the {function} of {type(algorithm).__name__}"
+        for function, names in _OF_ALGORITHM.items()
+        if hasattr(algorithm, function)
+        for name in names
+    }
+
+
+def check_undecided(fields: Mapping[str, Any], decided: Mapping[str, str] = DECIDED) -> None:
+    """Refuse fields of a trainer that the run decides; the others are checked by the trainer's configuration itself.
+
+    Raises:
+        ValueError: A field is decided elsewhere. The message says where.
+    """
+    for name in fields:
+        if name in decided:
+            raise ValueError(
+                f"Expect {name} not to be set for a trainer: it is decided by {decided[name]}."
+            )
 
 
 @dataclass(frozen=True)
@@ -116,7 +192,7 @@ def grpo_config(
             "Expect one temperature for both roles of a model (its trainer has one), actually: "
             f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
         )
-    check_fields(fields, config_cls)
+    check_undecided(fields)
     values = {
         # Not the library's defaults: progress and logs are the run's.
         "report_to": "none",
@@ -134,10 +210,10 @@ def grpo_config(
     }
     try:
         return config_cls(**values)
-    except (TypeError, AttributeError) as error:
+    except Exception as error:  # the class may be of the user's own
+        said = " ".join(str(error).split())
         raise ValueError(
-            f"Expect values that {config_cls.__name__} takes, actually it raises {type(error).__name__}: {error}. "
-            "Look at its documentation."
+            f"{config_cls.__name__} refuses its fields: {type(error).__name__}: {said}"
         ) from error
 
 

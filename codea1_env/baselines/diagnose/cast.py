@@ -26,10 +26,6 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import cells, pools_of
 from codea1_env.problems import Problem
 from codea1_env.rollout import Experience, RolloutConfig, Rollouts, rollout
-from codea1_env.training import TrainConfig
-from codea1_env.training.reward_model import NgramRidge, PaidProgram
-
-_JUDGED_STEPS = TrainConfig().reward_model_after
 
 
 class Lessons:
@@ -37,11 +33,10 @@ class Lessons:
 
     def __init__(self, config: PlayConfig, rng: np.random.Generator) -> None:
         self._config, self._rng = config, rng
-        self._judged: list[PaidProgram] = []
 
-    def for_coder(self, step: int, played: Rollouts) -> list[Experience]:
+    def for_coder(self, played: Rollouts) -> list[Experience]:
         """Return the coder's experience."""
-        return self._scored(step, self._paid(played.coder_experience()))
+        return self._paid(played.coder_experience())
 
     def for_tester(self, played: Rollouts) -> list[Experience]:
         """Return the tester's experience."""
@@ -60,7 +55,7 @@ class Lessons:
         return self._paid(mixed)
 
     def _paid(self, experience: list[Experience]) -> list[Experience]:
-        if self._config.lesson in ("paid", "scored"):
+        if self._config.lesson == "paid":
             return experience
         draws = self._rng.random(len(experience)).tolist()
         return [
@@ -70,26 +65,6 @@ class Lessons:
                 item, reward=-item.reward if self._config.lesson == "negated" else draw
             )
             for item, draw in zip(experience, draws, strict=True)
-        ]
-
-    def _scored(self, step: int, experience: list[Experience]) -> list[Experience]:
-        """Return the rewards that a reward model predicts, once it has seen the verdicts of the first steps."""
-        if self._config.lesson != "scored":
-            return experience
-        if step < _JUDGED_STEPS:
-            self._judged += [
-                PaidProgram(item.observation["problem"], item.action, item.reward)
-                for item in experience
-                if item.reward is not None
-            ]
-            return experience
-        if step == _JUDGED_STEPS:
-            self._scorer = NgramRidge(self._judged)
-        return [
-            dataclasses.replace(
-                item, reward=self._scorer.score(item.observation["problem"], item.action)
-            )
-            for item in experience
         ]
 
 

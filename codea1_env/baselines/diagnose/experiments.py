@@ -43,7 +43,6 @@ ROWS: Mapping[str, Changes] = {
     "shuffled-rewards": {"shuffled": True},
     "negated-rewards": {"lesson": "negated"},
     "random-rewards": {"lesson": "random"},
-    "reward-model": {"lesson": "scored"},
     "rloo": {"algorithm": "rloo", "coder_rate": 8.0, "tester_rate": 64.0},
     "past-testers": {"past": "tester"},
     "past-opponents": {"past": "both"},

@@ -124,9 +124,8 @@ class PlayConfig:
     """Who answers half of the questions as it was earlier, see `WithPast`."""
     shuffled: bool = False
     """The rewards of the suites against a program are shuffled among them: a control."""
-    lesson: Literal["paid", "negated", "random", "scored"] = "paid"
-    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls.
-    "scored": after the first steps the coder learns from what a reward model predicts."""
+    lesson: Literal["paid", "negated", "random"] = "paid"
+    """What both players learn from: what they were paid, less than nothing of it, or numbers drawn at random. Controls."""
     shared: float | None = None
     """Share of the features that problems share, of players that are linear; None for tables."""
     phase: int = 0

@@ -98,7 +98,7 @@ class _Run:
             )
             if isinstance(self.book, PassingBook):
                 self.book.fill(episode.verdict for episode in played.episodes)
-            self.coder.learn(self.lessons.for_coder(step, played))
+            self.coder.learn(self.lessons.for_coder(played))
             if config.learns:
                 self.tester.learn(self.lessons.for_tester(played))
             self._measure(played)

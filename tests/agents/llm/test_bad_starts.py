@@ -45,7 +45,7 @@ def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> N
     "changes",
     [
         {"coder.sampling": NARROW, "coder.freeze": True},
-        {"tester.sampling": NARROW, "tester.objective": "golden-tests"},
+        {"tester.sampling": NARROW, "tester.freeze": True},
         {"coder.learning_rate": 0.0, "coder.freeze": True},
     ],
 )
@@ -70,7 +70,7 @@ def test_lengths_are_looked_at_before_a_model_is_loaded(changes, message, tmp_pa
 
 
 class BadValue:
-    trainer = {"epsilon": "abc"}  # noqa: RUF012
+    trainer = {"optim": "abc"}  # noqa: RUF012
 
 
 class ManyRounds:
@@ -85,27 +85,20 @@ class Decided:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"coder.trainer": {"nope": 1}}, "coder: Expect the fields of GRPOConfig, .*'nope'"),
-        ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
-        ({"coder.trainer": {"optim": "nope"}}, "optim to be one of adamw_torch, .* 'nope'"),
         (
-            {
-                "tester.objective": "golden-tests",
-                "tester.trainer": {"importance_sampling_level": "x"},
-            },
-            "tester: Expect importance_sampling_level to be one of token, sequence, actually: 'x'",
+            {"coder.trainer": {"nope": 1}},
+            "coder: GRPOConfig refuses its fields: TypeError: .*'nope'",
         ),
-        ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: Expect epsilon to be a num"),
+        ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
+        ({"coder.trainer": {"optim": "nope"}}, "ValueError: nope is not a valid OptimizerNames"),
+        ({"algorithm": f"{__file__}:BadValue"}, "abc is not a valid OptimizerNames"),
         ({"algorithm": f"{__file__}:ManyRounds"}, "extra_rounds of .* 0 or more, actually: 'many'"),
         ({"algorithm": f"{__file__}:Decided"}, r"Decided\.trainer: Expect num_generations not to"),
-        (
-            {"coder.trainer": {"top_entropy_quantile": 5}},
-            "to be at least 0 and at most 1, actually",
-        ),
         ({"coder.trainer": {"min_p": 1}}, "Expect min_p not to be set .* of the run"),
         ({"coder.trainer": {"report_to": "wandb"}}, "it is decided by tracker of the run"),
     ],
 )
 def test_trainers_are_checked_without_a_model(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(RunError, match=message) as caught:
         LanguageModels(replaced(MODELS, changes), 4).check_trainers()
+    assert "\n" not in str(caught.value)
