@@ -91,7 +91,7 @@ def _small() -> list[str]:
     length, seen = ("256", "32") if GPU else ("24", "2")
     names = ["--problems-per-step", "--num-generations", "--num-suites"]
     options = [word for pair in zip(names, sizes, strict=True) for word in pair]
-    options += ["--problems", "starter", "--time-budget", "None"]
+    options += ["--problems", "starter", "--max-minutes", "None"]
     options += ["--prompts", "detailed"] if GPU else []
     options += ["--max-problems", seen, "--eval-trained", seen, "--eval-problems", "0"]
     options += ["--eval-samples", "1", "--save-steps", "1", "--workers", "2", "--overlap", "1"]

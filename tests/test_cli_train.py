@@ -166,18 +166,6 @@ def wait_for_step(log: Path, step: int) -> None:
 LLM = ["--preset", "smollm2-cpu"]
 
 
-def test_a_number_of_steps_goes_before_a_time_budget(tmp_path, capsys) -> None:
-    assert dry_run(*LLM, capsys=capsys)["time_budget"] == 10.0
-    assert dry_run(*LLM, "--time-budget", "3", capsys=capsys)["time_budget"] == 3.0
-    for arguments in (["--max-steps", "5"], ["--max-steps", "5", "--time-budget", "3"]):
-        settings = dry_run(*LLM, *arguments, capsys=capsys)
-        assert (settings["max_steps"], settings["time_budget"]) == (5, "None")
-    file = tmp_path / "mine.toml"
-    file.write_text("max_steps = 7\n")
-    settings = dry_run(*LLM, "--config", str(file), capsys=capsys)
-    assert (settings["max_steps"], settings["time_budget"]) == (7, "None")
-
-
 def test_fields_of_a_trainer_stay_beside_those_of_the_command_line(capsys) -> None:
     before = dry_run(*LLM, capsys=capsys)["coder"]["trainer"]
     assert before
@@ -232,12 +220,12 @@ def test_a_resumed_run_says_that_a_file_of_ones_own_is_another(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*LLM, "--time-budget", "0"], "--time-budget to be greater than 0, actually: 0.0"),
-        (["--time-budget", "5"], "Expect --time-budget with language models"),
+        (["--max-minutes", "0"], "--max-minutes to be greater than 0, actually: 0.0"),
+        (["--max-minutes", "soon"], "max-minutes"),
         ([*LLM, "--threads", "0"], "Expect --threads to be greater than 0"),
     ],
 )
-def test_bad_budgets_and_threads(arguments, message, capsys) -> None:
+def test_bad_minutes_and_threads(arguments, message, capsys) -> None:
     assert run(["train", *arguments]) == 2
     assert message in capsys.readouterr().err
 

@@ -56,7 +56,7 @@ def test_the_tokens_of_a_step_are_those_of_its_answers() -> None:
     [
         (
             "per_device_train_batch_size = 7",
-            "16 answers of a step and process, actually: 7. 4 would.",
+            "8 answers of a step and process, actually: 7. 4 would.",
         ),
         ('per_device_train_batch_size = "x"', "to be an integer of at least 1, actually: 'x'"),
         ('optim = "adamm"', "GRPOConfig refuses its fields: ValueError: adamm is not a valid"),
@@ -90,14 +90,11 @@ def test_what_this_machine_or_the_model_cannot_do(options, message, capsys) -> N
     assert message in capsys.readouterr().err
 
 
-def test_of_a_run_whose_size_is_open_one_size_must_be_divided() -> None:
-    preset = base_settings(SourcesAndFolder(preset="smollm2-cpu"))  # steps of 2 to 4 problems
-    for size, taken in ((8, True), (12, True), (16, True), (5, False), (32, False)):
+def test_a_batch_must_divide_the_answers_of_a_step() -> None:
+    preset = base_settings(SourcesAndFolder(preset="smollm2-cpu"))  # two groups of four
+    for size, taken in ((4, True), (8, True), (5, False), (16, False)):
         config = replaced(preset, {"coder.trainer": {"per_device_train_batch_size": size}})
-        with nullcontext() if taken else pytest.raises(RunError, match="to divide the 16 answers"):
+        with nullcontext() if taken else pytest.raises(RunError, match="to divide the 8 answers"):
             check_batches(config, 12, 1, gpu=False)
-    config = replaced(preset, {"time_budget": None, "problems_per_step": 3})
-    config = replaced(config, {"coder.trainer": {"per_device_train_batch_size": 8}})
-    with pytest.raises(RunError, match="to divide the 12 answers of a step and process"):
-        check_batches(config, 12, 1, gpu=False)
-    check_batches(config, 2, 1, gpu=False)  # a step has no more problems than there are
+    config = replaced(preset, {"coder.trainer": {"per_device_train_batch_size": 4}})
+    check_batches(config, 1, 1, gpu=False)  # a step has no more problems than there are

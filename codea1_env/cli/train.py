@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
@@ -17,11 +17,11 @@ import tyro
 from rich.console import Console
 from tyro.conf import OmitArgPrefixes
 
-from codea1_env.agents.llm import capacity
 from codea1_env.agents.llm.agent import longest_prompt
+from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.computing import check_threads
-from codea1_env.agents.models import DEFAULT_MODEL, best_device, local_folder
-from codea1_env.agents.smollm2 import HUB_ID, cached
+from codea1_env.agents.models import DEFAULT_MODEL, best_device
+from codea1_env.agents.smollm2 import HUB_ID
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import (
     INTERRUPTED,
@@ -34,11 +34,10 @@ from codea1_env.cli.errors import (
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.cli.tables import say
 from codea1_env.problem_sets.sources import needs_network
-from codea1_env.rendering.display import clock
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
-from codea1_env.training.batches import answers_of_step, check_batches, tokens_of_step
+from codea1_env.training.batches import check_batches, tokens_of_step
 from codea1_env.training.config import OF_RAY
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
@@ -64,9 +63,6 @@ from codea1_env.training.trainer_arguments import check_trainer_fields
 
 _DEFAULT_CONTEXT = 8192
 """Context of the default model, which is known before it is there."""
-_AT_ONCE = 256
-"""Answers that vLLM draws at the same time, unless it is told otherwise."""
-
 
 _Preset = Annotated[
     str | None,
@@ -109,7 +105,6 @@ class SourcesAndFolder(Sources):
 
     output_dir: Path | None = None
     problems: str | None = None
-    max_steps: int | None = None
     engine: str | None = None
 
 
@@ -174,8 +169,6 @@ def run(arguments: Sequence[str]) -> int:
     command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
     with user_input():
         settings = _with_trainers(command.settings(), below)
-        if sources.max_steps is not None:  # goes before a time budget
-            settings = dataclasses.replace(settings, time_budget=None)
         check_own_code(settings)  # before anything is loaded that takes long
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
@@ -238,8 +231,7 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
         return _settings_of_run(sources)
     quick = ("shortest" if sources.preset else "quick") if sources.quick else None
     for preset in filter(None, (sources.preset, quick)):
-        table = preset_table(preset)
-        config = apply_table(_without_budget(config, table), table, f"preset {preset}")
+        config = apply_table(config, preset_table(preset), f"preset {preset}")
     if quick == "shortest":
         config = _without_batches(config)
     if quick == "quick" and _names_problems(sources):
@@ -250,12 +242,11 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
         table = file_table(sources.config)
-        config = apply_table(_without_budget(config, table), table, str(sources.config))
+        config = apply_table(config, table, str(sources.config))
         # The file wins, as documented; that of a run, which holds every setting, would undo a baseline without a word.
         if sources.baseline and {each.name for each in dataclasses.fields(config)} <= table.keys():
             _check_beside(config, sources.baseline)
-    # A number of steps on the command line, too: before the other options are looked at, which may not suit a budget.
-    return config if sources.max_steps is None else dataclasses.replace(config, time_budget=None)
+    return config
 
 
 def _names_problems(sources: SourcesAndFolder) -> bool:
@@ -271,11 +262,6 @@ def _check_beside(config: TrainConfig, baseline: str) -> None:
             f"expect a --config that leaves {', '.join(undone)} to --baseline {baseline}, actually: it sets "
             f"{undone[0]} = {said[undone[0]]!r}. Remove the line from the file, or leave out --baseline"
         )
-
-
-def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
-    """Return a table that says how many steps goes before the time budget of a preset below it."""
-    return dataclasses.replace(config, time_budget=None) if "max_steps" in table else config
 
 
 def _without_batches(config: TrainConfig) -> TrainConfig:
@@ -329,39 +315,9 @@ def show_plan(config: TrainConfig, problems: int) -> None:
     check_batches(config, problems, config.learner_processes, gpu=gpu)
     step = dataclasses.replace(config, problems_per_step=min(config.problems_per_step, problems))
     written, learned = tokens_of_step(step)
-    text = f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers."
-    if here and config.time_budget is None:
-        text += _time_of(step, learned)
-    say(Console(stderr=True), text)
-
-
-def _time_of(step: TrainConfig, learned: int) -> str:
-    """Say how long that takes at least on this device; nothing where torch or a model is not there."""
-    models = {}
-    for role in ("coder", "tester"):
-        if step.player(role).player == "llm":
-            name = step.model_of(role)
-            folder = cached() if name == DEFAULT_MODEL else local_folder(name)
-            if folder is None or find_spec("torch") is None:
-                return ""
-            models[role] = folder
-    device = best_device()
-    dtype = step.dtype if step.dtype != "auto" else "float32" if device == "cpu" else "bfloat16"
-    speed = capacity.measured_rate(device, dtype)
-    seconds = 0.0
-    for role, folder in models.items():
-        seconds += capacity.writing_seconds(
-            folder,
-            dtype,
-            speed,
-            rows=answers_of_step(step)[role],
-            length=step.player(role).sampling.max_completion_length,
-            batch=step.generation_batch if step.backend == "transformers" else _AT_ONCE,
-        )
-    seconds += min(capacity.learning_seconds(folder, speed, learned) for folder in models.values())
-    return (
-        f" At the speed of this device ({speed} in {dtype}) that takes at least {clock(seconds)} "
-        f"where all answers are so long; {step.max_steps} steps take {clock(step.max_steps * seconds)}."
+    say(
+        Console(stderr=True),
+        f"A step writes at most {written:,} tokens, and learns from at most {learned:,} tokens of answers.",
     )
 
 
@@ -371,7 +327,7 @@ def _check_contexts(config: TrainConfig) -> None:
         if config.player(role).player != "llm" or find_spec("transformers") is None:
             continue
         name = config.model_of(role)
-        context = capacity.context_of(HUB_ID if name == DEFAULT_MODEL else name)
+        context = context_of(HUB_ID if name == DEFAULT_MODEL else name)
         try:
             if name == DEFAULT_MODEL or context is not None:
                 longest_prompt(config.player(role).sampling, context or _DEFAULT_CONTEXT)

@@ -174,14 +174,6 @@ def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
 
 
 def _of_language_models(config: TrainConfig) -> Iterator[str]:
-    if config.time_budget is not None and not (
-        config.has_language_model and config.backend == "transformers"
-    ):
-        yield (
-            "Expect time_budget with language models and backend='transformers', whose speed can be measured "
-            f"before the run, actually: coder.player={config.coder.player!r}, tester.player={config.tester.player!r}, "
-            f"backend={config.backend!r}. Set max_steps instead."
-        )
     if config.backend == "server" and config.lora_rank == 0:
         yield (
             "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "

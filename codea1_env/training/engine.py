@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Collection
 
-from codea1_env.agents.llm.capacity import available_memory, own_memory
+from codea1_env.agents.llm.capacity import available_memory, give_back_at_once
 from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
-from codea1_env.problems import Problem
-from codea1_env.training import memory, time_budget
-from codea1_env.training.batches import Role, check_batches, roles_of, sizes
+from codea1_env.training.batches import Role, check_batches, roles_of
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import (
     LanguageModels,
@@ -21,38 +14,9 @@ from codea1_env.training.language_models import (
     computing_of,
     decided_computing,
 )
-from codea1_env.training.progress import ONCE
 
-
-@dataclass(frozen=True)
-class RunPlan:
-    """What a run does, and how long that takes."""
-
-    config: TrainConfig
-    """With everything decided."""
-    step: Mapping[str, float]
-    """Phase of a step -> seconds; empty where nothing was measured."""
-    measurement: float
-    """Seconds to measure both players once."""
-    models: Models
-    """The models, perhaps loaded already."""
-
-    @classmethod
-    def of_known(cls, config: TrainConfig, known: Mapping[str, float], models: Models) -> RunPlan:
-        """Return the plan of a run whose phases took so long before, if it goes on."""
-        step = {name: value for name, value in known.items() if name not in ONCE}
-        return cls(config, step, known.get("evaluate", 0.0), models)
-
-    @property
-    def measurements(self) -> int:
-        """How often both players are measured."""
-        return 1 + -(-self.config.max_steps // self.config.eval_steps)
-
-    @property
-    def seconds(self) -> float:
-        """Of all steps and measurements."""
-        steps = self.config.max_steps * sum(self.step.values())
-        return steps + self.measurements * self.measurement
+_LITTLE = 6e9
+"""Bytes of free memory below which a run on a processor spares it."""
 
 
 class LocalEngine:
@@ -62,104 +26,52 @@ class LocalEngine:
     """Roles whose players compute on other machines, each on its own."""
 
     def fit(
-        self,
-        config: TrainConfig,
-        problems: Sequence[Problem],
-        started: float,
-        known: Mapping[str, float],
-        say: Callable[[str], None],
-        tell: Callable[[float], None],
-    ) -> RunPlan:
-        """Decide what a configuration leaves to the machine: number formats, threads, and how much there is time for.
+        self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
+    ) -> tuple[TrainConfig, Models]:
+        """Make the models of a run, and decide what its configuration leaves to the machine: number formats and threads.
 
-        `known` are the seconds of each phase of a run that goes on: then nothing is decided any more. `say` gets lines
-        for people, `tell` the share of the measuring that is done.
+        Args:
+            config: The run.
+            problems: Number of problems to train on.
+            say: Gets lines for people.
+            resumed: Whether it goes on: then nothing is decided any more.
 
         Raises:
-            RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
+            RunError: The model cannot be had or used as asked.
         """
         _check_folders(config)
-        models = LanguageModels(config, len(problems))
+        models = LanguageModels(config, problems)
         models.check_trainers()
-        if config.has_language_model and not known:
-            check_batches(config, len(problems), 1, gpu=best_device() != "cpu")
+        if config.has_language_model and not resumed:
+            check_batches(config, problems, 1, gpu=best_device() != "cpu")
         if not (config.has_language_model and config.backend == "transformers"):
-            return RunPlan.of_known(config, known, models)
+            return config, models
         models.find(say=say)  # nothing is measured for a run whose other model cannot be used
-        available = available_memory() + own_memory() if best_device() == "cpu" else float("inf")
-        config = config if known else self._computing(config, available, say)
-        divides = partial(_divides, problems=len(problems))
-        config = memory.spared(config, len(problems), available, divides, say)
-        if known:
-            return RunPlan.of_known(config, known, models)
-        bases: dict[Path, Any] = {}
-        models = LanguageModels(config, len(problems), bases)
-        if config.time_budget is None:
-            return RunPlan(config, {}, 0.0, models)
-        tell(0.0)
-        small = sizes(config, len(problems))[-1]
-        measured = time_budget.measure_step(config, models, problems, tell)
-        fitted = time_budget.within(
-            config,
-            measured,
-            len(problems),
-            time.perf_counter() - started,
-            lambda each: divides(each) and memory.needed(each) <= available,
-        )
-        number = fitted.max_problems or len(problems)
-        plan = RunPlan(
-            fitted,
-            time_budget.phases_of(fitted, small, measured),
-            time_budget.measurement(fitted, small, measured, number),
-            LanguageModels(fitted, number, bases),
-        )
-        _tell_plan(plan, number, config.time_budget, time.perf_counter() - started, say)
-        return plan
+        config = config if resumed else self._computing(config, say)
+        return config, LanguageModels(config, problems, spare_memory=_spare_memory(say))
 
-    def _computing(
-        self, config: TrainConfig, available: float, say: Callable[[str], None]
-    ) -> TrainConfig:
-        """Decide number formats and threads; refuse what does not fit into memory."""
+    def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
+        """Decide number formats and threads."""
+        role = "coder" if config.coder.player == "llm" else "tester"
         try:
-            folder = resolve(config.model_of(_role(config)))
-            # Measuring takes memory, too; which format is chosen is not known yet.
-            least = "bfloat16" if config.dtype == "auto" else config.dtype
-            memory.check_memory(config, least, folder, available)
-            computing = computing_of(config, folder)
+            computing = computing_of(config, resolve(config.model_of(role)))
         except ValueError as error:
-            raise RunError(f"Cannot make the {_role(config)}: {error}") from error
-        memory.check_memory(config, computing.dtype, folder, available)
+            raise RunError(f"Cannot make the {role}: {error}") from error
         say(f"Computing in {computing}.")
         return decided_computing(config, computing)
 
 
-def _divides(config: TrainConfig, problems: int) -> bool:
-    """Whether the trainers can divide the answers of a step."""
-    try:
-        check_batches(config, problems, 1, gpu=best_device() != "cpu")
-    except RunError:
+def _spare_memory(say: Callable[[str], None]) -> bool:
+    """Give memory back at once where a processor has little, and say so; returns whether layers are to be computed again."""
+    free = available_memory() if best_device() == "cpu" else _LITTLE
+    if free >= _LITTLE:
         return False
-    return True
-
-
-def _tell_plan(
-    plan: RunPlan, problems: int, budget: float, spent: float, say: Callable[[str], None]
-) -> None:
-    config = plan.config
+    give_back_at_once()
     say(
-        f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "
-        f"{config.coder.sampling.max_completion_length} tokens: about {plan.seconds / 60:.0f} minutes."
+        f"{free / 1e9:.1f} GB of memory are free, which is little: layers are computed again for their gradients, and "
+        "memory is given back at once."
     )
-    if spent + plan.seconds > 60 * budget:
-        say(
-            f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
-            "learned: this machine is slow, or busy with something else."
-        )
-
-
-def _role(config: TrainConfig) -> str:
-    """Whose model stands for both."""
-    return "coder" if config.coder.player == "llm" else "tester"
+    return True
 
 
 def _check_folders(config: TrainConfig) -> None:

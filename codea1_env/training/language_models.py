@@ -23,7 +23,6 @@ from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
 from codea1_env.agents.llm.processes import SharedBackend, world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
-from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
@@ -54,8 +53,8 @@ class LanguageModels:
     Args:
         config: The run.
         problems: Number of problems to train on: a step has no more.
-        bases: Models that are loaded already, folder by folder; those that are loaded here are added.
         roles: Those that are played in this process; None for all.
+        spare_memory: Compute layers again for their gradients, whatever the trainers' fields say.
 
     Raises:
         RunError: The engine is not installed, or there is no such algorithm.
@@ -65,12 +64,14 @@ class LanguageModels:
         self,
         config: TrainConfig,
         problems: int,
-        bases: dict[Path, Any] | None = None,
         roles: Sequence[Role] | None = None,
+        *,
+        spare_memory: bool = False,
     ) -> None:
         self._config = config
         self._roles = roles_of(config) if roles is None else roles
-        self._bases = {} if bases is None else bases
+        self._spare_memory = spare_memory
+        self._bases: dict[Path, Any] = {}
         self._chosen: dict[Path, Computing] = {}
         self._folders: dict[str, Path] = {}
         self._engines: Engines | None = None
@@ -92,20 +93,11 @@ class LanguageModels:
                 player: Any = self._frozen(role, seed)
             else:
                 taught = self._arguments.of(role, self._formats(role))
+                if self._spare_memory:
+                    taught["fields"]["gradient_checkpointing"] = True
                 player = GRPOLearner(**taught, **self._common(role, seed))
         self._players[role] = player
         return player  # type: ignore[no-any-return]
-
-    def trial(self, role: Role, size: int, updates: int) -> Any:
-        """Make a player that learns from one group of this size at a time, to be thrown away: for measuring."""
-        self._find_all(role)
-        with making(role):
-            # No more of the user's fields than what costs time: others may be of another trainer.
-            fields = self._arguments.costly_fields(role, self._formats(role))
-            common = self._common(role, seed=0)
-            # The run's player may be one that only answers, and draw as none that learns does.
-            common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
-            return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
 
     def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
         """Make a player that draws as the role's own would, with weights that are trained elsewhere.

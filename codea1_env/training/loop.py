@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from rich.console import Console
 
@@ -52,7 +51,7 @@ def train(
         print(result.end["held_out/pass_rate"], result.output_dir)
     """
     console = console or Console()
-    started = time.perf_counter()
+    started = time.monotonic()
     check_installed(config.tracker)
     if world_size() > 1:
         raise RunError(
@@ -65,7 +64,7 @@ def train(
         while run.goes_on:
             run.take_step()
         run.finish()
-    return _result(run.folder.path, run.step, run.config, console)
+    return _result(run, console)
 
 
 def _engine_of(config: TrainConfig) -> LocalEngine:
@@ -76,17 +75,20 @@ def _engine_of(config: TrainConfig) -> LocalEngine:
     return RayEngine(config.address)
 
 
-def _result(path: Path, step: int, config: TrainConfig, console: Console) -> TrainResult:
+def _result(run: Run, console: Console) -> TrainResult:
     """Sum the run up, and show it."""
+    path, step, config = run.folder.path, run.step, run.config
     rows = list(read_rows(path / run_folder.METRICS))
     start, end = summary.start_and_end(rows)
-    result = TrainResult(path, step, step >= config.max_steps, start, end)
+    done = step >= config.max_steps
+    result = TrainResult(path, step, done or run.time_is_over, start, end)
     console.print(summary.summary_table(result))
     if config.has_language_model:
         console.print(summary.phases_table(read_rows(path / run_folder.TIMINGS), rows))
-    if not result.finished:
+    if not done:
+        why = "The time is over" if run.time_is_over else "Stopped"
         console.print(
-            f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",
+            f"{why} after step {step}. To go on: codea1 train --resume --output-dir {path}",
             highlight=False,
             markup=False,
             soft_wrap=True,

@@ -52,9 +52,10 @@ _SHOWN = {
 class Remaining:
     """The clock of a run."""
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._began = self._started
+    def __init__(self, started: float | None = None, minutes: float | None = None) -> None:
+        self._began = time.monotonic()
+        self._started = self._began if started is None else started
+        self.limit = None if minutes is None else 60 * minutes
         self._expected: dict[str, float] = {}
         self._taken: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_RECENT))
         self._in_step: dict[str, float] = defaultdict(float)
@@ -64,12 +65,10 @@ class Remaining:
         self.share = 0.0
         """Share of the present phase that is done, as far as it says so."""
 
-    def expect(self, steps: int, step: Mapping[str, float], measurements: int, each: float) -> None:
+    def expect(self, steps: int, known: Mapping[str, float], measurements: int) -> None:
         """Tell what is to come; see `codea1_env.training.progress.TrainingProgress.expect`."""
         self._steps, self._measurements = steps, measurements
-        self._expected.update(step)
-        if each:
-            self._expected["evaluate"] = each
+        self._expected.update(known)
 
     def guess(self, share: float) -> None:
         """Expect a step of this share of the last measurement, until one was taken."""
@@ -120,16 +119,21 @@ class Remaining:
 
     def done(self) -> float:
         """Share of the whole run that is done, from 0 to 1."""
-        left = self.seconds()
+        left, spent = self.seconds(), self.spent()
+        of_time = 0.0 if self.limit is None else min(spent / self.limit, 1.0)
         if left is None:
-            return self.share
-        spent = time.monotonic() - self._started
-        return spent / (spent + left) if spent + left else 0.0
+            return of_time or self.share
+        return max(of_time, spent / (spent + left) if spent + left else 0.0)
+
+    def spent(self) -> float:
+        """Seconds so far."""
+        return time.monotonic() - self._started
 
     def text(self) -> str:
         """Time so far and to come, for people."""
-        left = self.seconds()
-        spent = clock(time.monotonic() - self._started)
+        left, spent = self.seconds(), clock(self.spent())
+        if self.limit is not None:
+            return f"{spent} of {clock(self.limit)}"
         if left is not None:
             return f"{spent} so far, about {clock(left)} left"
         if self.share > 0:
@@ -142,13 +146,22 @@ class TrainingProgress:
     """Context manager around a run.
 
     In a terminal a bar moves all the time; elsewhere a line says now and then where the run is.
+
+    Args:
+        console: Where it is shown.
+        started: When the run began, by `time.monotonic`; None for now.
+        minutes: How long it may take; None for as long as its steps take.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(
+        self, console: Console, started: float | None = None, minutes: float | None = None
+    ) -> None:
         self._console = console
-        self._clock = Remaining()
+        self._clock = Remaining(started, minutes)
         self._latest: Row = {}
         self._said = 0.0
+        self._next_line = 0.0
+        """Seconds of the run after which a line about a step is due, where its time is limited."""
         self._steps = (0, 0)
         """Steps done, and steps of the whole run."""
         # Drawn again and again by a thread: it moves while a single operation takes long, too.
@@ -170,17 +183,16 @@ class TrainingProgress:
         wrap = not self._console.is_terminal
         self._console.print(text, highlight=False, markup=False, soft_wrap=wrap)
 
-    def expect(
-        self, *, steps: int, done: int, step: Mapping[str, float], measurements: int, each: float
-    ) -> None:
-        """Tell what is to come."""
-        self._clock.expect(steps - done, step, measurements, each)
+    def expect(self, steps: int, done: int, known: Mapping[str, float], measurements: int) -> None:
+        """Tell what is to come: steps of the whole run, those done, seconds of known phases, and how often is measured."""
+        self._clock.expect(steps - done, known, measurements)
         self._steps = (done, steps)
 
     def guess(self, share: float) -> None:
         """Say how long the run takes about, where no step was measured: each this share of the last measurement."""
         self._clock.guess(share)
-        self.say(f"{counted(self._steps[1], 'steps')}  {self._clock.text()}")
+        if self._clock.limit is None:
+            self.say(f"{counted(self._steps[1], 'steps')}  {self._clock.text()}")
 
     def begin(self, name: str) -> None:
         """Show that this is done now, until something else is."""
@@ -203,19 +215,24 @@ class TrainingProgress:
         """Return a player that says when it is asked, and what is done after its answers."""
         return _Watched(agent, name, then, self)
 
-    def update(self, row: Row) -> None:
+    def update(self, row: Row, *, last: bool) -> None:
         """Show the metrics of a step."""
         self._latest.update({name: row[name] for name in _SHOWN if row.get(name) is not None})
         done, steps = row["step"], self._steps[1]
         self._steps = (done, steps)
         self._clock.end_step()
-        every = max(1, steps // _LINES)
-        if done % every == 0 or done == steps:
+        if self._clock.limit is None:
+            step, is_due = f"step {done}/{steps}", done % max(1, steps // _LINES) == 0
+        else:
+            step = f"step {done}, {self._clock.text()}"
+            is_due = self._clock.spent() >= self._next_line
+        if is_due or last:
             values = "  ".join(
                 f"{_SHOWN[name]} {_number(value)}" for name, value in self._latest.items()
             )
-            self.say(f"step {done}/{steps}  {values}")
+            self.say(f"{step}  {values}")
             self._said = time.monotonic()
+            self._next_line = self._clock.spent() + (self._clock.limit or 0.0) / _LINES
 
     def _heard(self, share: float) -> None:
         if share == 0.0:  # what came before in this phase does not say how long the rest takes
@@ -229,20 +246,25 @@ class TrainingProgress:
         now = time.monotonic()
         if not self._console.is_terminal and (now - self._said >= _PAUSE or self._said == 0.0):
             self._said = now
-            self.say(f"{self._place()}  {self._clock.text()}")
+            self.say("  ".join(self._place()))
 
-    def _place(self) -> str:
-        phase = PHASES.get(self._clock.phase, self._clock.phase)
+    def _place(self) -> tuple[str, str]:
+        """Where the run is, and the time: in two pieces of one line."""
+        phase, time_ = PHASES.get(self._clock.phase, self._clock.phase), self._clock.text()
         done, steps = self._steps
         if not steps or self._clock.phase in ONCE:
-            return phase
-        return f"step {min(done + 1, steps)}/{steps} {phase}"
+            return phase, time_
+        step = min(done + 1, steps)
+        if self._clock.limit is not None:
+            return f"step {step}, {time_}", phase
+        return f"step {step}/{steps} {phase}", time_
 
     def _drawn(self) -> Table:
         """One line, of at most 80 columns."""
         line = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=1.0, completed=self._clock.done(), width=14)
-        line.add_row(f"{self._place():<24}", bar, self._clock.text())
+        left, right = self._place()
+        line.add_row(f"{left:<24}", bar, right)
         return line
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import BackendError, report
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
@@ -31,7 +33,7 @@ from codea1_env.training.checkpoints import (
     step_of,
 )
 from codea1_env.training.config import RunError, TrainConfig, rules_of
-from codea1_env.training.engine import LocalEngine, RunPlan
+from codea1_env.training.engine import LocalEngine
 from codea1_env.training.failures import explained_failures, leave_nothing
 from codea1_env.training.lessons import (
     Taught,
@@ -52,7 +54,6 @@ from codea1_env.training.problems_of_run import (
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
-from codea1_env.training.time_budget import Deadline
 from codea1_env.training.trackers import Tracking
 
 _OF_MEASURED = 1 / 3
@@ -88,6 +89,8 @@ class Run:
     ) -> None:
         self.config, self.problems = config, problems
         self.step = 0
+        self.time_is_over = False
+        """Whether `max_minutes` ended the run."""
         self._console, self._started, self._resume = console, started, resume
         self._stack = ExitStack()
 
@@ -116,12 +119,14 @@ class Run:
             RunError: The run cannot be started or resumed.
         """
         self._open_folder()
-        self.display = self._stack.enter_context(TrainingProgress(self._console))
+        self.display = self._stack.enter_context(
+            TrainingProgress(self._console, self._started, self.config.max_minutes)
+        )
         self.engine = engine_of(self.config)
-        plan = self._fit()
+        self._fit()
         self._open_judges(sandbox)
         self._make_players(*own)
-        self._restore(plan)
+        self._restore()
         config = self.config
         self._held_back = measuring.HeldBack(self._held_out, self.referee, self.config)
         self._unseen = measuring.Unseen(self._others, self.referee, self.config)
@@ -157,33 +162,19 @@ class Run:
                 f"{self.config.max_steps} steps. Raise max_steps (--max-steps) to train further."
             )
 
-    def _fit(self) -> RunPlan:
-        """Decide what the configuration leaves to the machine, and draw the problems that measure."""
-        config = self.config
+    def _fit(self) -> None:
+        """Make the models, decide what the configuration leaves to the machine, and draw the problems that measure."""
+        before = read_rows(self.folder.path / run_folder.TIMINGS) if self._resume else ()
+        self._known = summary.mean_seconds(before)
         with self.display.phase("speed"), explained_failures(self.folder.path):
-            before = read_rows(self.folder.path / run_folder.TIMINGS) if self._resume else ()
-            known = summary.mean_seconds(before)
-            others = measuring.unseen_problems(config, self.problems)
-            # Of a set without a split a budget may leave more.
-            sure = config.split is not None or config.time_budget is None
-            real = replace(config, eval_problems=len(others)) if sure else config
-            plan = self.engine.fit(
-                real, self.problems, self._started, known, self.display.say, report
+            self._others = measuring.unseen_problems(self.config, self.problems)
+            self.config, self.models = self.engine.fit(
+                self.config, len(self.problems), self.display.say, resumed=bool(self._known)
             )
-        self._deadline = None
-        if config.time_budget is not None:  # the smallest run may take longer, as it was said
-            ends = self._started + 60 * config.time_budget
-            self._deadline = Deadline(max(ends, time.perf_counter() + plan.seconds))
-        config = replace(plan.config, eval_problems=config.eval_problems)
-        if config.max_problems is not None and config.max_problems < len(self.problems):
-            self.problems = self.problems[: config.max_problems]
-            others = measuring.unseen_problems(config, self.problems)
-        if config.has_language_model and len(others) < config.eval_problems:
-            self.display.say(warning_of_few(len(others), config))
-        self.display.begin("prepare")
-        self.config, self._others, self.models = config, others, plan.models
         self._stack.callback(self.models.close)
-        return plan
+        if self.config.has_language_model and len(self._others) < self.config.eval_problems:
+            self.display.say(warning_of_few(len(self._others), self.config))
+        self.display.begin("prepare")
 
     def _open_judges(self, sandbox: Sandbox | None) -> None:
         """Open the sandbox and the referee, and draw what is held back."""
@@ -215,7 +206,7 @@ class Run:
         self.past = PastOpponents(config, self.folder.path, self.models)
         self._sampling = DynamicSampling(config, self.problems)
 
-    def _restore(self, plan: RunPlan) -> None:
+    def _restore(self) -> None:
         """Load the last checkpoint, and write down what was decided."""
         config, path = self.config, self.folder.path
         self.book = MistakeBook(
@@ -235,13 +226,8 @@ class Run:
         self.folder.write_config(config)
         self.folder.truncate(self.step if self._saved else -1)
         measured = self.step // config.eval_steps + 1 if self._saved else 0
-        self.display.expect(
-            steps=config.max_steps,
-            done=self.step,
-            step=plan.step,
-            measurements=plan.measurements - measured,
-            each=plan.measurement,
-        )
+        measurements = 1 + -(-config.max_steps // config.eval_steps) - measured
+        self.display.expect(config.max_steps, self.step, self._known, measurements)
 
     def _track(self) -> None:
         path = self.folder.path
@@ -259,8 +245,9 @@ class Run:
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is another step, and nobody asked to stop."""
-        return self.step < self.config.max_steps and not self._stop.requested
+        """Whether there is another step, time for it, and nobody asked to stop."""
+        done = self.step >= self.config.max_steps or self.time_is_over
+        return not (done or self._stop.requested)
 
     @cached_property
     def _numbers(self) -> RolloutConfig:
@@ -278,7 +265,7 @@ class Run:
 
     def take_step(self) -> None:
         """Play, learn, measure and log one step."""
-        self._keep_time()
+        started = time.monotonic()
         now = self._play()
         played = now.played
         measuring.remember(self._remembered, played)
@@ -290,10 +277,11 @@ class Run:
         row: Row = {"step": self.step}
         row |= step_metrics(played, coder, tester, len(self.book))
         row |= self._more_metrics(now, played, taught)
-        last = self.step == self.config.max_steps
-        if self.step % self.config.eval_steps == 0 or last:
+        last = self._is_last(time.monotonic() - started)
+        measures = self.step % self.config.eval_steps == 0 or self.step == self.config.max_steps
+        if measures or last:
             with timed(seconds, "evaluate"):
-                row |= self._measured()
+                row |= self._measured() if measures else self._measured_aside()
         self.folder.append(run_folder.METRICS, [row])
         for line in self._health.news(row) if self.config.has_language_model else ():
             self.display.say(line)
@@ -306,21 +294,17 @@ class Run:
         timings = self._timings(now, played, row, {**seconds, **taught.of_roles}, seconds)
         self.folder.append(run_folder.TIMINGS, [{"step": self.step, **timings}])
         self._tracking.log(self.step, row, timings)
-        self.display.update(row)
+        self.display.update(row, last=last)
 
-    def _keep_time(self) -> None:
-        """With a time budget: plan fewer steps if those that were taken say that the run would be late."""
-        planned = self.config.max_steps
-        if self._deadline is None:
-            return
-        steps = self._deadline.steps(self.step, planned, time.perf_counter())
-        if steps < planned:
-            self.config = replace(self.config, max_steps=steps)
-            self.folder.write_config(self.config)
-            self.display.say(f"{steps} steps, not {planned}: this machine is slower than measured.")
-            self.display.expect(
-                steps=steps, done=self.step, step={}, measurements=1, each=self._deadline.measuring
-            )
+    def _is_last(self, seconds: float) -> bool:
+        """Whether the step that took so long is the last: another one, and what is measured at the end, would be late."""
+        if self.step == self.config.max_steps:
+            return True
+        if self.config.max_minutes is not None:
+            ends = self._started + 60 * self.config.max_minutes
+            measuring = self._known.get("evaluate", 0.0)
+            self.time_is_over = time.monotonic() + seconds + measuring > ends
+        return self.time_is_over
 
     def _play(self) -> PlayedStep:
         """Play the next step."""
@@ -399,17 +383,28 @@ class Run:
 
     def _measured(self) -> Row:
         """Measure both players on what is held back."""
-        started = time.perf_counter()
+        started = time.monotonic()
         with self.display.phase("evaluate"):
             row, rows = self._held_back.measure(self.players, self.book, self._remembered)
             others, other_rows = self._unseen.measure(self.players)
-        if self._deadline is not None:
-            self._deadline.measuring = time.perf_counter() - started
+        self._known["evaluate"] = time.monotonic() - started
         self.folder.append(run_folder.HELD_OUT, ({"step": self.step, **each} for each in rows))
         if other_rows:
             unseen = ({"step": self.step, **each} for each in other_rows)
             self.folder.append(run_folder.UNSEEN, unseen)
         return row | others
+
+    def _measured_aside(self) -> Row:
+        """Measure where a run with more time would not: the players draw afterwards as if nobody had asked them."""
+        players = {"coder": self.players.coder, "tester": self.players.tester}
+        with tempfile.TemporaryDirectory(prefix="codea1-players-") as folder:
+            for name, player in players.items():
+                (Path(folder) / name).mkdir()
+                player.save(Path(folder) / name)
+            row = self._measured()
+            for name, player in players.items():
+                player.load(Path(folder) / name)
+        return row
 
     def _save(self) -> None:
         self.display.begin("checkpoint")

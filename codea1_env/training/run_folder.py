@@ -17,7 +17,6 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.support.plugins import digest_of
 from codea1_env.training import settings
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.memory import as_begun
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
@@ -34,18 +32,13 @@ OWN_FILES = "own_files.jsonl"
 _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
 
 _MAY_CHANGE = {
-    "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads", "vllm_gpu_share",
-    "tracker", "engine", "address", "learner_processes", "learner_gpus",
+    "output_dir", "workers", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads", "generation_threads",
+    "vllm_gpu_share", "tracker", "engine", "address", "learner_processes", "learner_gpus",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""
 MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
 """Settings that the first machine decided, if they were left open."""
-_BUDGET = (
-    "max_problems", "problems_per_step", "max_steps", "eval_steps", "eval_samples", "save_steps",
-    "coder.sampling", "tester.sampling",
-)  # fmt: skip
-"""Settings that a time budget decides."""
 _NAMED = 3
 """Runs of a folder that `_no_run` names."""
 
@@ -57,14 +50,11 @@ def decided(config: TrainConfig) -> TrainConfig:
         RunError: The folder's config.toml cannot be read.
     """
     folder = config.output_dir or Path()
-    begun = read_config(folder) if (folder / "config.toml").is_file() else None
-    if begun is None or begun.time_budget is not None:
+    if not (folder / "config.toml").is_file():
         return config  # it had not begun
+    begun = read_config(folder)
     names = [name for name in MACHINE if getattr(config, name) in (None, "auto")]
-    if config.time_budget is not None:
-        names += _BUDGET
-        config = as_begun(dataclasses.replace(config, time_budget=None), begun)
-    return settings.replaced(config, {name: attrgetter(name)(begun) for name in names})
+    return dataclasses.replace(config, **{name: getattr(begun, name) for name in names})
 
 
 class RunFolder(LogFolder):

@@ -178,7 +178,10 @@ class MeasuringSettings:
     """How long the run goes on, what is measured and what is kept."""
 
     max_steps: PositiveInt = 90
-    """Steps of the whole run."""
+    """Steps of the whole run. Schedules of the learning rate end with the last."""
+    max_minutes: PositiveFinite | None = None
+    """Minutes after which the run ends at a checkpoint, if it has not done all steps; counted anew when it is resumed.
+    None for no such limit."""
     eval_steps: PositiveInt = 30
     """Measure on held-out tests and mutants every so many steps, and before the first and after the last."""
     eval_samples: Count = 4
@@ -255,7 +258,3 @@ class LanguageModelSettings:
     """Scale of the adapters: what they add is multiplied by alpha / rank."""
     trainer_cls: str = "trl:GRPOTrainer"
     """Trainer of language models, as module:class: TRL's, or a subclass of it."""
-    time_budget: PositiveFinite | None = None
-    """Minutes that a run of language models may take, from start to end. The speed of this machine is measured, and
-    steps, problems and the length of answers follow: problems per step, problems and lengths given are upper
-    bounds. --max-steps on the command line overrides it. None for no such limit."""

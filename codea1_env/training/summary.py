@@ -28,7 +28,7 @@ class TrainResult:
     step: int
     """Steps done."""
     finished: bool
-    """False if the run was interrupted; resume it to go on."""
+    """Whether all steps are done, or the time of the run is over. One that was interrupted is resumed to go on."""
     start: Row
     """Rewards of the first tenth of the steps; measurements before the first step."""
     end: Row

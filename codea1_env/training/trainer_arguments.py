@@ -24,8 +24,6 @@ from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, who_needs_o
 from codea1_env.training.batches import Role, roles_of, update_shape
 from codea1_env.training.config import RunError, TrainConfig
 
-_COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
-"""Fields of a trainer that decide how long an update takes, apart from sizes."""
 _SIZES = ("per_device_train_batch_size", "gradient_accumulation_steps")
 
 
@@ -77,18 +75,12 @@ class TrainerArguments:
             "tester_sampling": config.tester.sampling if role == "model" else None,
         }
 
-    def costly_fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Return the fields of a trainer that decide how long an update takes."""
-        every = self._fields(role, formats)
-        return {name: value for name, value in every.items() if name in _COSTLY}
-
     def check(self, roles: Sequence[Role], *, elsewhere: bool = False) -> None:
-        """Make the configuration of every trainer, before anything is measured or loaded; a RunError if that fails.
+        """Make the configuration of every trainer, before anything is loaded; a RunError if that fails.
 
-        With a time budget the sizes of batches are left out: those of the steps are not known yet. So they are where the
-        run learns `elsewhere`, with another number of processes.
+        Where the run learns `elsewhere`, with another number of processes, the sizes of batches are left out.
         """
-        left_out = () if self._config.time_budget is None and not elsewhere else _SIZES
+        left_out = _SIZES if elsewhere else ()
         for role in roles:
             if self._config.player(role).freeze:
                 continue

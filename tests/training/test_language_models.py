@@ -19,6 +19,7 @@ from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import load_player
+from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.cli.app import run as codea1
 from codea1_env.spaces import observe
 from codea1_env.support.logs import read_rows
@@ -28,7 +29,7 @@ from codea1_env.training import (
     RunError,
     TesterConfig,
     TrainConfig,
-    batches,
+    engine,
     train,
 )
 from codea1_env.training import run as steps
@@ -207,22 +208,32 @@ def test_bad_settings(tmp_path, sandbox, model, changes, message, monkeypatch) -
     assert not (tmp_path / "run").exists()  # which can be used again
 
 
-def test_what_the_machine_decided_is_kept(tmp_path, sandbox, model, monkeypatch) -> None:
-    changes = {"dtype": "auto", "threads": None, "time_budget": 30, "max_problems": None}
-    monkeypatch.setattr(batches, "_LEAST_STEPS", 4)
-    monkeypatch.setattr(batches, "_MOST_STEPS", 4)
+def test_what_the_machine_decided_is_kept(tmp_path, sandbox, model) -> None:
     folder = tmp_path / "run"
-    output = run(folder, sandbox, model, **changes)
+    output = run(folder, sandbox, model, dtype="auto", threads=None, max_steps=1)
     assert "Computing in" in output
-    assert "4 steps of 2 of 2 problems" in output
     settings = tomllib.loads((folder / "config.toml").read_text())
-    assert settings["time_budget"] == "None"
-    assert settings["max_steps"] == 4
     assert settings["dtype"] in ("float32", "bfloat16")
     assert settings["threads"] >= 1
-    rows = list(read_rows(folder / METRICS))
-    assert len(rows) == 5
-    assert rows[-1]["held_out/pass_rate"] is not None
+
+
+def test_little_memory_is_spared(tmp_path, sandbox, model, monkeypatch) -> None:
+    again, given_back, made = [], [], TrainerDrive.__init__
+
+    def remembered(self: TrainerDrive, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        again.append(self.trainer.args.gradient_checkpointing)
+
+    monkeypatch.setattr(TrainerDrive, "__init__", remembered)
+    monkeypatch.setattr(engine, "available_memory", lambda: int(5.9e9))
+    monkeypatch.setattr(engine, "give_back_at_once", lambda: given_back.append(True))
+    output = run(tmp_path / "run", sandbox, model, max_steps=1)
+    assert "5.9 GB of memory are free, which is little: layers are computed again" in output
+    assert (again, given_back) == ([True, True], [True])
+    # With more memory the run goes on as its settings say.
+    monkeypatch.setattr(engine, "available_memory", lambda: int(6.1e9))
+    run(tmp_path / "run", sandbox, model, max_steps=2, resume=True)
+    assert (again, given_back) == ([True, True, False, False], [True])
 
 
 def test_an_engine_that_fails_leaves_a_checkpoint(tmp_path, sandbox, model, monkeypatch) -> None:

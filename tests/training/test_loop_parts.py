@@ -55,14 +55,14 @@ def test_start_and_end():
     assert (start["reward/tester/mean"], end["book/size"]) == (None, 20)
 
 
-def progress(**console):
+def progress(minutes=None, **console):
     out = io.StringIO()
-    with TrainingProgress(Console(file=out, width=80, **console)) as display:
-        display.expect(steps=20, done=0, step={"coder": 3.0}, measurements=1, each=5.0)
+    with TrainingProgress(Console(file=out, width=80, **console), minutes=minutes) as display:
+        display.expect(20, 0, {"coder": 3.0, "evaluate": 5.0}, 1)
         for row in list(rows())[1:]:
             with display.phase("coder"):
                 report(0.5)
-            display.update(row)
+            display.update(row, last=row["step"] == 20)
     return out.getvalue()
 
 
@@ -78,12 +78,12 @@ def test_without_a_terminal_there_are_plain_lines():
 def test_a_first_guess_is_told_and_gives_way_to_the_first_step():
     out = io.StringIO()
     with TrainingProgress(Console(file=out, width=80)) as display:
-        display.expect(steps=20, done=0, step={}, measurements=2, each=30.0)
+        display.expect(20, 0, {"evaluate": 30.0}, 2)
         display.guess(0.5)
         assert out.getvalue().splitlines()[-1] == "20 steps  0:00 so far, about 6:00 left"
         with display.phase("judge"):
             pass
-        display.update({"step": 1})
+        display.update({"step": 1}, last=False)
         assert display._clock.seconds() == pytest.approx(60, abs=1)
 
 
@@ -95,6 +95,28 @@ def test_in_a_terminal_there_is_a_bar():
     assert "left" in shown
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     assert max(map(len, re.split(r"[\r\n]", plain))) <= 80
+
+
+def test_minutes_are_shown_beside_the_step():
+    lines = progress(minutes=10).splitlines()
+    assert lines[0] == "getting ready  0:00 of 10:00"
+    assert lines[1] == "step 1, 0:00 of 10:00  coder 0.05  book 1"
+    assert lines[2:] == ["step 20, 0:00 of 10:00  coder 1.00  book 20  pass rate 1.00"]
+    shown = progress(minutes=10, force_terminal=True)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert re.search(r"step 3, 0:00 of 10:00 .* coder writes", plain)
+
+
+def test_time_moves_the_bar(clock: Clock) -> None:
+    run = Remaining(started=clock.now - 60, minutes=10)
+    assert (run.text(), run.done()) == ("1:00 of 10:00", 0.1)
+    run.expect(100, {"coder": 60.0}, 0)
+    clock.now += 240
+    assert run.done() == 0.5
+    run.expect(1, {"coder": 60.0}, 0)
+    assert run.done() > 0.8, "the steps are done before"
+    clock.now += 1000
+    assert run.done() == 1.0
 
 
 @pytest.mark.parametrize(
@@ -144,7 +166,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_what_was_expected_until_it_is_known_better(clock: Clock) -> None:
     clock.now += 70
     assert (clock.run.seconds(), clock.run.text(), clock.run.done()) == (None, "1:10 so far", 0.0)
-    clock.run.expect(4, {"coder": 10.0, "judge": 0.0, "learn_coder": 5.0}, 2, 20.0)
+    known = {"coder": 10.0, "judge": 0.0, "learn_coder": 5.0, "evaluate": 20.0}
+    clock.run.expect(4, known, 2)
     assert clock.run.seconds() == 4 * 15 + 2 * 20
     clock.phase("evaluate", 30)
     assert clock.run.seconds() == 4 * 15 + 30  # the second one will take as long as the first
@@ -163,7 +186,7 @@ def test_what_was_expected_until_it_is_known_better(clock: Clock) -> None:
 
 
 def test_a_phase_says_how_far_it_is(clock: Clock) -> None:
-    clock.run.expect(1, {"coder": 100.0}, 0, 0.0)
+    clock.run.expect(1, {"coder": 100.0}, 0)
     clock.run.begin("coder")
     clock.now += 10
     assert clock.run.seconds() == pytest.approx(90)

@@ -217,7 +217,6 @@ def test_what_the_cluster_has_not(
 
     refused(r"1 GPUs for 1 processes.* has 0.*learner_processes", learner_gpus=1.0)
     refused(r"4 processors for 4 processes.* has 2", learner_processes=4)
-    refused("time_budget", time_budget=5.0)
     # before any process is asked for
     wrong = {"tester.trainer": {"loss_type": "dapoo"}, "learner_gpus": 1.0}
     refused("tester: Expect loss_type to be one of", **wrong)

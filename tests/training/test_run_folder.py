@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -46,24 +45,17 @@ def language_models(**changes):
 
 def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
     folder = tmp_path / "run"
-    asked = language_models(output_dir=folder, time_budget=10, problems_per_step=4)
+    asked = language_models(output_dir=folder)
     assert decided(asked) == asked  # there is no run yet
-    sizes: dict[str, Any] = {
-        "problems_per_step": 2,
-        "max_steps": 8,
-        "eval_steps": 8,
-        "max_problems": 4,
-    }
-    sizes |= {f"{role}.trainer": {"gradient_checkpointing": True} for role in ("coder", "tester")}
-    fitted = language_models(output_dir=folder, dtype="float32", threads=1, **sizes)
+    fitted = language_models(output_dir=folder, dtype="float32", threads=1)
     begin(fitted)
     assert decided(asked) == fitted
     RunFolder.reopen(decided(asked)).close()
     other = dataclasses.replace(asked, dtype="bfloat16")
     with pytest.raises(RunError, match="dtype was 'float32', now 'bfloat16'"):
         RunFolder.reopen(decided(other))
-    steps = dataclasses.replace(asked, time_budget=None, max_steps=20)
-    assert decided(steps).max_steps == 20
+    longer = dataclasses.replace(asked, max_minutes=5.0, max_steps=120)
+    RunFolder.reopen(decided(longer)).close()
 
 
 def test_another_machine_may_have_fewer_cores(tmp_path):

@@ -187,20 +187,6 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-@contextmanager
-def part_of_work(begin: float, end: float) -> Iterator[None]:
-    """Let what is told inside be a part of the work outside.
-
-    Example:
-        >>> with listening(print), part_of_work(0.5, 1.0):
-        ...     report(0.5)
-        0.75
-    """
-    outer = _listener.get()
-    with listening(lambda share: outer(begin + share * (end - begin)) if outer else None):
-        yield
-
-
 def report(share: float) -> None:
     """Tell the listener, if there is one, what share is done."""
     listener = _listener.get()

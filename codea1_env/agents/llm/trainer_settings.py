@@ -44,7 +44,7 @@ _OF_ALGORITHM = {
         "sapo_temperature_neg", "sapo_temperature_pos", "vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg",
     ),
 }  # fmt: skip
-_TOGETHER_ON_GPU, TOGETHER_ON_CPU = 8, 16
+_TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
 """Answers that are learned from at the same time, if the user does not say how many."""
 
 
@@ -142,7 +142,7 @@ def batches_of(
             f"number of processes ({processes}). Change problems_per_step."
         )
     # A CPU computes the prompt of a group once, if the group is not divided.
-    default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else TOGETHER_ON_CPU)
+    default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
     size = fields.get("per_device_train_batch_size", default)
     steps, rest = divmod(share, size)
     if rest:

@@ -28,7 +28,7 @@ DEFAULT_ENTRIES = (
 QUICK_ENTRIES = ("code-a1", "golden-tests", "self-play")
 _OF_ALL = {
     "problems", "split", "difficulty", "max_problems", "max_steps", "eval_steps", "eval_samples", "eval_trained",
-    "eval_problems", "seed", "time_budget", "output_dir", "save_total_limit",
+    "eval_problems", "seed", "max_minutes", "output_dir", "save_total_limit",
 }  # fmt: skip
 """Settings that all runs of a benchmark share, or they could not be compared."""
 MOMENTS = 8
@@ -244,7 +244,7 @@ class BenchConfig:
         quarter = max(1, self.max_steps // 4)
         if self.preset is not None:
             runs = _of_preset(self.preset)
-            runs = dataclasses.replace(runs, time_budget=None, eval_problems=self.eval_problems)
+            runs = dataclasses.replace(runs, max_minutes=None, eval_problems=self.eval_problems)
             every = runs.eval_steps
         else:
             every = quarter
@@ -280,7 +280,8 @@ def with_preset(config: BenchConfig, preset: str) -> BenchConfig:
         else config.algorithms,
         problems=runs.problems,
         max_problems=runs.max_problems or config.max_problems,
-        max_steps=runs.max_steps,
+        # Runs that end by the clock cannot be compared.
+        max_steps=runs.max_steps if runs.max_minutes is None else config.max_steps,
         num_iterations=runs.num_iterations,
         # A sweep of models takes hours: who wants one asks for it.
         sweep=(1.0,) if models else config.sweep,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from codea1_env.agents import Learner
-from codea1_env.problems import Problem
 from codea1_env.training.batches import Role, check_batches, roles_of
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
-from codea1_env.training.engine import LocalEngine, RunPlan
+from codea1_env.training.engine import LocalEngine
+from codea1_env.training.language_models import Models
 from codea1_env.training.players import seed_of
 from codea1_env.training.ray.cluster import check_versions, connect
 from codea1_env.training.ray.remote_players import RemotePlayer
@@ -56,32 +56,20 @@ class RayEngine(LocalEngine):
         self._ray = connect(address)
 
     def fit(
-        self,
-        config: TrainConfig,
-        problems: Sequence[Problem],
-        started: float,
-        known: Mapping[str, float],
-        say: Callable[[str], None],
-        tell: Callable[[float], None],
-    ) -> RunPlan:
+        self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
+    ) -> tuple[TrainConfig, Models]:
         """Start the processes of the language models, and decide what they compute with where that is left open.
 
         Raises:
-            RunError: A model cannot be had as configured, the run has a time budget, or the cluster has not what is asked
-                for.
+            RunError: A model cannot be had as configured, or the cluster has not what is asked for.
             PlayerError: A process was lost, for which memory was short perhaps.
         """
-        if config.time_budget is not None:
-            raise RunError(
-                "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
-                "instead."
-            )
         self.elsewhere = roles = roles_of(config)
         if not roles:
-            return RunPlan.of_known(config, known, RemoteModels([]))
-        if not known:
+            return config, RemoteModels([])
+        if not resumed:
             check_trainer_fields(config)
-            check_batches(config, len(problems), config.learner_processes, gpu=False)
+            check_batches(config, problems, config.learner_processes, gpu=False)
         check_versions(self._ray)
         gpus = gpus_of_each(self._ray, config, len(roles))
         with ExitStack() as stack:
@@ -90,13 +78,13 @@ class RayEngine(LocalEngine):
                 groups.append(RoleGroup(self._ray, config, role, gpus, os.getcwd()))
                 stack.callback(groups[-1].close)
             try:
-                _make(config, groups, len(problems), say)
+                _make(config, groups, problems, say)
             except (ValueError, ImportError) as error:
                 raise RunError(str(error)) from error
             except LearnerLostError as error:
                 raise PlayerError(str(error)) from error
             stack.pop_all()
-        return RunPlan.of_known(config, known, RemoteModels(groups))
+        return config, RemoteModels(groups)
 
 
 def _make(

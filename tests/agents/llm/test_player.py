@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -120,21 +119,3 @@ def test_a_model_goes_on_after_a_kill(what, tmp_path, capsys, monkeypatch) -> No
     assert f"% of 2 answers of {model} in " in shown
     for name in ("samples.jsonl", "verdicts.jsonl", "usage.jsonl", "report.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
-
-
-def test_a_dry_run_says_how_long_a_step_takes_at_least(tmp_path, capsys) -> None:
-    options = ["--model", save_tiny(tmp_path), "--time-budget", "None", "--max-steps", "100"]
-    said = {}
-    for length in ("8", "2000"):
-        lengths = [
-            f"--{role}.sampling.max-completion-length={length}" for role in ("coder", "tester")
-        ]
-        assert run(["train", "--preset", "smollm2-cpu", *options, *lengths, "--dry-run"]) == 0
-        text = " ".join(capsys.readouterr().err.split())
-        found = re.search(r"at least ([\d:]+) where .*; 100 steps take ([\d:]+)\.", text)
-        assert found is not None, text
-        said[length] = [
-            sum(60**place * int(part) for place, part in enumerate(reversed(each.split(":"))))
-            for each in found.groups()
-        ]
-    assert said["8"] < said["2000"]
