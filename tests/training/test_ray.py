@@ -46,8 +46,8 @@ pytestmark = pytest.mark.slow
 SHORT = SamplingConfig(max_prompt_length=1000, max_completion_length=8)
 TRAINER = {"gradient_checkpointing": False, "lr_scheduler_type": "constant"}
 TABLES = TrainConfig(
-    max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=3,
-    eval_steps=3, save_steps=1, workers=1,
+    max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=2,
+    eval_steps=2, save_steps=1, workers=1,
 )  # fmt: skip
 LEARNER = {"learning_rate": 1e-3, "sampling": SHORT, "trainer": TRAINER}
 TESTER = TesterConfig("llm", **LEARNER)
@@ -164,7 +164,7 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
         _, second = learners(cluster)
         os.kill(second, signal.SIGKILL)
 
-    at_step(4, lose_one, monkeypatch)
+    at_step(3, lose_one, monkeypatch)
     folder = tmp_path / "there"
     with pytest.raises(PlayerError) as lost:
         run(folder, config, sandbox, **there(cluster, learner_processes=2), max_steps=1000)
@@ -174,8 +174,8 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
     assert "\n" not in said
     assert all_end(cluster)
     found, expected = (list(read_rows(each / METRICS)) for each in (folder, tmp_path / "here"))
-    assert [row["step"] for row in found] == [0, 1, 2, 3]
-    for step in range(3):  # the last one was measured here, and not there
+    assert [row["step"] for row in found] == [0, 1, 2]
+    for step in range(2):  # the last one was measured here, and not there
         for name, value in expected[step].items():
             close = value and pytest.approx(value, rel=1e-5, abs=1e-5)
             assert found[step][name] == close, (step, name)
@@ -191,15 +191,15 @@ def test_one_model_in_both_roles_learns_what_it_learns_here_until_it_is_interrup
 ) -> None:
     config = replaced(models, {"self_play": True, "lora_rank": 0, "eval_steps": 1000})
     run(tmp_path / "here", config, sandbox)
-    at_step(2, lambda: os.kill(os.getpid(), signal.SIGINT), monkeypatch)
+    at_step(1, lambda: os.kill(os.getpid(), signal.SIGINT), monkeypatch)
     folder = tmp_path / "there"
     command = ["train", "--config", written(replaced(config, there(cluster)), tmp_path)]
     assert codea1([*command, "--output-dir", str(folder)]) == 130
-    assert "Stopped after step 2. To go on:" in capsys.readouterr().out
+    assert "Stopped after step 1. To go on:" in capsys.readouterr().out
     assert all_end(cluster)
     found, expected = (list(read_rows(each / METRICS)) for each in (folder, tmp_path / "here"))
-    assert found == expected[:3]
-    assert step_of(checkpoints(folder)[-1]) == 2
+    assert found == expected[:2]
+    assert step_of(checkpoints(folder)[-1]) == 1
 
 
 def test_what_the_cluster_has_not(
