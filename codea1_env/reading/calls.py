@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from codea1_env.sandbox.inside.analysis.assertions import arguments_of
 from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read
 
 from .chunks import PARSE_ERRORS, parse
@@ -112,15 +113,10 @@ def _called(node: ast.expr) -> str:
 
 def _literal_call(node: ast.AST, names: tuple[str, ...]) -> Call | None:
     """Return the arguments of a call of one of some names; None if it is none, or they are no literals."""
-    if (
-        not isinstance(node, ast.Call)
-        or _called(node.func) not in names
-        or any(each.arg is None for each in node.keywords)
-    ):
+    if not isinstance(node, ast.Call) or _called(node.func) not in names:
         return None
     meter = LiteralMeter()
     try:
-        arguments = [read(each, None, meter) for each in node.args]
-        return arguments, {str(each.arg): read(each.value, None, meter) for each in node.keywords}
+        return arguments_of(node, lambda each: read(each, None, meter))
     except NotLiteralError:
         return None

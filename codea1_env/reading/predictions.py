@@ -1,4 +1,7 @@
-"""A condition, or a method of unittest -> calls of the function under test, and the values that it predicts."""
+"""A condition, or a method of unittest -> calls of the function under test, and the values that it predicts.
+
+What is on the sandbox's list of assertions is read by it (`form_of`, `sides`); what more testers write is read here.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from codea1_env.sandbox.inside.analysis.assertions import Rule, form_of, sides
 from codea1_env.sandbox.inside.analysis.literals import (
     LiteralMeter,
     NotLiteralError,
@@ -25,6 +29,7 @@ _CONVERTS: dict[str, type | None] = {
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
 _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
+_CLOSE = ("isclose", "is_close", "allclose")
 _PLAIN = frozenset({ast.Constant, ast.UnaryOp, ast.Dict, ast.Set})
 _CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
 _DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
@@ -104,18 +109,27 @@ class Conditions:
             UnreadableError, NotLiteralError: It says something else. So with the other methods.
         """
         self.meter.work(1)
+        rule, left, right = form_of(node, lambda named: self._is_close(named, names))
+        if rule == "false":
+            return self.denials(left, names)
+        if rule == "close" and right is not None:
+            return [self.almost(left, right, self._closeness(node, names), names)]
+        if right is not None:
+            return self._equality(rule, left, right, names)
+        call = self.call(node, names)
+        return [Prediction(call, True)] if call is not None else self._more(node, names)
+
+    def _more(self, node: Any, names: Names) -> list[Prediction]:
+        """Return what a condition says that is not on the list."""
         kind = type(node)
+        if kind is ast.BoolOp and type(node.op) is ast.And:
+            return [each for part in node.values for each in self.predictions(part, names)]
         if kind is ast.Compare:
             return self._comparison(node, names)
-        if kind is ast.BoolOp and type(node.op) is ast.And:  # type: ignore[attr-defined]
-            return [each for part in node.values for each in self.predictions(part, names)]  # type: ignore[attr-defined]
-        if kind is ast.UnaryOp and type(node.op) is ast.Not:  # type: ignore[attr-defined]
-            return self.denials(node.operand, names)  # type: ignore[attr-defined]
-        call = self.call(node, names)
-        if call is not None:
-            return [Prediction(call, True)]
         if kind is ast.Call:
-            return self._close(node, names)
+            self.meter.work(len(node.args) + len(node.keywords))
+            if name_of(node.func) == "all" and len(node.args) == 1:
+                return self._each(node.args[0], names, self.predictions)
         raise UnreadableError(UNSAID)
 
     def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
@@ -244,11 +258,7 @@ class Conditions:
 
     def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """Return what `left == right` says."""
-        call, other = self.call(left, names), right
-        if call is None:
-            call, other = self.call(right, names), left
-        elif self.call(right, names) is not None:
-            raise UnreadableError("compares two calls, and predicts no value")
+        call, other = sides(left, right, lambda side: self.call(side, names))
         if call is None:
             return self._converted(left, right, names)
         tolerance = None
@@ -280,24 +290,6 @@ class Conditions:
         if len(node.ops) != 1:
             return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
-        if kind is ast.Eq and type(left) is ast.Call and _is_plain(right):  # most are
-            call = self.call(left, names)
-            if call is not None:
-                return [Prediction(call, read(right, names, self.meter))]
-        if kind is ast.Eq or kind is ast.Is:
-            if type(left) is ast.Compare or type(right) is ast.Compare:
-                for condition, constant in ((left, right), (right, left)):
-                    is_true = type(constant) is ast.Constant and constant.value is True
-                    if is_true and type(condition) is ast.Compare:
-                        return self._comparison(condition, names)
-            if type(left) in _LISTS or type(right) in _LISTS:
-                several = self._several(left, right, names) if kind is ast.Eq else None
-                if several is not None:
-                    return several
-            found = self.equal(left, right, names)
-            if kind is ast.Is and type(found.value) not in (bool, type(None)):
-                raise UnreadableError("compares identity")
-            return [found]
         if kind in (ast.Lt, ast.LtE):
             return [self._difference(left, right, names, kind is ast.Lt)]
         if kind in (ast.Gt, ast.GtE):
@@ -305,6 +297,27 @@ class Conditions:
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
         raise UnreadableError(UNSAID)
+
+    def _equality(
+        self, rule: Rule, left: ast.expr, right: ast.expr, names: Names
+    ) -> list[Prediction]:
+        if rule == "==" and type(left) is ast.Call and _is_plain(right):  # most are
+            call = self.call(left, names)
+            if call is not None:
+                return [Prediction(call, read(right, names, self.meter))]
+        if type(left) is ast.Compare or type(right) is ast.Compare:
+            for condition, constant in ((left, right), (right, left)):
+                is_true = type(constant) is ast.Constant and constant.value is True
+                if is_true and type(condition) is ast.Compare:
+                    return self.predictions(condition, names)
+        if rule == "==" and (type(left) in _LISTS or type(right) in _LISTS):
+            several = self._several(left, right, names)
+            if several is not None:
+                return several
+        found = self.equal(left, right, names)
+        if rule == "is" and type(found.value) not in (bool, type(None)):
+            raise UnreadableError("compares identity")
+        return [found]
 
     def _chain(self, node: ast.Compare, names: Names) -> list[Prediction]:
         """`f(1) == f(2) == 3`: 3 of both."""
@@ -384,19 +397,17 @@ class Conditions:
                 return Prediction(call, value, None, name)
         raise UnreadableError(UNSAID)
 
-    def _close(self, node: Any, names: Names) -> list[Prediction]:
+    def _is_close(self, node: ast.expr, names: Names) -> bool:
+        return name_of(node) in _CLOSE and not self.is_function(node, names)
+
+    def _closeness(self, node: Any, names: Names) -> Tolerance:
+        """Return the tolerance of a call such as `math.isclose(f(1), 0.5, rel_tol=1e-3)`."""
         self.meter.work(len(node.args) + len(node.keywords))
-        name = name_of(node.func)
-        if name == "all" and len(node.args) == 1:
-            return self._each(node.args[0], names, self.predictions)
-        if name not in ("isclose", "is_close", "allclose") or len(node.args) < 2:
-            raise UnreadableError(UNSAID)
         home = node.func.value if type(node.func) is ast.Attribute else node.func
-        is_numpy = name == "allclose" or getattr(home, "id", "") in ("np", "numpy")
+        is_numpy = name_of(node.func) == "allclose" or getattr(home, "id", "") in ("np", "numpy")
         keys = ("rtol", "atol") if is_numpy else ("rel_tol", "abs_tol")
         default = Tolerance(1e-8, 1e-5) if is_numpy else Tolerance(None, 1e-9)
-        tolerance = _or_else(self.tolerance(node, 2, keys, names), default)
-        return [self.almost(node.args[0], node.args[1], tolerance, names)]
+        return _or_else(self.tolerance(node, 2, keys, names), default)
 
     def tolerance(
         self, node: ast.Call, places: int, keys: tuple[str, str], names: Names

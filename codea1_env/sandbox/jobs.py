@@ -24,7 +24,7 @@ class Limits:
     """
 
     call_cpu_time: float = 2.0
-    """CPU time of one call, or of a test that says what a call returns."""
+    """CPU time of one call, or of an assertion that is judged outside."""
     call_wall_time: float = 10.0
     """Wall-clock time of the same. Larger than the CPU limit, so that a busy machine does not decide."""
     run_cpu_time: float = 20.0
@@ -90,7 +90,8 @@ class Job:
 
     Attributes:
         code: Program text.
-        tests: Test texts. Each is judged on its own: what says what calls return outside, any other text inside.
+        tests: Test texts. Each is judged on its own: an assertion that compares a call with a literal outside, any other
+            text inside.
         entry_point: The name that the tests may use from the program. None offers every name that the
             program defines and the test uses, except names of builtins and standard modules.
         limits: Overrides the sandbox's limits.

@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
+from .assertions import AssertionReader
 from .calls import Calls, Case, answer_calls, encoded_arguments, encoded_cases, expected_frame
 from .compare import FLOAT_ATOL, Comparison, Rule
 from .jobs import Job, Limits, WorkerKind
 from .levels import check_level, check_memory, strongest_level
 from .packages import packages_of
-from .planner import Planner
 from .results import InfraError, JobResult, Outcome, TestResult
 from .tasks import SandboxTask, Tasks, run_script
 from .workers import Slots, WorkerPool
@@ -31,7 +31,7 @@ class _Starters(NamedTuple):
     owner: int
     pool: WorkerPool
     analyst: Analyst
-    planner: Planner
+    reader: AssertionReader
 
 
 _of_other_processes: list[_Starters] = []
@@ -108,13 +108,13 @@ class Sandbox:
         self.limits = limits if limits is not None else Limits()
         self._packages = packages_of(packages)
         self._asked_level = check_level(level)
-        self._tasks = Tasks(self.packages, lambda: self.level, lambda: self._here().planner)
+        self._tasks = Tasks(self.packages, lambda: self.level, lambda: self._here().reader)
         self._starters = self._start()
 
     def _start(self) -> _Starters:
         analyst = Analyst()
         pool = WorkerPool(self.workers, lambda: self.level, self._packages)
-        return _Starters(os.getpid(), pool, analyst, Planner(analyst))
+        return _Starters(os.getpid(), pool, analyst, AssertionReader(analyst))
 
     def _here(self) -> _Starters:
         """Return what starts and uses processes; a forked copy of this process does not own the original's."""
@@ -169,7 +169,8 @@ class Sandbox:
 
         Args:
             code: Program text.
-            tests: Test texts, judged one by one: `assert f(1) == 2`, or any other program text.
+            tests: Test texts, judged one by one. An assertion that compares a call with a literal (`assert f(1) == 2`) is
+                judged outside, any other program text inside.
             entry_point: See `Job.entry_point`.
             limits: See `Job.limits`.
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from .assertions import AssertionReader
 from .calls import Answers, Calls, EncodedCases, answer_calls, encoded_data, judge_cases
 from .compare import Comparison, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_seed
 from .judging import judge
 from .outcomes import Stop, bounds_of, load_of, outcome_of
-from .planner import Planner
 from .results import (
     CallResult,
     JobResult,
@@ -67,11 +67,14 @@ class Tasks:
     """Makes the tasks of one sandbox."""
 
     def __init__(
-        self, packages: tuple[str, ...], level: Callable[[], str], planner: Callable[[], Planner]
+        self,
+        packages: tuple[str, ...],
+        level: Callable[[], str],
+        reader: Callable[[], AssertionReader],
     ) -> None:
         self._packages = packages
         self._level = level
-        self._planner = planner
+        self._reader = reader
         self._mentions = _pattern(packages)
 
     def _kind(self, hash_seed: int, *texts: str) -> WorkerKind:
@@ -85,7 +88,7 @@ class Tasks:
         kind = self._kind(job.hash_seed, job.code, *job.tests)
 
         def attempt(run: TaskRunner, limits: Limits) -> JobResult:
-            return judge(run, self._planner(), job, kind, limits)
+            return judge(run, self._reader(), job, kind, limits)
 
         return SandboxTask(
             attempt, kind, job.limits, lambda why: JobResult(why, (why,) * len(job.tests))

@@ -84,29 +84,30 @@ def test_cheap_bounds_time() -> None:
 
 
 LARGE = [
-    ("list(map(str, range(60_000)))", "assert len(f()) == 60_000"),
-    ("dict.fromkeys(range(20_000))", "assert len(f()) == 20_000"),
-    ("range(900_000)", "assert sum(f()) == 404999550000"),
-    ("list(range(9000))", "assert len(set(f())) == 9000"),
-    ("__import__('decimal').Decimal('0.10')", "assert f() != 0.1"),
-    ("__import__('fractions').Fraction(1, 2)", "assert f() == 0.5"),
-    ("1 << 100_000", "assert f() > 5"),
+    ("list(map(str, range(60_000)))", "f()", "not f()"),
+    ("dict.fromkeys(range(20_000))", "f()", "not f()"),
+    ("range(900_000)", "f()", "f() == 404999550000"),
+    ("list(range(9000))", "f() == list(range(9000))", "f() == list(range(9001))"),
+    ("__import__('decimal').Decimal('0.10')", "f()", "f() == 0.1"),
+    ("__import__('fractions').Fraction(1, 2)", "f() == 0.5", "0.25 == f()"),
+    ("1 << 100_000", "f()", "f() == 5"),
 ]
 
 
-@pytest.mark.parametrize(("value", "test"), LARGE, ids=[test for _, test in LARGE])
-def test_large_values_are_judged_outside(sandbox: Sandbox, value: str, test: str) -> None:
-    wrong = test.replace("assert ", "assert not (", 1) + ")"
-    right, other = sandbox.run_tests(f"def f(): return {value}", [test, wrong])
+@pytest.mark.parametrize(("value", "right", "wrong"), LARGE, ids=[value for value, *_ in LARGE])
+def test_large_values_are_judged_outside(
+    sandbox: Sandbox, value: str, right: str, wrong: str
+) -> None:
+    tests = [f"assert {right}", f"assert {wrong}"]
+    right, other = sandbox.run_tests(f"def f(): return {value}", tests)
     assert (right.outcome, right.message, right.judged) == (Outcome.PASS, "", "outside")
     assert (other.outcome, other.judged) == (Outcome.FAIL, "outside")
 
 
 COSTLY = [
-    ("range(5_000_000)", "assert sum(f()) == 1"),
-    ("[None] * 1_500_000", "assert len(f()) == 1"),
-    ("set(range(40_000))", "assert len(f()) == 1"),
-    ("[__import__('fractions').Fraction(1, n + 1) for n in range(200)]", "assert sum(f()) == 1"),
+    ("range(5_000_000)", "assert list(f()) == [1]"),
+    ("[None] * 1_500_000", "assert f() == 1"),
+    ("set(range(40_000))", "assert f()"),
 ]
 
 

@@ -44,11 +44,11 @@ def test_texts_without_end_are_no_programs_and_no_tests(sandbox: Sandbox) -> Non
     assert result.outcome is Outcome.SYNTAX_ERROR
 
 
-def test_slow_plans_cost_the_supervisor_nothing(
+def test_texts_that_are_slow_to_read_cost_the_supervisor_nothing(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(Analyst.analyse.__kwdefaults__, "timeout", 2.0)
-    monkeypatch.setattr("codea1_env.sandbox.planner._TIMEOUT", 2.0)
+    monkeypatch.setattr("codea1_env.sandbox.assertions._TIMEOUT", 2.0)
     tests = ["assert f(1) == [[None] * 10_000] * 29"]
     tests += ["assert f(" + "*".join(["(9**300)**1000"] * 200) + ") == 1", "assert f(1) == 1"]
     before = os.times()
@@ -59,13 +59,6 @@ def test_slow_plans_cost_the_supervisor_nothing(
     assert PASS not in {result.outcome for result in results[:-1]}
 
 
-def test_membership_in_a_long_range_is_decided_at_once(sandbox: Sandbox) -> None:
-    code = "def f(): return range(0, 16_000_000, 2)"
-    checks = {"4.0 in": PASS, "'a' not in": PASS, "4 + 0j in": PASS, "5 in": Outcome.FAIL}
-    tests = [f"assert {check} f()" for check in checks]
-    assert outcomes(sandbox, code, tests, Limits()) == list(checks.values())
-
-
 ITERATED = "def f(n):\n    yield from range(n)"
 
 
@@ -73,10 +66,10 @@ ITERATED = "def f(n):\n    yield from range(n)"
     ("code", "test", "expected"),
     [
         (ITERATED, "assert list(f(3)) == [0, 1, 2]", PASS),
-        (ITERATED, "assert sum(f(4)) == 6", PASS),
-        (ITERATED, "assert sorted(f(3)) == [0, 1, 3]", Outcome.FAIL),
+        (ITERATED, "assert [0, 1, 3] == list(f(3))", Outcome.FAIL),
         (ITERATED, "assert f(3) == [0, 1, 2]", Outcome.UNENCODABLE),
-        ("def f(n): return map(str, range(n))", "assert tuple(f(2)) == ('0', '1')", PASS),
+        ("def f(n): return map(str, range(n))", "assert list(f(2)) == ['0', '1']", PASS),
+        ("def f(n): return 'ab'", "assert list(f(2)) == ['a', 'b']", PASS),
         ("def f(n): return 5", "assert list(f(2)) == [5]", Outcome.ERROR),
         ("def f(n):\n    yield 1\n    raise KeyError(n)", "assert list(f(2)) == [1]", Outcome.ERROR),
         ("import enum\nclass E(enum.IntEnum):\n    A = 1\ndef f(): return E.A", "assert f() == 1",
@@ -92,6 +85,6 @@ def test_what_is_iterated_over_may_be_no_data(
 
 def test_a_reply_that_is_expected_byte_for_byte_and_still_differs(sandbox: Sandbox) -> None:
     code = "def f(x): return float('nan') if x else 2.0"
-    tests = ["assert f(1) == f(1)", "assert f(1) != f(1)", "assert f(0) == 2", "assert f(0) == 2.5"]
+    tests = ["assert f(1) == float('nan')", "assert f(0) == 2", "assert f(0) == 2.5"]
     for _ in range(2):  # also when the replies have been seen before
-        assert outcomes(sandbox, code, tests, Limits()) == [Outcome.FAIL, PASS, PASS, Outcome.FAIL]
+        assert outcomes(sandbox, code, tests, Limits()) == [Outcome.FAIL, PASS, Outcome.FAIL]

@@ -25,11 +25,11 @@ _AS_TYPES = "".join(f"    {line}\n" for line in ("@property", "def __class__(sel
 COMPARISONS = {
     "==": "f(1) == 2",
     "reflected": "2 == f(1)",
-    "close": "abs(f(1) - 2) < 1e-6",
-    "order": "f(1) <= 2",
-    "in": "2 in f(1)",
-    "in a list": "f(1) in [2]",
+    "identity": "f(1) is True",
+    "truth": "f(1)",
 }
+FORGED = ("abs(f(1) - 2) < 1e-6", "f(1) <= 2", "2 in f(1)", "f(1) in [2]")
+"""Assertions that run with the program."""
 
 
 @pytest.mark.parametrize("lie", ["", _AS_TYPES], ids=["plain", "lying class"])
@@ -37,6 +37,11 @@ def test_an_object_that_always_pleases(arena, lie):
     code = f"class Liar:\n{_PLEASING}{lie}def f(x): return Liar()"
     found = {name: arena.outcome(code, f"assert {test}") for name, test in COMPARISONS.items()}
     assert found == dict.fromkeys(COMPARISONS, UNENCODABLE)
+    close = arena.outcome(code, "import math\nassert math.isclose(f(1), 2)")
+    assert close is UNENCODABLE
+    tests = [f"assert {test}" for test in FORGED]
+    forged = arena.sandbox.run_tests(code, tests, entry_point="f")
+    assert {(each.outcome, each.judged) for each in forged} == {(Outcome.PASS, "inside")}
 
 
 def test_liars_inside_containers(arena):

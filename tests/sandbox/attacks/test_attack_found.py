@@ -12,8 +12,7 @@ from attacking import RIGHT, TESTS
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 
 CHECKS = (
-    "2.5 in f(1)", "'a' in f(1)", "'a' not in f(1)", "sum(f(1)) == 1", "sorted(f(1)) == [1]", "max(f(1)) == 1",
-    "set(f(1)) == {1}",
+    "f(1) == [1]", "not f(1)", "list(f(1)) == [1]", "2.5 in f(1)", "'a' not in f(1)", "sum(f(1)) == 1",
 )  # fmt: skip
 
 
@@ -21,12 +20,11 @@ def test_an_endless_range_does_not_hold_us(arena):
     for check in CHECKS:
         started = time.process_time()
         outcome = arena.outcome("def f(x): return range(10**18)", f"assert {check}")
-        assert outcome is not Outcome.INFRA_ERROR
-        assert (outcome is Outcome.PASS) == (check == "'a' not in f(1)")
+        assert outcome not in (Outcome.PASS, Outcome.INFRA_ERROR)
         assert time.process_time() - started < 1.0
 
 
-SLOW_TO_PLAN = {
+SLOW_TO_READ = {
     "a product": "assert f(" + "*".join(["(9**300)**1000"] * 200) + ") == 1",
     "a list of lists": "assert f([[None]*100000]*160) == 1",
     "a list of strings": "assert f(['a'*100000]*700) == 1",
@@ -34,11 +32,11 @@ SLOW_TO_PLAN = {
 }
 
 
-@pytest.mark.parametrize("name", SLOW_TO_PLAN)
+@pytest.mark.parametrize("name", SLOW_TO_READ)
 def test_literals_that_are_larger_than_they_look(arena, name):
     limits = Limits(call_cpu_time=0.2, memory=256 << 20, calls_per_test=1)
     started = time.monotonic()
-    tests = [SLOW_TO_PLAN[name], "assert f(1) == 2"]
+    tests = [SLOW_TO_READ[name], "assert f(1) == 2"]
     results = arena.sandbox.run_tests(RIGHT, tests, entry_point="f", limits=limits)
     assert results[0].outcome not in (Outcome.PASS, Outcome.INFRA_ERROR)
     assert results[1].outcome is Outcome.PASS

@@ -66,9 +66,10 @@ EXPECTED = {
 
 
 CHECKS = (
-    "assert f(1) == {}", "assert abs(f(1) - {}) < 1e-6", "import math\nassert math.isclose(f(1), {})",
-    "assert list(f(1)) == {}", "assert f(1) in [{}]", "assert sorted(f(1)) == {}",
+    "assert f(1) == {}", "assert {} == f(1)", "import math\nassert math.isclose(f(1), {})", "assert list(f(1)) == {}",
 )  # fmt: skip
+INSIDE = ("assert abs(f(1) - {}) < 1e-6", "assert f(1) in [{}]", "assert sorted(f(1)) == {}")
+"""These run with the program, which can forge what comes of them."""
 
 
 def test_no_forgery_is_right(arena):
@@ -84,6 +85,14 @@ def test_no_forgery_is_right(arena):
         assert {result.judged for result in found} == {"outside"}, name
         assert {result.outcome for result in found} <= REFUSED, name
         assert time.process_time() - started < 10.0, name
+
+
+def test_what_a_program_can_forge_says_that_it_was_judged_inside(arena):
+    code = f"{_LIAR}\ndef f(x): return Float(1)"
+    tests = [check.format(2.5) for check in INSIDE]
+    found = arena.sandbox.run_tests(code, tests, entry_point="f")
+    assert {result.judged for result in found} == {"inside"}
+    assert Outcome.PASS in {result.outcome for result in found}, "else nothing was forged"
 
 
 def test_numbers_of_numpy_are_right_where_pythons_would_be(arena):

@@ -42,8 +42,8 @@ MODULE_NAME = "program"
 RETURNED = encode(("ok",)).replace(b"\1", b"\2", 1)
 """What stands before a value in a reply: both are a pair."""
 ITERATED = "*"
+"""Stands before the name of a call in `list(..)`, which is made here: an iterator is no data."""
 _MARSHALLED = b"("  # of a tuple, as `marshal` writes it; the codec's tuples begin otherwise
-_NOT_ITERATED = (list, tuple, dict, str, bytes, bytearray, range, int, float, bool, type(None))
 _numpy: Numpy | None = None
 
 
@@ -94,7 +94,7 @@ def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
 
 
 def target_of(name: str) -> tuple[str, str, bool]:
-    """Return the function or the class and method of a name, and whether what is returned is iterated over (`*`)."""
+    """Return the function or the class and method of a name, and whether a list is made of what it returns."""
     owner, _, method = name.lstrip(ITERATED).partition(".")
     return owner, method, name[:1] == ITERATED
 
@@ -110,7 +110,7 @@ def _answered(
     try:
         called = getattr(namespace[owner](), method) if method else namespace[owner]
         value = called(*call[0], **call[1])
-        if iterates and type(value) not in _NOT_ITERATED:
+        if iterates:
             value = list(value)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         return encode(describe_error(error))
