@@ -14,18 +14,10 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import Returned, read_reply, same, without_addresses
-from codea1_env.judging.repeats import (
-    SEEDS,
-    Asked,
-    golden_tests,
-    is_confirmed,
-    look,
-    may_be_steady,
-    settle,
-)
 from codea1_env.problem_sets.contracts import contracted, refused
 from codea1_env.problem_sets.judging import comparison_of
 from codea1_env.problems import Problem
+from codea1_env.reading.hash_seeds import MANY, seeds_of
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
 from codea1_env.sandbox import (
@@ -40,7 +32,7 @@ from codea1_env.sandbox import (
     TestResult,
 )
 from codea1_env.sandbox.inside.analysis import literals
-from codea1_env.support.texts import ENTRY_CHARS, REMEMBERED_CHARS, LRUCache
+from codea1_env.support.texts import ENTRY_CHARS, REMEMBERED_CHARS, LRUCache, in_batches
 
 MOST_TIMEOUTS = 2
 """Calls of one suite that may reach a time limit, or end the process; those behind them are not made. Otherwise a suite
@@ -87,11 +79,6 @@ class Subject(NamedTuple):
     """How values are compared, see `Problem.compare`."""
     atol: float = 0.0
     checker: str = ""
-
-    @property
-    def asked(self) -> Asked:
-        """The program that runs."""
-        return self.code, self.entry_point
 
     @classmethod
     def of(
@@ -181,19 +168,12 @@ class _Answered(NamedTuple):
     """Characters, about."""
 
 
-class _Plan(NamedTuple):
-    """Plan for asking a reference: its hash seeds and further calls."""
-
-    seeds: Sequence[int]
-    """Hash seeds of its processes."""
-    golden: Sequence[Test] = ()
-    """Calls that are made as well."""
-    settles: bool = False
-    """Whether they say if one run is enough from now on."""
+# For all oracles of this process: it is known of the text alone.
+_seeds = LRUCache[str, int]()
 
 
 class Oracle:
-    """Asks references: in one process, or under several hash seeds; see `codea1_env.judging.repeats`."""
+    """Asks references under two hash seeds, or four; see `codea1_env.reading.hash_seeds`."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
         self._sandbox = sandbox
@@ -201,9 +181,7 @@ class Oracle:
         self._truths = LRUCache[Subject, _Answered]()
 
     def ask(
-        self,
-        wanted: Mapping[Subject, Sequence[Sequence[Test]]],
-        problems: Mapping[Subject, Problem] | None = None,
+        self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
     ) -> dict[Subject, dict[str, Truth]]:
         """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`."""
         answered = [(subject, self._truths.get(subject)) for subject in wanted]
@@ -214,7 +192,7 @@ class Oracle:
             calls = (test.call_text for suite in wanted[subject] for test in suite)
             return subject in new or any(call not in known[subject] for call in calls)
 
-        plans = self._plans(list(filter(is_unknown, wanted)), problems or {})
+        seeds = self._seeds_for(list(filter(is_unknown, wanted)))
         unjudged: set[Subject] = set()
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
@@ -230,21 +208,12 @@ class Oracle:
             self._remember(subject, truths)
             return True
 
-        asked = {
-            subject: [*suites, plans[subject].golden] if subject in plans else suites
-            for subject, suites in wanted.items()
-        }
         made = make_calls(
-            self._sandbox, self._limits, asked, known, _is_costly, enter, new,
-            lambda subject: plans[subject].seeds,
+            self._sandbox, self._limits, wanted, known, _is_costly, enter, new,
+            lambda subject: range(seeds[subject]),
         )  # fmt: skip
-        for subject, plan in plans.items():
-            faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
-            if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
-                settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
-            # What was made for golden tests only says nothing of the suites; what is unjudged is not in `made`.
-            if plan.golden or subject in unjudged:
-                made[subject], _ = reached(wanted[subject], known[subject], _is_costly)
+        for subject in unjudged:
+            made[subject], _ = reached(wanted[subject], known[subject], _is_costly)
         return made
 
     def _remember(self, subject: Subject, truths: dict[str, Truth]) -> None:
@@ -258,20 +227,17 @@ class Oracle:
         size = old.size + sum(map(len, judged)) + 4 * replies + ENTRY_CHARS * len(judged)
         self._truths.put(subject, _Answered(old.truths, size), size)
 
-    def _plans(
-        self, unknown: Collection[Subject], problems: Mapping[Subject, Problem]
-    ) -> dict[Subject, _Plan]:
-        """Return the hash seeds of each reference, and the evidence that one is enough."""
-        look([subject.asked for subject in unknown], self._sandbox)
-        plans = {}
-        for subject in unknown:
-            if is_confirmed(subject.asked):
-                plans[subject] = _Plan(SEEDS[:1])
-                continue
-            settles = may_be_steady(subject.asked) and subject in problems
-            golden = golden_tests(problems[subject], self._sandbox) if settles else ()
-            plans[subject] = _Plan(SEEDS, golden, settles)
-        return plans
+    def _seeds_for(self, subjects: Sequence[Subject]) -> dict[Subject, int]:
+        """Return the number of hash seeds for each reference."""
+        numbers = {each.code: _seeds.get(each.code) for each in subjects}
+        new = [code for code, number in numbers.items() if number is None]
+        found = in_batches(
+            new, len, lambda batch: self._sandbox.analyse(seeds_of, batch), lambda code, error: MANY
+        )
+        for code, number in zip(new, found, strict=True):
+            numbers[code] = number
+            _seeds.put(code, number, len(code))
+        return {each: numbers[each.code] or MANY for each in subjects}
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
@@ -297,7 +263,7 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    seeds: Callable[[P], Sequence[int]] = lambda each: SEEDS[:1],
+    seeds: Callable[[P], Sequence[int]] = lambda each: range(1),
 ) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
 

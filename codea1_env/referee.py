@@ -99,7 +99,9 @@ class Referee:
             # Longer ones would not be compared, and all replies to a program are held at once.
             result=min(limits.result, MAX_REPLY),
         )
-        self._programs = ProgramRuns(sandbox, self._limits, self.config.tolerance)
+        self._programs = ProgramRuns(
+            sandbox, self._limits, self.config.tolerance, self.config.reuse_programs
+        )
         share = self.config.reference_share
         self._oracle = Oracle(
             sandbox,
@@ -113,8 +115,8 @@ class Referee:
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
         """Judge a batch. The same rounds give the same verdicts, however they are batched.
 
-        But for programs that remember earlier calls: all calls of a program in a batch are made in one process. What
-        another program returned is remembered, and it is not run on the same call again.
+        But for programs that remember earlier calls: all calls of a program in a batch are made in one process. With
+        `reuse_programs` a program is not run on the same call in a later batch.
 
         Returns:
             One verdict per round, in order.
@@ -241,8 +243,7 @@ class Referee:
         for each in read:
             asked = wanted.setdefault(each.attack.subject, [])
             asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
-        problems = {each.attack.subject: each.round.problem for each in read}
-        truths = self._oracle.ask(wanted, problems)
+        truths = self._oracle.ask(wanted)
         for subject, suites in wanted.items():
             if subject.checker:
                 tests = [test for suite in suites for test in suite]

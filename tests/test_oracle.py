@@ -98,47 +98,32 @@ def test_a_float_that_differs_in_the_last_bit_is_not_deterministic(oracle):
     assert truth.fault is InvalidReason.NON_DETERMINISTIC
 
 
-def golden(code: str, *tests: str) -> tuple[Subject, dict[Subject, Problem]]:
-    problem = Problem("demo", "def f(n): ...", "f", code, tests=tests)
-    return Subject.of(problem), {Subject.of(problem): problem}
-
-
-@pytest.mark.slow
-def test_a_reference_of_which_all_is_known_is_asked_under_all_seeds_once(spy):
-    oracle = Oracle(spy, LIMITS)
-    code = "def f(n): return n + 1  # asked in one process"
-    inc, problems = golden(code, "assert f(7) == 8", "assert f(8) == 9")
-    found = oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]]}, problems)
-    assert [*found[inc]] == ["f(1)", "f(2)"]  # what was only asked to find out is not said
-    assert spy.asked == [(code, 4, seed) for seed in range(4)]
-    del spy.asked[:]
-    found = oracle.ask({inc: [[call(1), call(3)]]}, problems)
-    assert spy.asked == [(code, 1, 0)]
-    said = {key: truth.source for key, truth in found[inc].items()}
-    assert said == {"f(1)": "2", "f(3)": "4"}
-    assert oracle.ask({inc: [[call(1), call(3), call(7)]]})[inc]["f(7)"].source == "8"
-    assert len(spy.asked) == 1
-    # Another oracle knows as much of the text, and nothing of its values.
-    Oracle(spy, LIMITS).ask({inc: [[call(3)]]}, problems)
-    assert spy.asked[1:] == [(code, 1, 0)]
-
-
 @pytest.mark.parametrize(
-    "body",
+    ("body", "seeds"),
     [
-        "return list({*n})",
-        "global k\n    k = n\n    return k",
-        "import random\n    return random.random() < 2",
+        ("return n + 1", 2),
+        ("global k\n    k = n\n    return k", 2),
+        ("return len({n, 1})", 4),
+        ("import random\n    return random.random() < 2", 4),
     ],
 )
-def test_a_reference_of_which_too_little_is_known_is_asked_under_all_seeds(body, spy):
+def test_a_reference_is_asked_under_two_hash_seeds_or_four(body, seeds, spy):
     code = f"def f(n):\n    {body}\n"
-    asked, problems = golden(code, "assert f('a') == 0")
-    for each in ("a", "b"):
-        del spy.asked[:]
-        Oracle(spy, LIMITS).ask({asked: [[call(each)]]}, problems)
-        seeds = [(text, seed) for text, _, seed in spy.asked]
-        assert seeds == [(code, seed) for seed in range(4)]
+    asked, oracle = subject(code), Oracle(spy, LIMITS)
+    found = oracle.ask({asked: [[call(1), call(2), call(1)], [call(2)]]})
+    assert [*found[asked]] == ["f(1)", "f(2)"]
+    assert spy.asked == [(code, 2, seed) for seed in range(seeds)]
+    del spy.asked[:]
+    assert [*oracle.ask({asked: [[call(1), call(3)]]})[asked]] == ["f(1)", "f(3)"]
+    assert spy.asked == [(code, 1, seed) for seed in range(seeds)]
+
+
+def test_a_preamble_with_sets_counts(spy):
+    problem = Problem(
+        "demo", "def f(n): ...", "f", "def f(n): return MADE", preamble="MADE = len({1, 2})"
+    )
+    Oracle(spy, LIMITS).ask({Subject.of(problem): [[call(1)]]})
+    assert [seed for *_, seed in spy.asked] == [0, 1, 2, 3]
 
 
 def test_without_a_call_it_is_still_asked_whether_it_loads(spy):

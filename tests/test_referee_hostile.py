@@ -396,7 +396,7 @@ class Counting(Sandbox):
         return super().submit_encoded(code, name, calls, **options)
 
 
-def test_each_program_runs_once_and_each_call_is_asked_once():
+def test_with_reuse_each_program_runs_once_and_each_call_is_asked_once():
     suites = [
         ["assert inc(7) == 8", "assert inc(1) == 2", "assert inc(n=1) == 2"],
         ["assert inc(7) == 9", "assert inc(7) < 9"],
@@ -404,12 +404,12 @@ def test_each_program_runs_once_and_each_call_is_asked_once():
     reference = "def inc(n):\n    return n + 1  # which was never asked\n"
     problem = Problem("inc", "def inc(n):\n    ...", "inc", reference)
     with Counting() as sandbox:
-        referee = Referee(sandbox)
+        referee = Referee(sandbox, RefereeConfig(reuse_programs=True))
         rounds = [
             Round(problem, code, suites, ["assert inc(3) == 4"]) for code in (WRONG, RIGHT, WRONG)
         ]
         first = referee.judge(rounds)
-        seeds = [(reference, 3, seed) for seed in range(4)]
+        seeds = [(reference, 3, seed) for seed in range(2)]
         assert sandbox.asked == [*seeds, (WRONG, 3, 0), (RIGHT, 3, 0)]
         assert (referee.counters.programs, referee.counters.tests) == (2, 6)
         del sandbox.asked[:]
@@ -423,22 +423,24 @@ def test_each_program_runs_once_and_each_call_is_asked_once():
             ("assert inc(8) == 9", "assert inc(7) == 8"),
             (),
         ]
-        assert sandbox.asked == [(reference, 1, 0), (WRONG, 1, 0), (RIGHT, 1, 0)]
+        seeds = [(reference, 1, seed) for seed in range(2)]
+        assert sandbox.asked == [*seeds, (WRONG, 1, 0), (RIGHT, 1, 0)]
 
 
-def test_a_program_that_may_remember_calls_is_run_again():
-    """What it answers may depend on what it was asked before."""
+def test_without_reuse_programs_are_run_again():
+    """What a program answers may depend on what it was asked before."""
     counts = "k = []\ndef inc(n):\n    k.append(n)\n    return n + 1 if len(k) < 3 else 0\n"
     chance = "import random\ndef inc(n):\n    return n + random.choice([1, 1])\n"
     broken = "def inc(n) return n\n"
     tests = ["assert inc(1) == 2", "assert inc(2) == 3"]
+    codes = (counts, chance, RIGHT, broken)
     with Counting() as sandbox:
         referee = Referee(sandbox)
-        rounds = [Round(INC, code, [tests]) for code in (counts, chance, RIGHT, broken)]
+        rounds = [Round(INC, code, [tests]) for code in codes]
         first = referee.judge(rounds)
         del sandbox.asked[:]
         assert [each.suites for each in referee.judge(rounds)] == [each.suites for each in first]
-        assert {code for code, *_ in sandbox.asked} == {counts, chance, broken}
+        assert [code for code, *_ in sandbox.asked] == list(codes)
         more = [Round(INC, counts, [[*tests, "assert inc(3) == 4"]])]
         assert referee.judge(more)[0].failed == ("assert inc(3) == 4",)
 
@@ -447,7 +449,7 @@ def test_what_is_remembered_decides_nothing_about_limits():
     """A call that no suite would have made is not known because an earlier batch made it."""
     loops = "def inc(n):\n    while n > 5: pass\n    return n + 1\n"
     tests = [f"assert inc({n}) == {n + 1}" for n in (6, 7, 8, 9)]
-    config = RefereeConfig(limits=Limits(call_cpu_time=0.1))
+    config = RefereeConfig(limits=Limits(call_cpu_time=0.1), reuse_programs=True)
     with Sandbox(workers=1) as sandbox:
         fresh = Referee(sandbox, config).judge([Round(INC, loops, [tests])])
         referee = Referee(sandbox, config)

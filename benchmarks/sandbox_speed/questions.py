@@ -21,7 +21,7 @@ from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, judge_in_new_process
 from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 from sandbox_speed.jobs import Question, questions
 
-TIMES = 4.0
+TIMES = 2.9
 _RULES = RefereeConfig(domain="any", float_tolerance=0)
 """As Python judges the same asserts."""
 _WAITS = "import time\ndef f():\n    time.sleep(0.5)\n"
@@ -152,7 +152,7 @@ def _warm_up(sandbox: Sandbox) -> None:
 
 
 def _meet(made: Sequence[Question], sandbox: Sandbox) -> None:
-    """Let each reference make its golden tests, as the first step with a problem does: its tests to come are new."""
+    """Let each reference be loaded and looked at, as the first step with a problem does: its tests to come are new."""
     problems = [question.problem for question in made]
     Referee(sandbox, _RULES).judge([Round(each, each.reference, []) for each in problems])
 

@@ -1,8 +1,7 @@
-"""Runs the programs of players on the calls that attack them, and remembers what came of it; judges predictions.
+"""Runs the programs of players on the calls that attack them; judges predictions.
 
-What a program returned is kept from one batch to the next where its text says that a call depends on nothing but its
-arguments (`codea1_env.reading.steadiness`): not on state, time, chance or identity. Another program may remember earlier
-calls, and is run again. Players that choose among the same programs, as tabular ones do, have them judged once.
+What a program returned is kept from one batch to the next only where `RefereeConfig.reuse_programs` says so: a program may
+remember earlier calls, or depend on time and chance.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from codea1_env.compare import (
     repeatable,
     same,
 )
-from codea1_env.judging.repeats import are_free
 from codea1_env.judging.verdicts import Counters
 from codea1_env.oracle import Attack, Subject, Truth, make_calls
 from codea1_env.responses import Test
@@ -37,23 +35,15 @@ class ProgramResults(NamedTuple):
     calls: Mapping[str, TestResult]
 
 
-class _ProgramMemory(NamedTuple):
-    """What is remembered of a program."""
-
-    load: TestResult
-    calls: dict[str, TestResult]
-    is_free: bool | None = None
-    """Whether that may be used again; None before anybody has asked."""
-
-
 class ProgramRuns:
-    """Makes the calls of suites on programs."""
+    """Makes the calls of suites on programs, and where `reuse` each call on a program only once."""
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, tolerance: float) -> None:
+    def __init__(self, sandbox: Sandbox, limits: Limits, tolerance: float, reuse: bool) -> None:
         self._sandbox = sandbox
         self._limits = limits
         self._tolerance = tolerance
-        self._kept = LRUCache[Attack, _ProgramMemory]()
+        self._reuse = reuse
+        self._kept = LRUCache[Attack, ProgramResults]()
 
     def run(
         self,
@@ -62,7 +52,7 @@ class ProgramRuns:
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
         """Run each program once, on the calls of all suites."""
-        kept = self._usable(suites)
+        kept = {attack: each for attack in suites if (each := self._kept.get(attack)) is not None}
         loads = {attack: each.load for attack, each in kept.items()}
         known = {attack: dict(kept[attack].calls) if attack in kept else {} for attack in suites}
 
@@ -89,53 +79,24 @@ class ProgramRuns:
                 results |= zip(unlike, said, strict=True)
             return load.passed
 
-        running = {
-            attack: some
-            for attack, some in suites.items()
-            if attack not in kept or loads[attack].passed
-        }
         new = suites.keys() - kept.keys()
-        made = make_calls(self._sandbox, self._limits, running, known, _is_late, enter, new)
+        made = make_calls(self._sandbox, self._limits, suites, known, _is_late, enter, new)
         found = {}
         for attack in suites:
             load = loads[attack]
             results = made[attack] if load.passed else known[attack]
             count(Counters.of((each.outcome for each in results.values()), load.cpu_time))
             found[attack] = ProgramResults(load, results if load.passed else {})
-            self._keep(attack, load, known[attack], kept.get(attack))
+            if self._reuse and load.passed:
+                self._keep(attack, load, known[attack])
         return found
 
-    def _usable(self, attacks: Mapping[Attack, object]) -> dict[Attack, _ProgramMemory]:
-        kept = {attack: each for attack in attacks if (each := self._kept.get(attack)) is not None}
-        unread = [attack for attack, each in kept.items() if each.is_free is None]
-        free = are_free([(each.code, each.subject.entry_point) for each in unread], self._sandbox)
-        for attack, is_free in zip(unread, free, strict=True):
-            kept[attack] = kept[attack]._replace(is_free=is_free)
-            self._put(attack, kept[attack])
-        return {attack: each for attack, each in kept.items() if each.is_free}
-
-    def _keep(
-        self,
-        attack: Attack,
-        load: TestResult,
-        calls: dict[str, TestResult],
-        used: _ProgramMemory | None,
-    ) -> None:
-        if load.outcome is Outcome.UNJUDGED:
-            return
-        calls = {text: each for text, each in calls.items() if each.outcome is not Outcome.UNJUDGED}
-        if used is not None:
-            if len(calls) > len(used.calls):
-                self._put(attack, used._replace(calls=calls))
-            return
-        known = self._kept.get(attack)
-        if known is None:
-            self._put(attack, _ProgramMemory(replace(load, cpu_time=0.0), calls))
-
-    def _put(self, attack: Attack, kept: _ProgramMemory) -> None:
-        if kept.is_free is False:
-            kept = kept._replace(calls={})
-        self._kept.put(attack, kept, len(attack.code) + _RESULT_CHARS * len(kept.calls))
+    def _keep(self, attack: Attack, load: TestResult, calls: Mapping[str, TestResult]) -> None:
+        judged = {
+            text: each for text, each in calls.items() if each.outcome is not Outcome.UNJUDGED
+        }
+        memory = ProgramResults(replace(load, cpu_time=0.0), judged)
+        self._kept.put(attack, memory, len(attack.code) + _RESULT_CHARS * len(judged))
 
 
 def _is_late(result: TestResult) -> bool:

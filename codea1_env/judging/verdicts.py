@@ -205,6 +205,9 @@ class RefereeConfig:
     max_suite_tests: int = 64
     """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost. Of an answer no more
     than 64 are read; those after them are left out, and are not invalid."""
+    reuse_programs: bool = False
+    """Whether a program is run on a call only once, and its reply is used in later batches. For players that choose among
+    ready programs, which depend on nothing but their arguments. A program of a model may remember earlier calls."""
 
     def __post_init__(self) -> None:
         paper = self.rewards.strict_paper

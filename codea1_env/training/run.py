@@ -111,7 +111,8 @@ class Run:
         self,
         engine_of: Callable[[TrainConfig], LocalEngine],
         sandbox: Sandbox | None,
-        *own: OwnPlayer | None,
+        coder: OwnPlayer | None = None,
+        tester: OwnPlayer | None = None,
     ) -> None:
         """Make or reopen the folder, decide what the machine decides, make the players, and measure them.
 
@@ -124,8 +125,9 @@ class Run:
         )
         self.engine = engine_of(self.config)
         self._fit()
-        self._open_judges(sandbox)
-        self._make_players(*own)
+        # What a player of one's own writes may depend on more than its arguments.
+        self._open_judges(sandbox, coder is None and self.config.coder.player == "tabular")
+        self._make_players(coder, tester)
         self._restore()
         config = self.config
         self._held_back = measuring.HeldBack(self._held_out, self.referee, self.config)
@@ -176,12 +178,14 @@ class Run:
             self.display.say(warning_of_few(len(self._others), self.config))
         self.display.begin("prepare")
 
-    def _open_judges(self, sandbox: Sandbox | None) -> None:
+    def _open_judges(self, sandbox: Sandbox | None, reuse_programs: bool) -> None:
         """Open the sandbox and the referee, and draw what is held back."""
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
         self.sandbox = sandbox or self._stack.enter_context(Sandbox(config.workers, limits))
-        self.referee = Referee(self.sandbox, rules_of(config))
+        self.referee = Referee(
+            self.sandbox, replace(rules_of(config), reuse_programs=reuse_programs)
+        )
         # Of a large set no more than these are looked at before the first step.
         looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
         self._held_out = hold_out(looked_at, self.sandbox, config.seed)
