@@ -149,13 +149,10 @@ class Sandbox:
     # Jobs. What is named `submit` starts one and returns at once; see `Tasks` for the arguments.
 
     call = _running("call", Tasks.calls)
-    submit_calls = _submitting("submit_calls", Tasks.calls)
     submit_encoded = _submitting("submit_encoded", Tasks.encoded)
     submit_cases = _submitting("submit_cases", Tasks.cases)
     run_script = _running("run_script", Tasks.script)
-    submit_script = _submitting("submit_script", Tasks.script)
     run_test_module = _running("run_test_module", Tasks.module)
-    submit_test_module = _submitting("submit_test_module", Tasks.module)
 
     def run_tests(
         self,

@@ -70,13 +70,13 @@ def test_many_threads_share_a_sandbox() -> None:
 
 
 def test_methods_say_what_they_are() -> None:
-    for name in ("call", "run_script", "submit_script", "run_test_module", "submit_cases"):
+    for name in ("call", "run_script", "run_test_module", "submit_cases", "submit_encoded"):
         method = getattr(Sandbox, name)
         assert (method.__name__, method.__qualname__) == (name, f"Sandbox.{name}")
         assert method.__doc__
         assert "SandboxTask" not in str(inspect.signature(method))
     assert inspect.signature(Sandbox.run_script).return_annotation == "ScriptResult"
-    assert inspect.signature(Sandbox.submit_script).return_annotation == "Future[ScriptResult]"
+    assert inspect.signature(Sandbox.submit_cases).return_annotation == "Future[JobResult]"
 
 
 def test_no_jobs_no_tests_no_calls_no_processes() -> None:

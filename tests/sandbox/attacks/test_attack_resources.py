@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import warnings
+from functools import partial
 
 import pytest
 from attacking import LITTLE, RIGHT, TESTS
@@ -87,9 +88,10 @@ def test_threads_are_not_taken_from_a_neighbour(layer):
         warnings.simplefilter("ignore")  # of the weak level
         sandbox = Sandbox(workers=2, limits=limits, level=layer)
     with sandbox:
-        futures = [sandbox.submit_calls(MANY_THREADS, "f", [((50,), {})]) for _ in range(2)]
+        call = partial(sandbox.call, MANY_THREADS, "f")
+        futures = [sandbox.in_background(lambda: call([((50,), {})])) for _ in range(2)]
         assert [future.result()[0].value for future in futures] == [50, 50]
-        (result,) = sandbox.call(MANY_THREADS, "f", [((64,), {})])
+        (result,) = call([((64,), {})])
         assert result.message == "RuntimeError: can't start new thread"
 
 
