@@ -40,7 +40,7 @@ def test_the_values_of_a_problem():
     assert values["p_00"] == pytest.approx(2 / 4)
 
 
-def test_whole_suites_have_the_names_of_testgeneval():
+def test_whole_suites_have_figures_of_their_own():
     short = score(RIGHT, killed=(3, 0, 0))
     mixed = score(WRONG, RIGHT, RIGHT, killed=(0, 4, 1))
     none = score(killed=(0, 0, 0))

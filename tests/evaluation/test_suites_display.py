@@ -44,7 +44,7 @@ def test_figures_faults_and_settings_are_shown():
     assert "figure [95%] k = 1 k = 10" in lines
     assert "pass@k 0.500 [0.250, 0.750] 0.600 [0.400, 0.800]" in lines
     assert "mut@k@pass - 0.600 [0.400, 0.800]" in lines
-    assert "Whole suites, as TestGenEval: any pass@1 0.600 [0.400, 0.800]" in " ".join(lines)
+    assert "Whole suites: any pass@1 0.600 [0.400, 0.800]" in " ".join(lines)
     assert "2 suites for 2 of 3 problems, 40 mutants. Tests: right 3, wrong value 7" in lines
     assert any(line.startswith("Imported by tests, and not there: pandas (2).") for line in lines)
     assert not any("right test" in line and "repeating" in line for line in lines)

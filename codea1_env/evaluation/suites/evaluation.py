@@ -20,7 +20,7 @@ from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.figures import (
-    TESTGENEVAL,
+    OF_WHOLE_SUITES,
     WORDS,
     estimate,
     in_words,
@@ -208,7 +208,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         rows = [
             [name, *(written(figures.get(_at(name, k))) for k in ks)]
             for name in dict.fromkeys(
-                _at(name, "k") for name in figures if "@" in name and name not in TESTGENEVAL
+                _at(name, "k") for name in figures if "@" in name and name not in OF_WHOLE_SUITES
             )
         ]
         return [["figure [95%]", *(f"k = {k}" for k in ks)], *rows]
@@ -232,8 +232,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         shown = {name.partition("@")[0] for name in report["figures"] if "@" in name}
         said = [f"{name}@k {words}" for name, words in WORDS.items() if name in shown]
         lines.append(f"In words: {'; '.join(said)}. @pass: only of answers with a right test")
-        if whole := _shown(report, TESTGENEVAL):
-            lines.append(f"Whole suites, as TestGenEval: {whole}")
+        if whole := _shown(report, OF_WHOLE_SUITES):
+            lines.append(f"Whole suites: {whole}")
         return lines + _powers(report)
 
 

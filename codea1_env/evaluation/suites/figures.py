@@ -19,12 +19,12 @@ Floats = NDArray[np.float64]
 Values = Mapping[str, float | None]
 """Name -> value of one problem, from 0 to 1; None where it has none."""
 
-TESTGENEVAL = {
+OF_WHOLE_SUITES = {
     "all pass@1": None,
     "any pass@1": "any-pass",
     "mutation score": "mut",
 }
-"""Figures of whole suites as TestGenEval names them -> the same for the first k tests; the first one is of its own."""
+"""Figures of whole suites, by the names of arXiv 2410.00752 -> the same for the first k tests; the first one is of its own."""
 WORDS = {
     "pass": "right tests",
     "mut": "mutants killed by right tests",
@@ -67,7 +67,7 @@ def names(ks: Sequence[int]) -> list[str]:
     at_k = ["pass@{}", "mut@{}", "mut@{}@pass", "Mul@{}", "any-pass@{}", "all-pass@{}"]
     return [pattern.format(k) for pattern in at_k for k in ks] + [
         *("p_u", "p_01", "p_00", "mu"),
-        *TESTGENEVAL,
+        *OF_WHOLE_SUITES,
     ]
 
 
@@ -85,7 +85,7 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
     values["p_01"] = _share(sum(p.right_passed for p in pools), sum(p.right_runs for p in pools))
     values["p_00"] = _share(sum(p.wrong_passed for p in pools), sum(p.wrong_runs for p in pools))
     whole = _at(scores, len(scores[0].killed))
-    values |= {name: whole[own] for name, own in TESTGENEVAL.items() if own}
+    values |= {name: whole[own] for name, own in OF_WHOLE_SUITES.items() if own}
     values["all pass@1"] = _mean([float(_passes_whole(score)) for score in scores])
     return values
 
