@@ -77,7 +77,7 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	    $$python -m venv --clear $(VENV) || exit 1; \
 	    $(INSTALL) pip 2>/dev/null || :; \
 	fi
-	@$(call STEP,codea1_env and what the game needs (22 MB to download$(,) 100 MB on disk),--editable .)
+	@$(call STEP,codea1_env$(,) what the game needs$(,) and its report (57 MB to download$(,) 190 MB on disk),--editable '.[report]')
 	@touch $@
 
 # PyPI's torch for Linux brings gigabytes for GPUs. Where there is none, the build for processors is enough.

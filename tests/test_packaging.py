@@ -235,7 +235,7 @@ needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="needs make
 @needs_make
 def test_make_fetches_what_is_needed_and_once(clone: Path) -> None:
     _, said, installed = make(clone, "train", "PRESET=tabular")
-    assert installed == ["--editable ."]
+    assert installed == ["--editable .[report]"]
     assert re.search(r"Installing into \.venv: .*\(\d+ MB to download, \d+ MB on disk\)", said)
     assert "torch" not in said
     assert make(clone, "lint")[2] == ["codea1-env[lint]"]
@@ -251,7 +251,7 @@ def test_make_fetches_what_is_needed_and_once(clone: Path) -> None:
 def test_make_tries_a_failed_step_once_more(clone: Path) -> None:
     (clone / "failures").write_text("1\n")
     code, said, installed = make(clone, "train", "PRESET=tabular")
-    assert (code, installed) == (0, ["--editable ."] * 2)
+    assert (code, installed) == (0, ["--editable .[report]"] * 2)
     assert "Once more, the last time:" in said
     (clone / "failures").write_text("1\n2\n")
     code, said, installed = make(clone, "lint")

@@ -158,8 +158,6 @@ class EvaluationOptions(AskingOptions):
     With FILE.py:NAME before --help its own options are shown, too. docs/evaluation.md says how to write one.
     """
 
-    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
-    """Samples per problem that an agent writes."""
     problems: Annotated[str, tyro.conf.arg(metavar="SOURCE", help=SOURCES)] = "starter"
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Only this split."""

@@ -183,7 +183,7 @@ class AskingOptions(ComputingOptions):
     request: dict[str, Any] = field(default_factory=dict)
     """More fields of what a server is asked, such as 'reasoning_effort = "low", max_completion_tokens = 2048, max_tokens =
     "None"': None leaves a field out."""
-    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")]
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
     """Samples per problem that an agent writes."""
     temperature: float = 0.7
     """Of language models."""

@@ -1,4 +1,4 @@
-"""Plots of a benchmark. They need matplotlib, which comes with the extra `report`."""
+"""Plots of a benchmark. They need matplotlib, which comes with the extra `plots`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
     Raises:
         ImportError: There is no matplotlib; the message names the extra.
     """
-    new_figure: Any = require("matplotlib.figure", "report").Figure
+    new_figure: Any = require("matplotlib.figure", "plots").Figure
     made: list[str] = []
 
     def save(name: str, figure: Any) -> None:
