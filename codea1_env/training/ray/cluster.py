@@ -46,7 +46,7 @@ def connect(address: str) -> Any:
             # of what later versions will do with GPUs
             warnings.simplefilter("ignore", FutureWarning)
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ray.exceptions.RayError, RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # Ray raises no narrower one where a node is slow to start
         # Of other versions Ray tells in several lines.
         said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
         raise RunError(
