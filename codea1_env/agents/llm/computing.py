@@ -187,13 +187,11 @@ def _measure(
             name: [[each.to(getattr(torch, name)) for each in some] for some in (states, matrices)]
             for name in formats
         }
-        multiply = torch.matmul
-        if kind == "writing" and can_pack():
-            multiply = product
-            given = {
-                name: [some, [pack(each.t()) for each in all_]]
-                for name, (some, all_) in given.items()
-            }
+        multiply = dict.fromkeys(formats, torch.matmul)
+        for name in formats if kind == "writing" else ():
+            if can_pack(getattr(torch, name)):
+                multiply[name] = product
+                given[name][1] = [pack(each.t()) for each in given[name][1]]
         times: dict[_Way, list[float]] = {way: [] for way in ways}
         # By turns, so that other work of the machine meets all alike.
         for _ in range(_ROUNDS):
@@ -201,7 +199,7 @@ def _measure(
                 best = min((min(each) for each in times.values() if each), default=0.0)
                 if not times[way] or min(times[way]) < _HOPELESS * best:
                     with thread_number(way[1]), torch.no_grad():
-                        times[way].append(_seconds(multiply, *given[way[0]]))
+                        times[way].append(_seconds(multiply[way[0]], *given[way[0]]))
         found = seconds[kind] = {way: statistics.median(each) for way, each in times.items()}
         # What is emulated takes seconds for a single product of many rows.
         quick = {way[0] for way in ways if found[way] < 4 * min(found.values())}

@@ -22,14 +22,16 @@ Multiply = Callable[[Any], Any]
 """Takes states [rows, inputs], and returns [rows, outputs]."""
 
 
-@lru_cache(maxsize=1)
-def can_pack() -> bool:
-    """Whether this torch has oneDNN's operations, which are private."""
+@lru_cache
+def can_pack(dtype: Any) -> bool:
+    """Whether oneDNN keeps the layout of matrices in this format: its operations are private, and need AVX-512 for bfloat16."""
     torch: Any = require("torch")
-    names = ("_reorder_linear_weight", "_linear_pointwise")
-    return torch.backends.mkldnn.is_available() and all(
-        hasattr(torch.ops.mkldnn, name) for name in names
-    )
+    try:
+        small = torch.zeros(1, 1, dtype=dtype)
+        product(small, pack(small))
+    except (AttributeError, RuntimeError):  # no such operation; not on this processor
+        return False
+    return True
 
 
 @lru_cache(maxsize=1)
@@ -65,7 +67,7 @@ def laid_out(weight: Any, bias: Any = None, *, lasting: bool = False) -> Multipl
     if lasting and weight.dtype == torch.float32 and _has_halves() and _fits_half(weight):
         halves = torch.ops.quantized.linear_prepack_fp16(weight.contiguous(), bias)
         return lambda states: torch.ops.quantized.linear_dynamic_fp16(states, halves)
-    if not can_pack():
+    if not can_pack(weight.dtype):
         return lambda states: torch.nn.functional.linear(states, weight, bias)
     packed = pack(weight)
     return lambda states: product(states, packed, bias)
