@@ -3,7 +3,7 @@
     python examples/own_algorithm.py [MODEL]
 
 A learner is any class with `act`, `learn`, `save` and `load`. This one keeps the best program of each group and
-trains on it as if it were given (best-of-n, or "expert iteration"). Needs the extra `llm`.
+trains on it as if it were given ("expert iteration"). Needs the extra `llm`.
 """
 
 from __future__ import annotations

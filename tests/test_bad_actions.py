@@ -94,7 +94,6 @@ def check(game: Any, step: Any) -> dict[str, Any]:
     assert len(repr(infos[CODER])) < 1_000_000
     episode = game.game.episode
     rendering.ansi(episode).encode()
-    rendering.html(episode).encode()
     return infos[CODER]
 
 

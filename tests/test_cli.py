@@ -125,7 +125,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
         (["play", "--sed", "1"], "unrecognized options: --sed, 1. Perhaps you meant: --seed INT. See codea1 play --help"),
         (["train", "--seed", "x"], "expect --seed to be an integer, actually: 'x'. See codea1 train --help"),
-        (["train", "--max-steps", "x"], "expect --max-steps to be {None}|INT, actually: ['x']."),
+        (["train", "--max-minutes", "x"], "expect --max-minutes to be {None}|FLOAT, actually: ['x']."),
         (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate. See"),
         (["eval", "compare"], "expect more arguments: A B. See codea1 eval compare --help"),
         (["eval", "code", "--prompts", "x"], "expect --prompts to be one of 'few-shot', 'detailed', actually: 'x'."),
