@@ -88,7 +88,7 @@ _BUILTINS = frozenset(dir(builtins))
 _Call = tuple[str, bytes]
 
 
-class _Reader:
+class _AssertionReader:
     """Reads one assertion for the sandbox: exactly what Python would compare, or nothing."""
 
     def __init__(self, entry_point: str | None, imports_math: bool) -> None:
@@ -150,7 +150,7 @@ class _Reader:
 
 def _read(body: list[ast.stmt], entry_point: str | None) -> tuple[Any, ...]:
     imports = type(body[0]) is ast.Import and ast.unparse(body[0]) == "import math"
-    reader = _Reader(entry_point, imports)
+    reader = _AssertionReader(entry_point, imports)
     match body[imports:]:
         case [ast.Expr(expression)] if (call := reader.call(expression)) is not None:
             return ("call", *call, "returned", codec.encode(None), {})
