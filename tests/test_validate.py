@@ -57,6 +57,7 @@ FINDINGS = [
      FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
     ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},
      FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
+    ({"reference": "assert hash('b') % 2 == 0\ndef double(x): return 2 * x"}, FindingKind.NON_DETERMINISTIC, "to load alike"),
     ({"tests": []}, FindingKind.NO_TESTS, "Expect cases, tests or a test_module, actually none"),
     ({"reference": "def double(x):\n    if x > 90:\n        return x + x\n    return 2 * x"},
      FindingKind.WEAK_TESTS, "the fault x > 90 -> x >= 90 in line 2, actually it passes them, as 5 of 8 mutants do"),
@@ -106,7 +107,7 @@ def test_finding_has_kind_file_and_line(line, findings):
     [
         ({"tests": ["assert double(2 == 4"]}, {FindingKind.REFERENCE_FAILS, FindingKind.NOT_PLAYABLE}, "assert double(2 == 4"),
         ({"tests": ["assert double(1) > 1"], "reference": "import time\ndef double(x): return time.time_ns()"},
-         {FindingKind.NOT_PLAYABLE, FindingKind.NON_DETERMINISTIC}, "assert double(1) > 1"),
+         {FindingKind.NOT_PLAYABLE}, "assert double(1) > 1"),
         ({"test_module": "import nothing_like_it"}, {FindingKind.REFERENCE_FAILS}, "import nothing_like_it"),
     ],
 )  # fmt: skip

@@ -5,13 +5,12 @@
     >>> report.ok, report.problems, report.tried["stub"]
     (True, 2, Tried(programs=2, passed=0))
 
-Every reference runs on its tests twice, in different processes with different hash seeds; the values of the literal calls
-in its tests are compared as well. Then wrong programs that cost nothing meet the tests.
+Every reference runs on its tests twice, in different processes with different hash seeds; what it returns for cases is
+compared as well. Then wrong programs that cost nothing meet the tests.
 """
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import itertools
 import re
@@ -21,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from codea1_env.compare import CheckerFault, same
 from codea1_env.problem_sets.contracts import contract_fault
@@ -30,8 +29,7 @@ from codea1_env.problem_sets.judging import comparison_of, passes, submit_to_tes
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
-from codea1_env.reading.calls import module_calls
-from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox, TestResult
 
 LIMITS = Limits(
     call_cpu_time=20, call_wall_time=60, run_cpu_time=60, run_wall_time=180, calls_per_test=3
@@ -185,10 +183,9 @@ def _check(
     problem: Problem, limits: Limits, sandbox: Sandbox
 ) -> tuple[list[_Found], Sequence[Met]]:
     """List what is wrong with a problem, and the wrong programs that met its tests."""
-    known = [*_refused_by_training(problem), *_judged_inside(problem)]
+    known = list(_without_run(problem))
     if not problem.reference.strip():
-        said = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
-        return [(FindingKind.NO_REFERENCE, said), *known], ()
+        return known, ()
     room = limits.with_room_for(len(problem.cases))
     runs = [
         submit_to_tests(problem, problem.reference, room, sandbox, hash_seed=seed)
@@ -197,16 +194,11 @@ def _check(
     try:
         first, second = (run.result() for run in runs)
     except (NoValueError, TypeError) as error:
-        load = error.load if isinstance(error, NoValueError) else None
+        if isinstance(error, NoValueError) and error.load is not None:
+            return [_load_failure(problem, error.load, sandbox, limits), *known], ()
         said = f"{error}. Correct the case or the reference."
-        fault = (
-            _load_failure(problem, load, sandbox, limits)
-            if load is not None
-            else (FindingKind.REFERENCE_FAILS, said)
-        )
-        return [fault, *known], ()
-    found = list(_of_runs(problem, first, second, sandbox, limits))
-    if found:
+        return [(FindingKind.REFERENCE_FAILS, said), *known], ()
+    if found := list(_of_runs(problem, first, second, sandbox, limits)):
         return [*found, *known], ()
     met = meet_tests(problem, first, sandbox)
     return [*_of_wrong_programs(met), *known], met
@@ -232,24 +224,23 @@ def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFind
                 yield index, _finding(kind, item, said)
 
 
-def _judged_inside(problem: Problem) -> Iterator[_Found]:
+def _without_run(problem: Problem) -> Iterator[_Found]:
+    """Yield what its fields show; what is not playable says what `codea1 train` says of it."""
+    if not problem.reference.strip():
+        said = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
+        yield FindingKind.NO_REFERENCE, said
+    if problem.stdin_tests:
+        said = "Expect a function that can be called, actually its programs read standard input. Only `codea1 eval code` can use it."
+        yield FindingKind.NOT_PLAYABLE, said
     if problem.test_module:
         said = (
             "Expect tests that are data, calls and what they return, actually some are not and run in the program's "
             f"process, which can forge their verdict ({_of_module(problem.test_module)})."
         )
         yield FindingKind.JUDGED_INSIDE, said
-
-
-def _refused_by_training(problem: Problem) -> Iterator[_Found]:
-    """Yield what `codea1 train` says of a problem that has a reference."""
-    said = ""
-    if problem.stdin_tests:
-        said = "Expect a function that can be called, actually its programs read standard input. Only `codea1 eval code` can use it."
-    elif problem.test_module and not problem.cases:
-        said = "Expect tests that are data, for tabular and golden testers, actually there is none. Language models can be trained on it."
-    if said:
-        yield FindingKind.NOT_PLAYABLE, said
+        if not problem.cases:
+            said = "Expect tests that are data, for tabular and golden testers, actually there is none. Language models can be trained on it."
+            yield FindingKind.NOT_PLAYABLE, said
 
 
 def _no_training_split(source: str, items: Collection[Located]) -> Iterator[ProblemFinding]:
@@ -277,42 +268,28 @@ def _of_runs(
     if first.load.outcome is not second.load.outcome:
         said = f"Expect the reference to load alike, actually: {_both(first.load, second.load)}."
         yield FindingKind.NON_DETERMINISTIC, said
-    elif not first.load.passed:
+        return
+    if not first.load.passed:
         yield _load_failure(problem, first.load, sandbox, limits)
-    else:
-        shown, pairs = _shown(problem), list(zip(first.tests, second.tests, strict=False))
-        tests = [(shown[min(n, len(shown) - 1)], *pair) for n, pair in enumerate(pairs)]
-        yield from _of_tests(tests)
-        if passes(first):
-            yield from _slow(tests, max(first.cpu_time, second.cpu_time))
-        may_go_on = not any(isinstance(each, CheckerFault) or _late(each) for each in first.tests)
-        if may_go_on and all(one.outcome is two.outcome for _, one, two in tests):
-            yield from _different_values(problem, sandbox, limits)
-
-
-_Runs = Sequence[tuple[str, TestResult, TestResult]]
-"""A test as text, and both results of the reference."""
-
-
-def _late(result: TestResult) -> bool:
-    return result.outcome is Outcome.TIMEOUT
-
-
-def _of_tests(runs: _Runs) -> Iterator[_Found]:
-    """Yield what is wrong with single tests, up to the first behind which all others would say the same."""
-    for number, (test, one, two) in enumerate(runs, 1):
+        return
+    shown = _shown(problem)
+    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
+        test = shown[min(number, len(shown)) - 1]
         if one.outcome is not two.outcome:
             said = f"Expect two runs of test {number} to agree, actually: {_both(one, two)} ({test}). {_INDEPENDENT}"
             yield FindingKind.NON_DETERMINISTIC, said
         elif isinstance(one, CheckerFault):
             said = f"Expect the checker to answer True or False on test {number}, actually: {one.message:.200} ({test})."
             yield FindingKind.CHECKER_FAILS, said
-            return
+            return  # the others would say the same
         elif not one.passed:
             said = f"Expect the reference to pass test {number}, actually: {one.outcome.value}, {one.message:.200} ({test})."
             yield FindingKind.REFERENCE_FAILS, said
-            if _late(one):
+            if one.outcome is Outcome.TIMEOUT:
                 return
+    if passes(first):
+        yield from _slow(shown, first, second)
+        yield from _of_values(problem, sandbox, limits)
 
 
 def _shown(problem: Problem) -> list[str]:
@@ -324,13 +301,13 @@ def _shown(problem: Problem) -> list[str]:
     return [*map(_short, texts), *inside]
 
 
-def _slow(runs: _Runs, together: float) -> Iterator[_Found]:
+def _slow(shown: Sequence[str], first: JobResult, second: JobResult) -> Iterator[_Found]:
     """Yield which tests take long; of cases, only what all of them take is measured."""
-    times = [
-        (f"test {number} ({test})", max(one.cpu_time, two.cpu_time), SLOW)
-        for number, (test, one, two) in enumerate(runs, 1)
-    ]
-    for what, seconds, most in (*times, ("all cases together", together, SLOW_PROGRAM)):
+    times = [("all cases together", max(first.cpu_time, second.cpu_time), SLOW_PROGRAM)]
+    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
+        what = f"test {number} ({shown[min(number, len(shown)) - 1]})"
+        times.append((what, max(one.cpu_time, two.cpu_time), SLOW))
+    for what, seconds, most in times:
         if seconds > most:
             said = f"Expect {what} to take less than {most:g} s, actually: {seconds:.1f} s. Use smaller arguments."
             yield FindingKind.SLOW_REFERENCE, said
@@ -348,14 +325,9 @@ def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: 
     return FindingKind.REFERENCE_FAILS, said
 
 
-def _different_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_Found]:
-    """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+def _of_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_Found]:
+    """Yield whether the contract refuses golden calls, and whether they return the same again: a test may hold without."""
     calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
-    if problem.test_module:
-        # Its tests passed; that they cannot be taken apart is no finding.
-        with contextlib.suppress(AnalysisError):
-            calls += sandbox.analyse(module_calls, problem.test_module, problem.entry_point)
     if message := contract_fault(problem, calls, sandbox, Limits().with_room_for(len(calls))):
         yield FindingKind.BROKEN_CONTRACT, message
     if not calls:

@@ -37,21 +37,6 @@ def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], di
     return [(tuple(arguments), keywords) for arguments, keywords in found]
 
 
-def module_calls(module: str, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    r"""Return the calls with literal arguments in a test module, and in the texts that it runs.
-
-    Example:
-        >>> module_calls("def test_1():\n    run('assert f(1) > 2')", "f")
-        [((1,), {})]
-    """
-    texts = [module]
-    for node in _nodes(module):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "run":
-            given = [each.value for each in node.args if isinstance(each, ast.Constant)]
-            texts += [each for each in given if isinstance(each, str)]
-    return literal_calls(texts, name)
-
-
 def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
     """Return the first calls of a function in golden tests, and in the examples of a prompt."""
     of_tests = (
@@ -63,16 +48,12 @@ def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
     return list(itertools.islice(found, MAX_CALLS))
 
 
-def _nodes(text: str) -> Iterator[ast.AST]:
+def _calls_in(test: str, names: tuple[str, ...]) -> Iterator[Call]:
     try:
-        body = parse(text)
+        body = parse(test)
     except PARSE_ERRORS:
         return
-    yield from ast.walk(ast.Module(body, []))
-
-
-def _calls_in(test: str, names: tuple[str, ...]) -> Iterator[Call]:
-    for node in _nodes(test):
+    for node in ast.walk(ast.Module(body, [])):
         if (call := _literal_call(node, names)) is not None:
             yield call
 
