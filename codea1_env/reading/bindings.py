@@ -12,11 +12,9 @@ from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 
-from .functions import are_skipped
 from .predictions import (
     ENTRY_POINT,
     INSTANCE,
-    SKIPPED,
     UNSAID,
     Call,
     Conditions,
@@ -46,8 +44,7 @@ class Bindings:
     def _assign(self, node: Any, names: Names) -> None:
         if node.value is None:
             return
-        skips = are_skipped([node.value], names, self._meter)
-        value = SKIPPED if skips else self._value(node.value, names)
+        value = self._value(node.value, names)
         for target in node.targets if type(node) is ast.Assign else [node.target]:
             self._bind(target, value, names)
 

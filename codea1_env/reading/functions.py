@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -15,15 +15,13 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .chunks import PARSE_ERRORS
-from .predictions import SKIPPED, Names, name_of
+from .predictions import Names, name_of
 
 _MAX_ROWS = 1_000
 _ENDS = frozenset({
     "sys.exit", "os._exit", "os.abort", "pytest.skip", "pytest.exit", "pytest.fail", "pytest.xfail", "self.skipTest",
     "self.fail", "exit", "quit",
 })  # fmt: skip
-_FAILS = frozenset({"self.fail", "pytest.fail", "sys.exit", "exit", "quit"})
 
 
 def called_or_named(node: ast.expr) -> str:
@@ -57,34 +55,6 @@ def rows_of(
         for part in rows:
             row.update(part)
         yield row
-
-
-def arguments_of(
-    call: ast.Call,
-    node: ast.FunctionDef,
-    names: Names,
-    meter: LiteralMeter,
-    value_of: Callable[[ast.expr], Any],
-) -> dict[str, Any] | None:
-    """Return what the parameters of a function stand for in a call of it; None if that is not known."""
-    listed = (*node.args.posonlyargs, *node.args.args)
-    places = [each.arg for each in listed if each.arg not in ("self", "cls")]
-    meter.work(4 * (len(places) + len(node.args.kwonlyargs)))
-    if node.args.vararg is not None or node.args.kwarg is not None:
-        return None
-    given = next(rows_of(node, names, meter))
-    if any(type(each) is ast.Starred for each in call.args):
-        try:
-            values = read_items(ast.List(call.args, ast.Load()), names, meter)
-        except NotLiteralError:
-            return None
-    else:
-        values = [value_of(each) for each in call.args]
-    if len(values) > len(places):
-        return None
-    given |= zip(places, values, strict=False)
-    given |= {str(each.arg): value_of(each.value) for each in call.keywords}
-    return given if given.keys() == set(parameters_of(node)) else None
 
 
 def is_table(decorator: ast.expr) -> bool:
@@ -124,10 +94,6 @@ def _rows(values: ast.expr, columns: int, names: Names, meter: LiteralMeter) -> 
         return [[item] if columns == 1 else list(item) for item in items]
     rows = []
     for node in values.elts:  # type: ignore[attr-defined]
-        marks = [each.value for each in getattr(node, "keywords", ()) if each.arg == "marks"]
-        listed = [each for mark in marks for each in getattr(mark, "elts", [mark])]
-        if type(node) is ast.Call and are_skipped(listed, names, meter):
-            continue
         if type(node) is ast.Call and name_of(node.func) == "param":
             cells = node.args
         elif columns == 1:
@@ -151,50 +117,6 @@ def _cell(node: ast.expr, names: Names, meter: LiteralMeter) -> Any:
 # What never runs
 
 
-def marks_of(body: list[ast.stmt]) -> list[ast.expr]:
-    """Return the marks that `pytestmark` gives to all tests of a module or class."""
-    for node in body:
-        if type(node) is ast.Assign and name_of(node.targets[0]) == "pytestmark":
-            several = type(node.value) in (ast.List, ast.Tuple)
-            return node.value.elts if several else [node.value]  # type: ignore[attr-defined]
-    return []
-
-
-def is_skipped(
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, names: Names, meter: LiteralMeter
-) -> bool:
-    """Whether a test is marked not to run, or to fail."""
-    marks = marks_of(node.body) if type(node) is ast.ClassDef else []
-    return are_skipped([*node.decorator_list, *marks], names, meter)
-
-
-def are_skipped(marks: list[ast.expr], names: Names, meter: LiteralMeter) -> bool:
-    """Whether one of some marks says that a test does not run, or is to fail."""
-    return any(_excludes(mark, names, meter) for mark in marks)
-
-
-def _excludes(mark: ast.expr, names: Names, meter: LiteralMeter) -> bool:
-    name = called_or_named(mark)
-    if type(mark) is ast.Name and names.get(name) is SKIPPED:
-        return True
-    if name in ("skip", "expectedFailure"):
-        return True
-    if name not in ("skipif", "skipIf", "skipUnless", "xfail"):
-        return False
-    given: list[ast.expr] = []
-    if type(mark) is ast.Call:
-        given = [*mark.args, *(each.value for each in mark.keywords if each.arg == "condition")]
-    if not given:
-        return True
-    try:
-        value = read(given[0], names, meter)
-        if type(value) is str and name in ("skipif", "xfail"):  # pytest evaluates it
-            value = read(ast.parse(value, mode="eval").body, names, meter)
-    except (NotLiteralError, *PARSE_ERRORS):
-        return False  # what the machine decides
-    return bool(value) is not (name == "skipUnless")
-
-
 def _called(node: ast.stmt) -> str:
     function = node.value.func if type(node) is ast.Expr and type(node.value) is ast.Call else None
     if type(function) is ast.Attribute and type(function.value) is ast.Name:
@@ -205,14 +127,6 @@ def _called(node: ast.stmt) -> str:
 def ends(node: ast.stmt) -> bool:
     """Whether what stands behind a statement, in its block, does not run."""
     return type(node) in (ast.Return, ast.Raise) or _called(node) in _ENDS
-
-
-def fails(body: list[ast.stmt]) -> bool:
-    """Whether a block ends the test as a failure."""
-    last = body[-1]
-    if type(last) is ast.Assert:
-        return type(last.test) is ast.Constant and not last.test.value
-    return type(last) is ast.Raise or _called(last) in _FAILS
 
 
 def is_main(node: ast.expr) -> bool:

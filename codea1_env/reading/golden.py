@@ -54,8 +54,7 @@ def pytest_cases(
 ) -> tuple[list[GoldenCase], list[tuple[str, str]]]:
     r"""Return the cases in a test module such as KodCode's, and for what is no case the reason and the text.
 
-    Functions and classes of pytest and unittest, loops and `parametrize` are read. Tests that are marked not to run
-    are left out.
+    Functions and classes of pytest and unittest, loops and `parametrize` are read.
 
     Example:
         >>> pytest_cases("from solution import f\ndef test_a():\n    assert f(2) == 4\n    assert f(3) > 4", "f")
@@ -125,8 +124,6 @@ def _read(texts: list[str], entry_point: str) -> list[Row]:
                 drop("", enough, text, True)
             else:
                 enough = bounded(text, functools.partial(run, text))
-        if not enough:
-            bounded("", statements.finish)
     return rows
 
 

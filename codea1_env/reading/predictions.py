@@ -32,7 +32,6 @@ _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
 _CLOSE = ("isclose", "is_close", "allclose")
 _PLAIN = frozenset({ast.Constant, ast.UnaryOp, ast.Dict, ast.Set})
 _CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
-_DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
 UNSAID = "does not say what a call returns"
@@ -48,10 +47,8 @@ MODULE = object()
 """What a name is bound to that is a module which may hold the function under test."""
 INSTANCE = object()
 """What a name is bound to that is an object of the class whose method is under test."""
-
-
-SKIPPED = object()
-"""What a name is bound to that is a mark of tests which never run."""
+HELPER = object()
+"""What a name is bound to that is a function of the text: it is not followed where it is called."""
 
 
 class Call(NamedTuple):
@@ -60,16 +57,6 @@ class Call(NamedTuple):
     arguments: list[Any]
     keywords: dict[str, Any]
     error: str = ""
-
-
-class Helper(NamedTuple):
-    """What a name is bound to that is a function of the text with parameters."""
-
-    node: Any
-    """Its definition."""
-    text: str
-    is_about: bool
-    """Whether it mentions the function under test."""
 
 
 class Tolerance(NamedTuple):
@@ -110,8 +97,8 @@ class Conditions:
         """
         self.meter.work(1)
         rule, left, right = form_of(node, lambda named: self._is_close(named, names))
-        if rule == "false":
-            return self.denials(left, names)
+        if rule == "false" and (denied := self.call(left, names)):
+            return [Prediction(denied, False)]
         if rule == "close" and right is not None:
             return [self.almost(left, right, self._closeness(node, names), names)]
         if right is not None:
@@ -130,22 +117,6 @@ class Conditions:
             self.meter.work(len(node.args) + len(node.keywords))
             if name_of(node.func) == "all" and len(node.args) == 1:
                 return self._each(node.args[0], names, self.predictions)
-        raise UnreadableError(UNSAID)
-
-    def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
-        """Return what it says that a condition does not hold."""
-        call = self.call(node, names)
-        if call is not None:
-            return [Prediction(call, False)]
-        if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
-            return self.predictions(node.operand, names)
-        if type(node) is ast.Compare and len(node.ops) == 1 and type(node.ops[0]) in _DENIED:
-            held = ast.Compare(node.left, [_DENIED[type(node.ops[0])]()], node.comparators)
-            return self.predictions(held, names)
-        if type(node) is ast.BoolOp and type(node.op) is ast.Or:
-            return [each for part in node.values for each in self.denials(part, names)]
-        if type(node) is ast.Call and name_of(node.func) == "any" and len(node.args) == 1:
-            return self._each(node.args[0], names, self.denials)
         raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
@@ -249,11 +220,6 @@ class Conditions:
                 base = each.value.id if type(each.value) is ast.Name else ""
                 if each.attr == self.entry_point and base != "self":
                     return True
-                bound = names.get(f"self.{each.attr}") if base == "self" else None
-            else:
-                continue
-            if type(bound) is Helper and bound.is_about:
-                return True
         return False
 
     def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from .chunks import PARSE_ERRORS, chunks
 from .definitions import code_in, completion, defines, is_word, parsed
-from .disguises import undisguised, without_commands
 from .fences import Block, answer_in, python_in, unfenced
+from .json_texts import strings_with
 
 _BUILTINS = frozenset(dir(builtins))
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -20,7 +20,7 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 _MOST_BLOCKS = 50
 """Other blocks in which helpers are looked for."""
 _MOST_READINGS = 10
-"""Of an answer in which no code stands openly."""
+"""Strings of JSON, in an answer in which no code stands openly."""
 
 
 def read_programs(answers: list[tuple[str, str | None, str]]) -> list[tuple[str, str | None]]:
@@ -29,7 +29,7 @@ def read_programs(answers: list[tuple[str, str | None, str]]) -> list[tuple[str,
     It is the last block that defines the entry point, with what it needs of other blocks (imports, functions,
     constants) in front. A bare header, a stub and a use of the function define nothing; a block that is cut off counts
     only if no other one does. Without such a block it is the code between the prose, the body of the function that the
-    prompt begins, or what `disguises` finds. A last statement that is cut off is left out if the rest is a program.
+    prompt begins, or a string of JSON. A last statement that is cut off is left out if the rest is a program.
     What is found is otherwise taken as it is: whether it is Python shows when it runs.
 
     Args:
@@ -65,15 +65,15 @@ def _read(text: str, entry_point: str | None, prompt: str) -> tuple[str, str | N
 
 
 def _program(answer: str, entry_point: str | None, prompt: str) -> str:
-    blocks = _blocks(answer)
+    blocks = python_in(answer)
     if entry_point is not None:
         name = entry_point.partition(".")[0]
         stub, code = _defining(blocks, answer, name)
         if code is None:
             code = completion(answer, [block.code for block in blocks], prompt, name)
-        readings = undisguised(answer, name) if code is None else ()
+        readings = strings_with(answer, name) if code is None else ()
         for text in itertools.islice(readings, _MOST_READINGS):
-            code = _defining(_blocks(text), text, name)[1]
+            code = _defining(python_in(text), text, name)[1]
             if code is not None:
                 break
         if code is not None or stub is not None:
@@ -82,10 +82,6 @@ def _program(answer: str, entry_point: str | None, prompt: str) -> str:
         return answer
     functions = _holding(blocks, r"(?:async\s+)?(?:def|class)\s+(?!test)\w")
     return blocks[functions[-1] if functions else -1].code
-
-
-def _blocks(text: str) -> list[Block]:
-    return [block._replace(code=without_commands(block.code)) for block in python_in(text)]
 
 
 def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, str | None]:

@@ -18,27 +18,12 @@ from codea1_env.sandbox.inside.analysis.literals import (
 from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
 from .bindings import PURE, Bindings, said_by
-from .functions import (
-    are_skipped,
-    arguments_of,
-    called_or_named,
-    ends,
-    fails,
-    is_main,
-    is_skipped,
-    is_table,
-    marks_of,
-    parameters_of,
-    rows_of,
-)
-from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
+from .functions import called_or_named, ends, is_main, is_table, parameters_of, rows_of
+from .predictions import ENTRY_POINT, HELPER, MODULE, Names, Prediction, UnreadableError
 
 MAX_DROPPED = 256
 _MAX_NAME = 80
-_MAX_DEPTH = 4
-_FIXTURES = frozenset({list, tuple, dict, set, int, float, str, bool})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
 _RAISES = frozenset({
     "raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "warns", "assertWarns", "deprecated_call",
     "assert_raises", "suppress",
@@ -92,7 +77,6 @@ class Statements(Bindings):
         self._bounds = bounds
         self._entry_point = self._conditions.entry_point
         self._owner = self._conditions.owner
-        self._fixtures: set[str] = set()
         self._add = add
         self._drop = drop
         self._strict = strict
@@ -102,22 +86,11 @@ class Statements(Bindings):
         self._names: Names = {}
         self._text = ""
         self._reported: set[int] = set()
-        self._helpers: dict[int, tuple[Helper, Names]] = {}  # those that were not called yet
-        self._depth = 0
 
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
-        # Other characters may make the same name: Python normalizes names.
-        marks = marks_of(body) if "pytestmark" in text or not text.isascii() else []
-        if not are_skipped(marks, self._names, self._meter):
-            self._body(body, self._names)
-
-    def finish(self) -> None:
-        """Follow the functions with parameters that nothing called, when all texts were."""
-        for helper, names in list(self._helpers.values()):
-            self._text = helper.text
-            self._enter(helper.node, names)
+        self._body(body, self._names)
 
     def _body(self, body: list[ast.stmt], names: Names) -> bool:
         """Follow a block, and return whether what stands behind it does not run either."""
@@ -176,9 +149,9 @@ class Statements(Bindings):
         if type(call) is not ast.Call:
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        helper = names.get(self._conditions.key(call.func))
-        if type(helper) is Helper:
-            self._called_helper(call, helper, names)
+        if names.get(self._conditions.key(call.func)) is HELPER:
+            self._unreadable(node, call, names, "calls a function that is not followed")
+            self._forget(call, names)
             return
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
@@ -220,9 +193,6 @@ class Statements(Bindings):
         try:
             branch = node.body if read(node.test, names, self._meter) else node.orelse
         except NotLiteralError:
-            if fails(node.body):
-                self._assertion(node, node.test, names, self._conditions.denials)
-                return self._body(node.orelse, names)
             self._forget(node, names)
             self._unreadable(node, node, names, "under a condition that cannot be read")
             return False
@@ -271,101 +241,54 @@ class Statements(Bindings):
     def _function(self, node: Any, names: Names) -> None:
         if node.name == self._entry_point and names is self._names:
             return  # the program is repeated: what it asserts is no test
-        names[node.name] = UNKNOWN
+        is_check = _is_check(node)
+        names[node.name] = UNKNOWN if is_check else HELPER
         if node.name == self._entry_point:
             return
-        if any(called_or_named(each) == "fixture" for each in node.decorator_list):
-            names[node.name] = self._returned(node, names)
-            self._fixtures.add(node.name)
-            return
-        # As HumanEval writes its tests: `check` is called with the function.
-        is_check = node.name == "check" and "candidate" in parameters_of(node)
-        if self._is_helper(node, names) and not is_check:
-            self._keep_helper(node, names, node.name)
-        elif is_check or node.name in _SETUP or self._conditions.mentions(node, names):
+        if is_check or self._conditions.mentions(node, names):
             self._enter(node, names)
 
-    def _keep_helper(self, node: Any, names: Names, *keys: str) -> None:
-        helper = Helper(node, self._text, self._conditions.mentions(node, names))
-        names.update(dict.fromkeys(keys, helper))
-        if helper.is_about:
-            self._helpers[id(node)] = helper, names
-
-    def _is_helper(self, node: Any, names: Names) -> bool:
-        """Whether a function is no test, but one that tests call with arguments."""
-        given = all(self._is_given(each, names) for each in parameters_of(node))
-        is_table = bool(node.decorator_list or (self._outer and node.name.startswith("test")))
-        return not (given or node.name in _SETUP or is_table)
-
-    def _is_given(self, name: str, names: Names) -> bool:
-        return type(names.get(name)) in _FIXTURES or name in self._fixtures
-
-    def _returned(self, node: Any, names: Names) -> Any:
-        last = node.body[-1]
-        value = last.value if type(last) in (ast.Return, ast.Expr) else None
-        value = value.value if type(value) is ast.Yield else value
-        return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
-
-    def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
-        given = arguments_of(
-            call, helper.node, names, self._meter, lambda node: self._value(node, names)
-        )
-        if given is None or self._depth >= _MAX_DEPTH:
-            self._unreadable(helper.node, call, names, "is called in a way that cannot be read")
-            self._forget(call, names)
-            return
-        self._helpers.pop(id(helper.node), None)
-        inner = {**names, **given}
-        self._meter.work(self._size(names) + len(given))
-        before, self._text = self._text, helper.text
-        self._depth += 1
-        self._body(helper.node.body, inner)
-        self._depth -= 1
-        self._text = before
-        for name, value in given.items():
-            if inner[name] is not value:  # it may have been changed
-                self._forget_object(value, names)
-
     def _enter(self, node: Any, names: Names) -> None:
-        if is_skipped(node, names, self._meter):
+        if self._is_marked(node):
             return
         before = self._told
         parameters = parameters_of(node)
         for row in rows_of(node, names, self._meter, self._outer):
             self._meter.work(len(row) + self._size(names) + len(parameters))
             inner = dict(names)
-            for name in parameters:
-                if name == "candidate" and node.name == "check":
-                    inner[name] = ENTRY_POINT
-                elif not self._is_given(name, names):
-                    inner[name] = UNKNOWN
+            inner.update(dict.fromkeys(parameters, UNKNOWN))
+            if _is_check(node):
+                inner["candidate"] = ENTRY_POINT
             inner.update(row)
             self._body(node.body, inner)
         if self._strict and self._told == before and node.name.startswith("test"):
             self._say(node, "asserts nothing")
 
+    def _is_marked(self, node: Any) -> bool:
+        """Whether a test of a data file has a decorator that may say that it does not run, or is to fail."""
+        is_marked = self._strict and not all(map(is_table, node.decorator_list))
+        if is_marked:
+            self._say(node, "has a decorator that is not read")
+        return is_marked
+
     def _class(self, node: Any, names: Names) -> None:
         if node.name in (self._entry_point, self._owner) and names is self._names:
             return  # the program is repeated
-        is_other = node.name == self._entry_point or is_skipped(node, names, self._meter)
-        if is_other or not self._conditions.mentions(node, names):
+        if node.name == self._entry_point or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
             return
+        if self._is_marked(node):
+            return
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
-        inner = self._in_class(node, methods, names)
-        left = (*_SETUP, self._entry_point)
-        tests = [each for each in methods if each.name not in left]
+        inner = self._in_class(node, names)
         before, self._outer = self._outer, list(filter(is_table, node.decorator_list))
-        for method in tests:
-            if self._is_helper(method, inner):
-                self._keep_helper(method, inner, f"self.{method.name}", f"cls.{method.name}")
-        for method in tests:
-            if not self._is_helper(method, inner):
+        for method in methods:
+            if method.name != self._entry_point:
                 self._enter(method, inner)
         self._outer = before
 
-    def _in_class(self, node: Any, methods: list[Any], names: Names) -> Names:
-        """Return what names stand for in a class, when it was set up."""
+    def _in_class(self, node: Any, names: Names) -> Names:
+        """Return what names stand for in a class."""
         self._meter.work(4 * self._size(names))
         inner = dict(names)
         self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
@@ -373,13 +296,12 @@ class Statements(Bindings):
             self._meter.work(1 + len(name) // 100)
             for owner in ("self", node.name, "cls"):
                 inner[f"{owner}.{name}"] = inner[name]
-        for method in methods:
-            if method.name in _SETUP:
-                self._body(method.body, inner)
-                self._meter.work(self._size(inner))
-                for name in [each for each in inner if each.startswith("cls.")]:
-                    inner.setdefault(f"self.{name[4:]}", inner[name])
         return inner
+
+
+def _is_check(node: Any) -> bool:
+    """Whether a function holds tests as HumanEval writes them: it is called with the function under test."""
+    return node.name.startswith("check") and "candidate" in parameters_of(node)
 
 
 @functools.lru_cache(maxsize=4)

@@ -18,9 +18,9 @@ from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
-from .disguises import listed_statements, undisguised, without_commands
 from .examples import asserted
 from .fences import answer_in, python_in, unfenced
+from .json_texts import listed_statements, strings_with
 from .predictions import Prediction
 from .signatures import TOO_LONG, BindingError, Signature, signature_of
 from .statements import MAX_DROPPED, Enough, Statements
@@ -37,8 +37,6 @@ _REASON = re.compile(
     r"(?<!\s)\s++(?:(?:[-\u2013\u2014\u2192]{1,2}+>?|//|=>|because|since|as|for)(?=\s)|\((?=[a-zA-Z]))|[,;:.](?=\s|$)"
 )
 _MOST_CUTS = 8
-_MOST_READINGS = 3
-"""Of an answer that shows no test openly."""
 _KEY = "assert_statements"
 
 Row = list[Any]
@@ -131,10 +129,8 @@ class _Suite:
     def read(self, text: str) -> None:
         try:
             self._answer(text)
-            self._statements.finish()
             if not self.tests and "assert" in text and self._entry_point in text:
-                self._disguised(answer_in(text))
-                self._statements.finish()
+                self._in_json(answer_in(text))
         except (Enough, NotLiteralError) as error:
             self._drop("", f"{error}: the others are left out", "", False)
         except RecursionError:
@@ -171,15 +167,13 @@ class _Suite:
         self._statements.run(body, text)
         return True
 
-    def _disguised(self, answer: str) -> None:
+    def _in_json(self, answer: str) -> None:
+        """Read the strings of JSON as code, in an answer that shows no test openly."""
         before, self.dropped = self.dropped, []
-        for text in itertools.islice(undisguised(answer, self._entry_point, True), _MOST_READINGS):
-            blocks = python_in(text)
-            self._together([block.code for block in blocks] or [text])
-            if self.tests:
-                return
-            self.dropped = []
-        self.dropped = before
+        text = "\n".join(strings_with(answer, self._entry_point))
+        self._together([block.code for block in python_in(text)] or [text])
+        if not self.tests:
+            self.dropped = before
 
     def _together(self, codes: list[str]) -> None:
         """Several pieces as one text; one by one if that is no Python."""
@@ -196,7 +190,6 @@ class _Suite:
             self._statements.run(body, whole)
 
     def _code(self, code: str) -> None:
-        code = without_commands(code)
         try:
             body = parse(code)
         except PARSE_ERRORS:

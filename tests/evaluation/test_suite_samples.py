@@ -163,7 +163,7 @@ def test_what_is_one_test_of_an_answer(sandbox):
     assert [(test.judged, test.same_as) for test in read.tests] == [
         ("outside", "f(1) == 2; f(3) == 4"),
         ("inside", "import pytest\n\ndef test_b():\n    with pytest.raises(ValueError):\n        f(-1)"),
-        ("outside", "f(1) == 2"),
+        ("inside", "def helper(x, y):\n    assert f(x) == y\nhelper(1, 2)"),
         ("outside", "f(1) == 2; f(2) == 3"),
         ("outside", "f(7) == 8"),
         ("outside", "f(1) == 2"),

@@ -19,7 +19,6 @@ SLOW = {
     "keywords": "for i in range(4900):\n  z = float(" + "k=1," * 12_000 + ")\n  f\n",
     "names": "".join(f"a{i} = []\n" for i in range(2_400)) + "".join(f"a{i}.b()\n" for i in range(2_400)),
     "rows": "@pytest.mark.parametrize('a', range(1000))\ndef t(a):\n  assert g(" + "a," * 25_000 + "f)\n",
-    "parameters of a helper": "def a(" + ",".join(f"a{i}" for i in range(6_000)) + "): f\nfor i in range(4900): a(*[1])\n",
     "parameters": "@pytest.mark.parametrize('a', range(1000))\ndef t(" + ",".join(f"a{i}" for i in range(8_000)) + "):\n  f\n",
 }  # fmt: skip
 

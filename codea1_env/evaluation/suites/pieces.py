@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.reading.chunks import PARSE_ERRORS, chunks, message_of, parse
-from codea1_env.reading.disguises import listed_statements
 from codea1_env.reading.fences import answer_in, python_in
 from codea1_env.reading.golden import GoldenCase, pytest_cases
+from codea1_env.reading.json_texts import listed_statements
 
 MAX_TESTS = 256
 """Tests that are taken from one answer."""
