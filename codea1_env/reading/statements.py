@@ -239,14 +239,24 @@ class Statements(Bindings):
     # Functions
 
     def _function(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point and names is self._names:
+        is_check = self._is_check(node)
+        if node.name == self._entry_point and names is self._names and not is_check:
             return  # the program is repeated: what it asserts is no test
-        is_check = _is_check(node)
         names[node.name] = UNKNOWN if is_check else HELPER
-        if node.name == self._entry_point:
+        if node.name == self._entry_point and not is_check:
             return
         if is_check or self._conditions.mentions(node, names):
             self._enter(node, names)
+
+    def _is_check(self, node: Any) -> bool:
+        """Whether a function holds tests as HumanEval writes them: it is called with the function under test.
+
+        In data files its parameter may have the name of that function, which may be `check` itself.
+        """
+        parameter = ["candidate"], [self._entry_point]
+        return (
+            node.name.startswith("check") and parameters_of(node) in parameter[: 1 + self._strict]
+        )
 
     def _enter(self, node: Any, names: Names) -> None:
         if self._is_marked(node):
@@ -257,8 +267,8 @@ class Statements(Bindings):
             self._meter.work(len(row) + self._size(names) + len(parameters))
             inner = dict(names)
             inner.update(dict.fromkeys(parameters, UNKNOWN))
-            if _is_check(node):
-                inner["candidate"] = ENTRY_POINT
+            if self._is_check(node):
+                inner[parameters[0]] = ENTRY_POINT
             inner.update(row)
             self._body(node.body, inner)
         if self._strict and self._told == before and node.name.startswith("test"):
@@ -297,11 +307,6 @@ class Statements(Bindings):
             for owner in ("self", node.name, "cls"):
                 inner[f"{owner}.{name}"] = inner[name]
         return inner
-
-
-def _is_check(node: Any) -> bool:
-    """Whether a function holds tests as HumanEval writes them: it is called with the function under test."""
-    return node.name.startswith("check") and "candidate" in parameters_of(node)
 
 
 @functools.lru_cache(maxsize=4)
