@@ -100,10 +100,10 @@ $(VENV)/.installed-llm: $(VENV)/.installed
 	@$(call STEP,what trains language models (100 MB to download$(,) 450 MB on disk),'codea1-env[llm]')
 	@touch $@
 
-test_NEEDS := the tools for tests (up to 250 MB to download$(,) 720 MB on disk)
-lint_NEEDS := the tools for checks (27 MB to download$(,) 80 MB on disk)
-build_NEEDS := the tools for builds (10 MB to download$(,) 30 MB on disk)
-docs_NEEDS := the tools for the site (up to 80 MB to download$(,) 230 MB on disk)
+test_NEEDS := the tools for tests (up to 250 MB to download, 720 MB on disk)
+lint_NEEDS := the tools for checks (27 MB to download, 80 MB on disk)
+build_NEEDS := the tools for builds (10 MB to download, 30 MB on disk)
+docs_NEEDS := the tools for the site (up to 80 MB to download, 230 MB on disk)
 
 # What is installed already tells what its extra needs: nothing is built once more.
 $(VENV)/.installed-%: $(VENV)/.installed

@@ -52,7 +52,8 @@ def make_env(sandbox: Sandbox, seed: int) -> PoolVectorEnv:
         "tester",
         TabularAgent(programs, GRPO(), np.random.default_rng(seed)),
         problems=problems,
-        referee=RefereeConfig(RewardConfig(num_tests=TESTS)),
+        # What a program of a pool replies is asked once: it is the same each time.
+        referee=RefereeConfig(RewardConfig(num_tests=TESTS), reuse_programs=True),
         sandbox=sandbox,
     )
     return PoolVectorEnv(games, PoolView(tests, programs, draws=TESTS))

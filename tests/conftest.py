@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -60,3 +61,39 @@ def sandbox() -> Iterator[Sandbox]:
     """A sandbox shared by all tests; tests that change or break a sandbox make their own."""
     with Sandbox(workers=2) as shared:
         yield shared
+
+
+class OpenSandboxes:
+    """Stands for the class `Sandbox` where commands run in this process: those that are alike share one, which stays open."""
+
+    def __init__(self, sandbox: Sandbox, stack: ExitStack) -> None:
+        self._stack = stack
+        self._made = {(Limits(), ("numpy",)): sandbox}
+
+    def __call__(
+        self,
+        workers: int = 1,
+        limits: Limits | None = None,
+        *,
+        level: str | None = None,
+        packages: Sequence[str] = ("numpy",),
+    ) -> AbstractContextManager[Sandbox]:
+        if level is not None:
+            return Sandbox(workers, limits, level=level, packages=packages)
+        alike = (limits or Limits(), tuple(packages))
+        if alike not in self._made:
+            self._made[alike] = self._stack.enter_context(Sandbox(2, alike[0], packages=alike[1]))
+        return nullcontext(self._made[alike])
+
+
+@pytest.fixture(scope="session")
+def open_sandboxes(sandbox: Sandbox) -> Iterator[OpenSandboxes]:
+    with ExitStack() as stack:
+        yield OpenSandboxes(sandbox, stack)
+
+
+@pytest.fixture
+def sandboxes_stay_open(open_sandboxes: OpenSandboxes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare the commands of a test what it takes to start a sandbox."""
+    for module in ("cli.cross_play", "cli.play", "cli.players", "cli.problems", "training.run", "baselines.bench.worker", "baselines.diagnose.running"):  # fmt: skip
+        monkeypatch.setattr(f"codea1_env.{module}.Sandbox", open_sandboxes)

@@ -17,6 +17,8 @@ import codea1_env
 from codea1_env.cli.app import COMMANDS, run
 from codea1_env.cli.errors import InputError, library_errors
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 PLAYER = '''
 class Even:
     """Solves is_even."""

@@ -10,21 +10,23 @@ import time
 from pathlib import Path
 
 import pytest
+from runs_here import run_here
 
 from codea1_env.cli.app import run
-from codea1_env.cli.bench_algorithms import run as run_algorithms
-from codea1_env.cli.errors import InputError
 from codea1_env.support.logs import read_rows
-from codea1_env.training import language_models
 
-SMALL = ["--seeds", "1", "--max-problems", "4", "--max-steps", "2", "--sweep", "1"]
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
+SMALL = ["--seeds", "1", "--max-problems", "2", "--max-steps", "6", "--sweep", "1"]
 NAMES = ["--algorithms", "code-a1", "golden-tests"]
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bench") / "results"
-    assert run(["bench", "algorithms", *NAMES, *SMALL, "--output-dir", str(folder)]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        run_here(patch)
+        assert run(["bench", "algorithms", *NAMES, *SMALL, "--output-dir", str(folder)]) == 0
     return folder
 
 
@@ -41,9 +43,9 @@ def test_resumed_with_its_own_settings(bench: Path, capsys):
     assert run(["bench", "algorithms", "--resume", "--output-dir", str(bench), "--json"]) == 0
     about = json.loads(capsys.readouterr().out)
     assert (about["runs"], about["done"], about["failed"]) == (2, 2, 0)
-    changed = ["--resume", "--output-dir", str(bench), "--max-steps", "3"]
+    changed = ["--resume", "--output-dir", str(bench), "--max-steps", "7"]
     assert run(["bench", "algorithms", *changed]) == 2
-    assert "actually: --max-steps was 2, now 3" in capsys.readouterr().err
+    assert "actually: --max-steps was 6, now 7" in capsys.readouterr().err
 
 
 def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
@@ -98,7 +100,7 @@ def test_cross_play_with_checkpoints(bench: Path, capsys):
     assert run([*play, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
-    assert len(result["problems"]) == 4, "those that the run was trained on"
+    assert len(result["problems"]) == 2, "those that the run was trained on"
     assert result["win_rates"][0] == [1.0, 1.0]
     assert run(play) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -107,27 +109,24 @@ def test_cross_play_with_checkpoints(bench: Path, capsys):
     assert f"golden tester {rating['value']:.0f} [" in shown
 
 
-LONG = ["bench", "algorithms", "--algorithms", "golden-tests", "--seeds", "1"]
-LONG += ["--max-problems", "2", "--max-steps", "8", "--eval-steps", "8", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
-
-
-def test_an_interrupted_benchmark_goes_on_to_the_same_results(tmp_path: Path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run([*LONG, str(whole)]) == 0
-    command = [sys.executable, "-m", "codea1_env.cli", *LONG, str(parts)]
+def test_an_interrupted_benchmark_goes_on_to_the_same_results(bench: Path, tmp_path: Path):
+    parts = tmp_path / "parts"
+    arguments = ["bench", "algorithms", "--algorithms", "golden-tests", *SMALL]
+    arguments += ["--output-dir", str(parts)]
+    command = [sys.executable, "-m", "codea1_env.cli", *arguments]
     begun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    saved = "sweep/*/*/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
+    saved = "runs/*/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
     while not list(parts.glob(saved)) and begun.poll() is None:
         time.sleep(0.02)
     begun.send_signal(signal.SIGINT)
     output, _ = begun.communicate(timeout=60)
     assert begun.returncode == 130
     assert "To go on, add: --resume --output-dir" in output
-    assert not list(parts.glob("sweep/*/*/*/result.json")), "it was interrupted in the middle"
-    assert run([*LONG, str(parts), "--resume"]) == 0
-    scores = [json.loads((each / "results.jsonl").read_text()) for each in (whole, parts)]
-    assert scores[0]["end"] == scores[1]["end"]
-    assert (whole / "sweep.jsonl").read_bytes() == (parts / "sweep.jsonl").read_bytes()
+    assert not list(parts.glob("runs/*/*/result.json")), "it was interrupted in the middle"
+    assert run([*arguments, "--resume"]) == 0
+    [resumed] = read_rows(parts / "results.jsonl")
+    [whole] = [row for row in read_rows(bench / "results.jsonl") if row["entry"] == "golden-tests"]
+    assert resumed["end"] == whole["end"]
 
 
 def test_a_benchmark_that_is_stopped_before_its_first_result_shows_no_tables(
@@ -177,12 +176,13 @@ class Raises:
 """
 
 
-def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path):
+def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path, monkeypatch):
+    run_here(monkeypatch)
     own = tmp_path / "mine.py"
     own.write_text(FUSSY + RAISES)
     folder = tmp_path / "results"
     command = ["bench", "algorithms", "--algorithms", f"{own}:Fussy", f"{own}:Raises"]
-    command += ["--seeds", "1", "--max-problems", "2", "--max-steps", "2", "--sweep-seeds", "1"]
+    command += ["--seeds", "1", "--max-problems", "1", "--max-steps", "2", "--sweep-seeds", "1"]
     command += ["--output-dir", str(folder), "--sweep", "0.25"]
     assert run(command) == 1
     before = next(read_rows(folder / "results.jsonl"))
@@ -201,16 +201,3 @@ def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: P
     table = (folder / "LEADERBOARD.md").read_text()
     assert "- Sweep: mine.py:Raises, ×4, seed 1000: `PlayerError: Expect Raises.update" in table
     assert "| - | - | - |" in table
-
-
-def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
-    pytest.importorskip("trl")
-    monkeypatch.setattr(language_models, "resolve", lambda name, say=None: Path())
-    monkeypatch.setattr(language_models, "load_tokenizer", lambda folder: None)
-    path = tmp_path / "row.toml"
-    path.write_text("[coder.trainer]\nnope = 1")
-    folder = tmp_path / "results"
-    command = ["--preset", "smollm2-cpu", "--output-dir", str(folder)]
-    with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: GRPOConfig refuses"):
-        run_algorithms([*command, "--algorithms", "grpo", str(path)])
-    assert not folder.exists()

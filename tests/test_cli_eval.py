@@ -16,6 +16,8 @@ import pytest
 from codea1_env.cli.app import run
 from codea1_env.problems import load_problems
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 STARTER = {problem.task_id: problem for problem in load_problems("starter")}
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from chat_server import ChatServer, chat_server
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import FewShot
@@ -20,58 +19,18 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 PROBLEMS = load_problems("starter")[:2]
 FEW = ["--max-problems", "2", "-n", "3"]
 
 
-class Server(ThreadingHTTPServer):
-    """A model that knows one answer."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.seen: list[dict[str, Any]] = []
-        self.team: str | None = None
-        self.model = "first-model"
-        self.usage: list[Any] = []
-        self.text: str | None = f"Sure:\n```python\n{PROBLEMS[0].reference}```\n"
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        self.reply({"data": [{"id": self.server.model}]})
-
-    def do_POST(self) -> None:
-        self.server.seen.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        message = {"content": self.server.text}
-        usage = self.server.usage.pop() if self.server.usage else None
-        answer = {"choices": [{"message": message, "finish_reason": "stop"}]}
-        self.reply(answer | ({} if usage is None else {"usage": usage}))
-
-    def reply(self, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+def server() -> Iterator[ChatServer]:
+    """A model that knows one answer."""
+    with chat_server(lambda _: f"Sure:\n```python\n{PROBLEMS[0].reference}```\n") as server:
+        server.model, server.usage = "first-model", None
         yield server
-        server.shutdown()
 
 
 def evaluate(arguments: list[str], capsys) -> dict[str, Any]:
@@ -94,7 +53,7 @@ def test_a_server_is_asked_with_the_settings_of_the_paper(server, tmp_path, caps
 
 
 def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp_path, capsys):
-    server.text = None
+    server.answer = lambda _: None
     arguments = [*FEW, "--agent", server.url, "--output-dir", str(tmp_path)]
     arguments += ["--request", 'effort = "low", max_tokens = "None"']
     assert run(["eval", "code", *arguments, "--json"]) == 0
@@ -115,7 +74,7 @@ def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp
 
 def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
     said = {"prompt_tokens": 100, "completion_tokens": 20}
-    server.usage = [said, {"prompt_tokens": None}, said, "none", said, said]
+    server.usages = [said, {"prompt_tokens": None}, said, "none", said, said]
     arguments = ["eval", "code", *FEW, "--agent", server.url, "--batch-size", "2"]
     arguments += ["--output-dir", str(tmp_path)]
     assert run(arguments) == 0
@@ -127,7 +86,7 @@ def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
     # A kill while the third batch was being written: its tokens were kept, and one of its two samples.
     samples = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "samples.jsonl").write_bytes(b"".join(samples[:5]))
-    server.usage = [said, said]
+    server.usages = [said, said]
     assert run([*arguments, "--resume"]) == 0
     assert len(server.seen) == 8
     again = json.loads((tmp_path / "report.json").read_bytes())["usage"]

@@ -15,6 +15,8 @@ from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 COUNT = 4
 PROBLEMS = load_problems("starter")[:COUNT]
 

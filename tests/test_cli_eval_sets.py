@@ -12,6 +12,8 @@ from test_bigcodebench import FRAME
 
 from codea1_env.cli.app import run
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 RIGHT = "print(int(input()) + int(input()))"
 TURNED = "class Solution:\n    def turned(self, nums: List[int], k: int):\n        return [k * n for n in nums[::-1]]"
 ABC, LEET = "LiveCodeBench/abc900_a", "LiveCodeBench/3900"

@@ -15,6 +15,8 @@ from codea1_env.cli.app import run
 from codea1_env.problem_sets import schemas
 from codea1_env.problems import load_problems
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 STARTER = {problem.task_id: problem for problem in load_problems("starter")}
 NAMES = list(STARTER)
 
@@ -182,11 +184,11 @@ def test_a_killed_evaluation_ends_with_the_same_bytes(tmp_path, capsys):
 
 def test_the_tests_that_come_with_unleakedtestbench(shared_data, tmp_path, capsys):
     file = str(shared_data / "ult_lite.jsonl.gz")
-    options = ["--problems", file, "--samples", file, "--max-problems", "3"]
+    options = ["--problems", file, "--samples", file, "--max-problems", "2"]
     report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys)
-    assert report["scored"] == 3
-    assert len(report["unknown"]) == 197  # the rest of the file
-    assert sum(report["tests"].values()) == 15
+    assert report["scored"] == 2
+    assert len(report["unknown"]) == 198  # the rest of the file
+    assert sum(report["tests"].values()) == 10
     assert 0 < value(report, "pass@5") < 0.5  # few of them hold
     assert 0 < value(report, "mut@5") < value(report, "mut@5@pass") < 1
-    assert report["wrong_programs"]["problems_unchecked"] == 3
+    assert report["wrong_programs"]["problems_unchecked"] == 2

@@ -11,9 +11,7 @@ import pytest
 from rich.console import Console
 
 from codea1_env.cli import tables
-from codea1_env.cli.tables import EvaluationProgress, PlainProgress, print_markdown, print_table
-from codea1_env.evaluation.statistics import Estimate
-from codea1_env.evaluation.task import Evaluation
+from codea1_env.cli.tables import PlainProgress, print_markdown, print_table
 
 ROWS = [["name", *(f"figure {n}" for n in range(5))], ["mine", *["0.500 [0.400, 0.600]"] * 5]]
 
@@ -32,30 +30,6 @@ def test_long_work_says_how_much_of_it_remains(monkeypatch: pytest.MonkeyPatch) 
         "40 of 60, about 0:40 left, so far 0.5",
         "60 of 60, so far 0.5",
     ]
-
-
-class Half(Evaluation[object, object]):
-    """Half of what is judged is right."""
-
-    kind, unit, figure, total = "half", "samples", "share", 0
-
-    def add(self, sample: object, verdict: object) -> None:
-        """Count it."""
-        self.total += 1
-
-    def estimate(self) -> Estimate:
-        """Return how much was counted."""
-        return Estimate(float(self.total), 0.0, 9.0)
-
-
-def test_the_finished_bar_shows_the_last_figure() -> None:
-    out = io.StringIO()
-    console = Console(file=out, width=100, force_terminal=True, no_color=True)
-    with EvaluationProgress(console, Half()) as shown:
-        shown.begin("samples", 5)
-        for _ in range(5):
-            shown.judged(None, None)
-    assert "share 5.000 [0.000, 9.000]" in out.getvalue().rpartition("5/5")[2]
 
 
 @pytest.mark.parametrize("width", [60, 120])

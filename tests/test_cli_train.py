@@ -18,6 +18,8 @@ from codea1_env.cli.app import run
 from codea1_env.problems import load_problems
 from codea1_env.support.logs import read_rows
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 
 def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert run(["train", "--dry-run", *arguments]) == 0
@@ -134,8 +136,8 @@ def test_run_at_another_level_of_the_sandbox(capsys, tmp_path, monkeypatch) -> N
 
 
 def test_ctrl_c_ends_cleanly_and_the_run_goes_on(tmp_path, capsys, monkeypatch) -> None:
-    command = [sys.executable, "-m", "codea1_env.cli", "train", "--quick", "--max-steps", "200"]
-    command += ["--eval-steps", "200", "--output-dir", "mine"]
+    command = [sys.executable, "-m", "codea1_env.cli", "train", "--preset", "shortest"]
+    command += ["--max-steps", "200", "--eval-steps", "200", "--output-dir", "mine"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_for_step(tmp_path / "mine" / "metrics.jsonl", 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -48,31 +47,6 @@ def test_the_tokens_of_a_step_are_those_of_its_answers() -> None:
     assert tokens_of_step(config) == (12 * 100 + 24 * 10, 12 * 100 + 6 * 10)
     frozen = replaced(config, {"coder.freeze": True})
     assert tokens_of_step(frozen) == (12 * 100 + 24 * 10, 6 * 10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (
-            "per_device_train_batch_size = 7",
-            "8 answers of a step and process, actually: 7. 4 would.",
-        ),
-        ('per_device_train_batch_size = "x"', "to be an integer of at least 1, actually: 'x'"),
-        ('optim = "adamm"', "GRPOConfig refuses its fields: ValueError: adamm is not a valid"),
-    ],
-)
-@pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_what_a_trainer_does_not_take_is_named_before_anything_is_measured(
-    table: str, message: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text(f'extends = "smollm2-cpu"\n[coder.trainer]\n{table}\n')
-    folder = ["--output-dir", str(tmp_path / "run")]
-    assert run(["train", "--config", str(path), *folder, *more]) == 2
-    shown = capsys.readouterr().err
-    assert message in shown
-    assert "Computing in" not in shown
 
 
 @pytest.mark.parametrize(

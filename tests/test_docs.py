@@ -22,7 +22,10 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CON
 PAGES = [page for page in PAGES if "_made" not in page.parts]  # by docs/conf.py
 GROUPS = ("eval", "bench", "sandbox", "problems", "serve")
 
-pytestmark = pytest.mark.skipif(not PAGES[-1].is_file(), reason="needs the repository")
+pytestmark = [
+    pytest.mark.skipif(not PAGES[-1].is_file(), reason="needs the repository"),
+    pytest.mark.usefixtures("sandboxes_stay_open"),
+]
 
 
 def exists(name: str) -> bool:

@@ -125,13 +125,6 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert sorted(str(path.relative_to(ROOT)) for path in imports) == []
 
 
-def test_the_top_holds_the_game_and_nothing_else() -> None:
-    assert {path.stem for path in ROOT.glob("*.py")} == {
-        "__init__", "code_a1_v1", "compare", "game", "mistake_book", "oracle", "problems", "referee", "responses",
-        "reward_variants", "rewards", "rollout", "rounds", "spaces",
-    }  # fmt: skip
-
-
 def test_sandbox_needs_only_the_standard_library() -> None:
     foreign = {
         (str(path.relative_to(ROOT)), module)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,29 +67,6 @@ def right(*numbers: float) -> list[str]:
     return [f"assert f({n}) == {n % 7}" for n in numbers]
 
 
-SUITES = {
-    "three limits and a wrong one": [*right(20, 21, 22), "assert f(1) == 9"],
-    "limits of both kinds": right(10, 20, 21, 5),
-    "limits of the reference": right(90, 91, 1, 30),
-    "no value": right(80, 90, 30, 2),
-    "equal calls, some wrong": [*right(30), "assert f(30) == 9", "assert f(30.0) == 9", *right(1)],
-    "a program that remembers": right(1, 2, 3, 4),
-}
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_all_orders_pay_the_same(referee, name):
-    suite = SUITES[name]
-    orders = list(itertools.permutations(suite))
-    if {*right(10, 11)} & {*suite}:  # each costs time
-        orders = [tuple(suite), tuple(suite[::-1]), (*suite[2:], *suite[:2])]
-    # Programs of different texts know nothing of each other's calls.
-    rounds = [
-        Round(PROBLEM, f"{PROGRAM}# {number}", [order]) for number, order in enumerate(orders)
-    ]
-    assert len({str(paid(verdict)) for verdict in referee.judge(rounds)}) == 1
-
-
 @pytest.mark.slow
 def test_two_limits_pay_the_same_first_or_last(referee):
     """What is behind them is neither lost by the program nor won by the tester."""
@@ -131,7 +107,7 @@ def test_of_more_tests_than_are_paid_for_the_same_ones_count(sandbox):
         assert len({judge(referee, order).suites[0].rewards for order in orders}) == expected
 
 
-CALLS = st.sampled_from([1, 2, 3, 1.0, 20, 21, 22, 30, 30.0, 80])
+CALLS = st.sampled_from([1, 2, 3, 1.0, 10, 20, 21, 22, 30, 30.0, 80, 90])
 TESTS = st.tuples(CALLS, st.booleans()).map(
     lambda each: f"assert f({each[0]}) == {each[0] % 7 if each[1] else 9}"
 )

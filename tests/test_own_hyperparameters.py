@@ -8,6 +8,8 @@ from codea1_env.agents import make_algorithm
 from codea1_env.cli.app import run as main
 from codea1_env.training import TrainConfig
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 
 @pytest.mark.parametrize(
     ("name", "own"),

@@ -87,15 +87,6 @@ def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
         load_problems(str(tmp_path / "problem.jsonl"))
 
 
-def test_folder_and_unknown_suffix(tmp_path: Path) -> None:
-    write_lines(tmp_path / "set.jsonl", OWN)
-    with pytest.raises(IsADirectoryError, match=r"folder that holds set\.jsonl"):
-        load_problems(str(tmp_path))
-    (tmp_path / "set.csv").write_text("a,b")
-    with pytest.raises(ProblemsError, match=r"Expect a file name that ends in \.jsonl"):
-        load_problems(str(tmp_path / "set.csv"))
-
-
 def test_damaged_files(tmp_path: Path) -> None:
     data = gzip.compress(json.dumps(OWN).encode() * 1000)
     path = tmp_path / "set.jsonl.gz"

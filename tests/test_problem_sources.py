@@ -10,6 +10,8 @@ from codea1_env import Problem, load_problems, parallel_env, problems, register_
 from codea1_env.cli.app import run
 from codea1_env.problems import ProblemsError
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 FILE = """
 from codea1_env import Problem
 

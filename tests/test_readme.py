@@ -32,6 +32,8 @@ SNIPPETS = {
 RUNNER = """
 import json, os, sys, traceback
 import codea1_env.agents, codea1_env.evaluation, codea1_env.integrations.one_side, codea1_env.training
+from codea1_env.sandbox.levels import strongest_level
+strongest_level(), codea1_env.parallel_env  # looked for, and imported, once
 for name, snippet in json.load(sys.stdin).items():
     os.mkdir(name)
     child = os.fork()

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from problem_rows import LAYOUTS, SOLUTION, judged, write_lines
+from problem_rows import LAYOUTS, SOLUTION, judged
 
 from codea1_env import code_a1_v1
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
-from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.problems import Problem, ProblemsError
 from codea1_env.responses import whole_program
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.spaces import CODER, TESTER
@@ -165,10 +165,3 @@ def test_wrong_rows_name_place_and_remedy(change: dict[str, Any], message: str) 
         problem_of(**change)
     assert str(caught.value).startswith(f"set.parquet, row 3: {message}")
     assert str(caught.value).endswith(". Correct this row.")
-
-
-def test_a_missing_column_is_named(tmp_path):
-    row = {key: value for key, value in WHOLE.items() if key != "GT_code"}
-    path = write_lines(tmp_path / "set.jsonl", WHOLE, row)
-    with pytest.raises(ProblemsError, match=r"line 2: .*code-a1 release, also has: GT_code. Add"):
-        load_problems(path)

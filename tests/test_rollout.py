@@ -125,25 +125,6 @@ def test_without_the_book_nothing_is_replayed_or_written(referee):
     assert played.book_change.added == 0
 
 
-def test_wrong_use_raises_at_once(referee):
-    class Short(FixedAgent):
-        def act(self, observations):
-            return ["x"]
-
-    class Numbers(FixedAgent):
-        def act(self, observations):
-            return [1 for _ in observations]
-
-    with pytest.raises(ValueError, match=r"one answer per observation \(4\), actually: 1"):
-        play(referee, Short(), Cycle(""))
-    with pytest.raises(ValueError, match=r"tester \(.*\) to answer with strings"):
-        play(referee, Cycle(""), Numbers())
-    with pytest.raises(ValueError, match="actually twice: 'starter/is_even'"):
-        play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
-    with pytest.raises(ValueError, match="num_generations to be at least 1, actually: 0"):
-        RolloutConfig(num_generations=0)
-
-
 BREAKS = "assert is_even(3) == False"
 RIGHT = "def is_even(n): return n % 2 == 0"
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from runs_here import run_here
 
 from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
@@ -22,7 +23,6 @@ from codea1_env.baselines.bench.results import jobs_of as jobs_with
 from codea1_env.baselines.bench.schedule import check_files, forget_unusable, machine_of, run_all
 from codea1_env.baselines.bench.score_table import Table
 from codea1_env.baselines.bench.suite import (
-    DEFAULT_ENTRIES,
     BenchConfig,
     Entry,
     EntryError,
@@ -33,6 +33,8 @@ from codea1_env.baselines.bench.sweep import Swept
 from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.training import TrainConfig
 from codea1_env.training.run_folder import RunFolder
+
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
 SMALL = BenchConfig(
     ("code-a1",),
@@ -70,13 +72,6 @@ def learners(tmp_path: Path) -> Path:
     path = tmp_path / "learners.py"
     path.write_text(LEARNERS)
     return path
-
-
-def test_default_entries_exist_and_differ():
-    config = BenchConfig().base(0)
-    settings = [find_entry(name).apply(config) for name in DEFAULT_ENTRIES]
-    assert all(a != b for i, a in enumerate(settings) for b in settings[:i])
-    assert set(DEFAULT_ENTRIES) >= {"code-a1", "self-play", "golden-tests", "frozen-tester"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +133,8 @@ def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(tmp_path: Pa
     assert run(folder, names[0])[0].status == "ok"
 
 
-def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Path):
+def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Path, monkeypatch):
+    run_here(monkeypatch)
     small = {"max_problems": 2, "max_steps": 1}
     results = run(tmp_path, "code-a1", "black-box", "golden-tests", **small)
     ends = {each.entry: each.end for each in results}
@@ -160,7 +156,7 @@ def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Pat
     assert run(tmp_path, "code-a1", **small)[0].end == ends["code-a1"]
 
 
-def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path):
+def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path, monkeypatch):
     # A Python that dies at its first start, as a killed process would.
     flag = tmp_path / "died"
     python = f"""
@@ -176,10 +172,12 @@ runpy.run_module('codea1_env.baselines.bench.worker', run_name='__main__')
     run_all(config, jobs, python=(sys.executable, "-c", python))
     (result,) = collect(jobs)
     assert flag.exists()
+    run_here(monkeypatch)
     assert (result.status, result.end) == ("ok", run(tmp_path / "b", "golden-tests")[0].end)
 
 
-def test_a_row_is_never_of_two_versions_of_a_file(tmp_path: Path):
+def test_a_row_is_never_of_two_versions_of_a_file(tmp_path: Path, monkeypatch):
+    run_here(monkeypatch)
     settings, small = tmp_path / "own.toml", dataclasses.replace(SMALL, max_problems=1, max_steps=1)
     settings.write_text("strict_paper = true\n")
     jobs = jobs_of(small, [find_entry(str(settings))], tmp_path / "results")

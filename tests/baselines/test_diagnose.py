@@ -51,6 +51,8 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.spaces import observe
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 WORLD = CellsConfig(C=16, faults=Fraction(1, 8), families=3, problems=2, valid=Fraction(3, 4))
 SMALL = PlayConfig(world=WORLD, steps=3, num_generations=4, num_suites=2)
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from runs_here import run_here
 
 from codea1_env.baselines.bench.results import (
     DamagedRunError,
@@ -20,6 +21,8 @@ from codea1_env.baselines.bench.results import (
 )
 from codea1_env.baselines.bench.schedule import forget_unusable, run_all
 from codea1_env.baselines.bench.suite import BenchConfig, Rates, find_entry
+
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
 CONFIG = BenchConfig(
     ("golden-tests",), problems="starter", seeds=1, max_problems=4, max_steps=2, processes=1
@@ -34,7 +37,9 @@ def job_in(folder: Path) -> TrainingJob:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bench") / "results"
-    run_all(CONFIG, [job_in(folder)])
+    with pytest.MonkeyPatch.context() as patch:
+        run_here(patch)
+        run_all(CONFIG, [job_in(folder)])
     return folder
 
 
@@ -108,7 +113,8 @@ def test_rows_after_a_checkpoint_may_be_cut_off(job: TrainingJob):
 
 
 @pytest.mark.parametrize("name", ["coder/tabular.json", None])
-def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name: str | None):
+def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name, monkeypatch):
+    run_here(monkeypatch)
     # As if the run had been killed after the second of three steps.
     longer = dataclasses.replace(CONFIG, max_steps=3)
     (job.folder / "result.json").unlink()

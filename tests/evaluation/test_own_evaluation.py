@@ -21,6 +21,8 @@ from codea1_env.evaluation.task import ProblemFault
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, SandboxError
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_evaluation.py"
 NAME = f"{EXAMPLE}:RightLines"
 FEW = ["--max-problems", "3", "--num-samples", "2"]
@@ -99,22 +101,6 @@ class OtherParameters(ProgramEvaluation[Any]):
 def test_what_is_no_evaluation_is_named(wrong, message):
     with pytest.raises(TypeError, match=f"Expect the evaluation 'mine' .*{message}"):
         check_evaluation("mine", wrong)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "expect the evaluation behind run"),
-        (
-            ["nothing"],
-            "Expect an evaluation to be code, tests or FILE.py:NAME, actually: 'nothing'",
-        ),
-        ([f"{EXAMPLE}:Problem", "--agent", "mutant"], "a class that extends ProgramEvaluation"),
-    ],
-)
-def test_bad_input(arguments, message, capsys):
-    assert run(["eval", "run", *arguments]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
@@ -237,16 +223,6 @@ def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
 def test_what_is_no_verdict_is_named_with_its_sample(tmp_path, capsys, returned, message):
     code, shown = run_own(tmp_path, capsys, returned)
     assert (code, message in shown) == (2, True), shown
-
-
-def test_a_figure_that_judge_does_not_give_is_told():
-    own = Length()
-    own.load(load_problems("starter")[:1])
-    own.figure = "width"
-    [task] = own.problems
-    own.verdicts = {task: [{"length": 3}]}
-    with pytest.raises(ValueError, match=r"value that judge gives \(length\), actually: 'width'"):
-        own.so_far()
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path, capsys):

@@ -14,6 +14,8 @@ from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import load_problems
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 WITH_CARE = {
     "HumanEval/0",
     "HumanEval/15",  # replies of 64 MiB together

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from in_one_process import InFolder
 
+from codea1_env.evaluation import program_verdicts
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import ProgramSample
 from codea1_env.evaluation.selection import agreement, select, selection_report, selection_table
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 
 NEXT = Problem(
     "demo/next", "def step(n):\n", "step", "def step(n): return n + 1",
@@ -117,9 +118,13 @@ def test_what_is_chosen_is_kept_for_the_same_programs(sandbox: Sandbox, tmp_path
     assert (tester.asked, log.read_bytes()) == (6, whole)
 
 
-def test_programs_that_never_end_pass_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_programs_that_never_end_pass_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_verdicts, "MIN_TIME_LIMIT", 0.3)
     tests = {"step": ["\n".join(f"assert step({n}) == {n + 1}" for n in range(3))]}
-    [row] = choose(sandbox, tmp_path, Writer(tests), {"demo/next": [HANGS, RIGHT]})
+    with Sandbox(limits=Limits(call_cpu_time=0.3)) as quick:
+        [row] = choose(quick, tmp_path, Writer(tests), {"demo/next": [HANGS, RIGHT]})
     assert row["passed"] == ["000", "111"]
     assert row["agreement"] == 1.0
 

@@ -7,9 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from codea1_env.evaluation.programs import TooFewSamplesError
-from codea1_env.evaluation.suites.evaluation import check_ks
-from codea1_env.evaluation.suites.figures import difference, estimate, in_words, names, values_of
+from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
 from codea1_env.evaluation.suites.judging import PoolRuns, SuiteScore
 from codea1_env.evaluation.suites.ruling import JudgedTest
 
@@ -115,19 +113,3 @@ def test_differences_are_paired():
     assert mul
     assert mul.value == pytest.approx(0.05)
     assert difference(ours, [{}] * 50, "pass@1") is None
-
-
-def test_no_two_figures_have_the_same_words():
-    words = [in_words(name).removesuffix(f" ({name})") for name in names([1, 5])]
-    assert len(set(words)) == len(words)
-    assert not set(words) & set(names([1, 5])), "each has words of its own"
-
-
-def test_names_and_ks():
-    assert names([1, 5])[:4] == ["pass@1", "pass@5", "mut@1", "mut@5"]
-    assert check_ks(None, 5) == (1, 2, 5)
-    assert check_ks(None, 8) == (1, 2, 5, 8)
-    assert check_ks([3, 1, 3], 3) == (1, 3)
-    for k in ([0], [1, 6]):
-        with pytest.raises(TooFewSamplesError, match=f"k={k[-1]}, and 5 tests"):
-            check_ks(k, 5)

@@ -29,8 +29,8 @@ def test_a_model_behind_a_server_is_the_opponent(sandbox: Sandbox) -> None:
         asked.append(chat[-1]["content"])
         return "assert add_numbers(1, 2) == 3\nassert add_numbers(1, 2) == 4"
 
-    with chat_server(answer) as url:
-        side = OneSide("coder", f"{url}#prepared", sandbox=sandbox)
+    with chat_server(answer) as server:
+        side = OneSide("coder", f"{server.url}#prepared", sandbox=sandbox)
         [score] = side.judge([RIGHT])
     assert score.reward == 1.0
     assert "Write 8 assert statements" in asked[0]

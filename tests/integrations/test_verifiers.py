@@ -54,8 +54,8 @@ def test_each_side_gets_what_the_referee_pays(side: str, source: str, tmp_path: 
         return prepared[name][given[name] - 1]
 
     env = load_environment(side, f"{tmp_path / 'wrong.py'}:Wrong", source)
-    with chat_server(answer) as url:
-        episodes = asyncio.run(played(env, url, 5))
+    with chat_server(answer) as server:
+        episodes = asyncio.run(played(env, server.url, 5))
     assert len(episodes) == 50
     assert all(episode.ok for episode in episodes)
     traces = [trace for episode in episodes for trace in episode.traces]
@@ -75,11 +75,11 @@ def test_its_command_plays_both_seats(tmp_path: Path) -> None:
         tests = "assert add_numbers(1, 2) == 3\nassert add_numbers(-1, 1) == 0"
         return tests if "The program:" in chat[-1]["content"] else "def add_numbers(a, b): return 3"
 
-    with chat_server(answer) as url:
+    with chat_server(answer) as server:
         done = subprocess.run(
             [
                 Path(sys.executable).parent / "vf-eval", "code-a1", "--env.side", "both", "-m", "prepared", "-n", "1",
-                "--client.base-url", url, "--no-push", "--no-rich", "-o", tmp_path,
+                "--client.base-url", server.url, "--no-push", "--no-rich", "-o", tmp_path,
             ],
             capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2],
         )  # fmt: skip

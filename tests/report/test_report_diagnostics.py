@@ -68,16 +68,6 @@ def test_the_top_says_how_many_signs_came_and_the_command(tmp_path: Path) -> Non
     assert headline(read_folders([path]), [])[0].command == ""
 
 
-def test_scores_are_flat_rows(tmp_path: Path) -> None:
-    scores = json.loads((written(tmp_path) / SCORES).read_text())["scores"]
-    assert len(scores) == 6
-    first, control = scores[:2]
-    assert set(first) == {"experiment", "tag", "row", "score", "low", "high", "area", "seeds"}
-    assert (first["experiment"], first["tag"], first["row"]) == ("rare-faults", "rarity", "code-a1")
-    assert first["area"] == pytest.approx(0.1) == first["low"] == first["high"]
-    assert (first["seeds"], control["area"]) == (2, None)
-
-
 @pytest.mark.slow
 def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> None:
     found = read_folders([written(tmp_path, "ZeroDivisionError: <b>oh</b>")])
@@ -96,24 +86,6 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     page = document(found)
     assert "<b>oh</b>" not in page
     assert 'id="diagnostics"' in page
-
-
-def test_the_radar_has_a_corner_for_each_tag(tmp_path: Path) -> None:
-    _, charts = diagnosed_section(read_folders([written(tmp_path)]).diagnostics)
-    radar = charts[0]
-    assert radar.title.endswith(": radar")
-    assert "the outer one +0.100, the centre -0.100" in radar.note
-    values = [
-        row
-        for rows in radar.spec["datasets"].values()
-        for row in rows
-        if row.get("row") == "code-a1"
-    ]
-    tags = [EXPERIMENTS[name].tag for name in NAMES]
-    assert [each["tag"] for each in values] == [*tags, tags[0]], "the line comes back"
-    for each in values:
-        assert each["area"] == pytest.approx(0.1)
-        assert each["x"] ** 2 + each["y"] ** 2 == pytest.approx(1, abs=1e-4), "at the outer ring"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from codea1_env.report.document import document
 from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.headline import headline, part_of
+from codea1_env.report.headline import headline
 from codea1_env.report.tables import Bar, bar_cell
 
 
@@ -101,14 +101,6 @@ def test_a_benchmark_shows_the_exact_game_and_what_failed_runs_said(tmp_path: Pa
     assert failed == [["no-book", "1", "ValueError: <b>no</b>"]]
 
 
-def test_a_benchmark_without_a_finished_run_says_so(tmp_path: Path) -> None:
-    found = read_folders([benchmark(tmp_path / "b", {"code-a1": []})])
-    assert list(benchmark_sheets(found.benchmarks[0])) == []
-    subject, _ = headline(found, [])
-    assert subject.title == "Benchmark: b, not finished: 0 of 2 runs"
-    assert subject.warning == "No run has a result yet."
-
-
 def test_a_swept_benchmark_shows_the_runs_with_the_rates_that_were_chosen(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
     config = BenchConfig(("code-a1", "no-book"), seeds=1, max_problems=4, max_steps=3)
@@ -157,18 +149,6 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     page = document(found)
     assert "<h1>Report of 2 results: Evaluation</h1>" in page
     assert "0.500 [0.250, 0.750] pass@1" in page
-
-
-@pytest.mark.slow
-def test_a_card_says_of_how_many_problems_it_is(tmp_path: Path) -> None:
-    folder = tmp_path / "few"
-    few = ["--agent", "reference", "-n", "1", "--max-problems", "3", "--output-dir", str(folder)]
-    assert run(["eval", "code", *few]) == 0
-    assert "pass@1, 3 of 128 problems (--max-problems 3)</p>" in document(read_folders([folder]))
-    report = json.loads((folder / "report.json").read_text())
-    assert part_of(report | {"scored": 2}).startswith(", 2 of 128 problems")
-    del report["problems_of_set"]
-    assert part_of(report) == part_of({}) == ""
 
 
 @pytest.mark.slow
@@ -248,14 +228,3 @@ def test_what_cannot_be_reported_is_named(tmp_path: Path, file: str, text: str, 
     shutil.rmtree(tmp_path)
     with pytest.raises(ReportError, match="Expect"):
         read_folders([tmp_path])
-
-
-def test_a_folder_of_folders_names_what_lies_in_it(tmp_path: Path) -> None:
-    (tmp_path / "ev").mkdir()
-    (tmp_path / "ev" / "eval.json").write_text("{}")
-    with pytest.raises(ReportError, match=r"It holds such folders: name .*/ev$"):
-        read_folders([tmp_path])
-    with pytest.raises(ReportError, match="it is a file"):
-        read_folders([tmp_path / "ev" / "eval.json"])
-    with pytest.raises(ReportError, match="there is no such folder"):
-        read_folders([tmp_path / "none"])

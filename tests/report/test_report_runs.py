@@ -35,26 +35,6 @@ def test_runs_that_differ_by_their_seed_are_one_group(tmp_path: Path) -> None:
     assert drawn.count("'line': 'run'") == 2 * len(groups[0].runs[0].metrics)
 
 
-def test_an_axis_of_steps_has_few_labels(tmp_path: Path) -> None:
-    groups = grouped([read_run(write_run(tmp_path / "a", []), "a")])
-    charts = list(measures(groups, (*HELD_OUT, *BOOK)))
-    axes = re.findall(r"'tickCount': (\d+)", str([chart.spec for chart in charts]))
-    assert len(axes) >= len(charts) > 3
-    assert max(map(int, axes)) <= 6
-
-
-def test_tests_that_came_and_left_have_the_same_axis(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "a", [])
-    with (run / METRICS).open("a") as log:
-        log.write('{"step": 9, "book/added": 80, "book/removed": 4, "book/size": 99}\n')
-    charts = measures(grouped([read_run(run, "a")]), BOOK)
-    tops = {
-        each.title: re.findall(r"'y': {.*?'domain': \[0.0, (.*?)\]", str(each.spec))
-        for each in charts
-    }
-    assert tops["Tests that came"] == tops["Tests that left the book"] == ["80.0"]
-
-
 def test_five_runs_have_a_band_inside_the_range(tmp_path: Path) -> None:
     for seed in range(5):
         write_run(tmp_path / f"{seed}", [], seed=seed)

@@ -11,6 +11,8 @@ import pytest
 from codea1_env.cli.app import run as command
 from codea1_env.training import TrainConfig, train
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:

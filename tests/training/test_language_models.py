@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from runs_here import run_here
 
 from codea1_env import Problem, Sandbox
 from codea1_env.agents.llm import openai_backend
@@ -21,6 +22,8 @@ from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.cli.app import run as codea1
+from codea1_env.cli.bench_algorithms import run as run_algorithms
+from codea1_env.cli.errors import InputError
 from codea1_env.spaces import observe
 from codea1_env.support.logs import read_rows
 from codea1_env.training import (
@@ -30,6 +33,7 @@ from codea1_env.training import (
     TesterConfig,
     TrainConfig,
     engine,
+    language_models,
     train,
 )
 from codea1_env.training import run as steps
@@ -288,6 +292,7 @@ def test_an_algorithm_of_ones_own_for_a_model_and_a_table(tmp_path, sandbox, mod
 
 
 def test_the_benchmark_of_a_language_model(tmp_path, model, monkeypatch, capsys) -> None:
+    run_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     settings = replaced(SMALL, {"model": model, "eval_problems": 0, "max_problems": 1})
     Path("mine.toml").write_text(to_toml(settings))
@@ -350,3 +355,15 @@ def test_what_an_algorithm_remembers_is_resumed(
     assert contents(parts) == contents(whole)
     saved = json.loads((whole / "checkpoints" / "step_3" / "coder" / "trainer.json").read_text())
     assert saved["algorithm"]["mean"] > 0
+
+
+def test_rows_are_looked_at_before_any_run(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(language_models, "resolve", lambda name, say=None: Path())
+    monkeypatch.setattr(language_models, "load_tokenizer", lambda folder: None)
+    path = tmp_path / "row.toml"
+    path.write_text("[coder.trainer]\nnope = 1")
+    folder = tmp_path / "results"
+    command = ["--preset", "smollm2-cpu", "--output-dir", str(folder)]
+    with pytest.raises(InputError, match=r"row\.toml: Cannot make the coder: GRPOConfig refuses"):
+        run_algorithms([*command, "--algorithms", "grpo", str(path)])
+    assert not folder.exists()

@@ -70,23 +70,6 @@ def test_metrics_that_no_log_can_hold(metrics, message, sandbox, tmp_path, monke
         run(sandbox, tmp_path / "run", coder=Reports)
 
 
-def test_what_cannot_be_combined(sandbox, tmp_path):
-    model = {f"{role}.player": "llm" for role in ("coder", "tester")}
-    model |= {f"{role}.learning_rate": 1e-4 for role in ("coder", "tester")}
-    for changes, message in (
-        ({"coder.freeze": True}, "Expect self_play with the same kind"),
-        (IMITATION, r"Expect tester\.objective='rewards' with self_play"),
-        (model | {"num_suites": 3}, "one model and groups of one size for self_play"),
-        (model | {"tester.model": "other/model"}, "one model and groups of one size"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            replaced(SMALL, {"self_play": True, **changes})
-    with pytest.raises(RunError, match="no player of your own with self_play"):
-        run(sandbox, tmp_path / "a", coder=Reports, self_play=True)
-    with pytest.raises(RunError, match=r"with a method imitate .* Silent"):
-        run(sandbox, tmp_path / "b", tester=Silent(), **IMITATION)
-
-
 class Silent(FixedAgent):
     def act(self, observations):
         return [""] * len(observations)

@@ -75,28 +75,6 @@ def test_without_a_terminal_there_are_plain_lines():
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_first_guess_is_told_and_gives_way_to_the_first_step():
-    out = io.StringIO()
-    with TrainingProgress(Console(file=out, width=80)) as display:
-        display.expect(20, 0, {"evaluate": 30.0}, 2)
-        display.guess(0.5)
-        assert out.getvalue().splitlines()[-1] == "20 steps  0:00 so far, about 6:00 left"
-        with display.phase("judge"):
-            pass
-        display.update({"step": 1}, last=False)
-        assert display._clock.seconds() == pytest.approx(60, abs=1)
-
-
-def test_in_a_terminal_there_is_a_bar():
-    shown = progress(force_terminal=True)
-    assert "20/20" in shown
-    assert "pass rate 1.00" in shown
-    assert "coder writes" in shown
-    assert "left" in shown
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert max(map(len, re.split(r"[\r\n]", plain))) <= 80
-
-
 def test_minutes_are_shown_beside_the_step():
     lines = progress(minutes=10).splitlines()
     assert lines[0] == "getting ready  0:00 of 10:00"
@@ -183,18 +161,6 @@ def test_what_was_expected_until_it_is_known_better(clock: Clock) -> None:
         clock.phase("learn_coder", 4)
         clock.run.end_step()
     assert clock.run.seconds() == pytest.approx(30)
-
-
-def test_a_phase_says_how_far_it_is(clock: Clock) -> None:
-    clock.run.expect(1, {"coder": 100.0}, 0)
-    clock.run.begin("coder")
-    clock.now += 10
-    assert clock.run.seconds() == pytest.approx(90)
-    clock.run.share = 0.5
-    assert clock.run.seconds() == pytest.approx(50)
-    clock.now += 500  # it takes longer than expected
-    assert clock.run.seconds() == pytest.approx(50)
-    assert clock.run.done() < 1
 
 
 def test_tokens_per_second() -> None:

@@ -74,19 +74,6 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(sandbox: Sandbox, tmp_path
             assert ours[name] == data, name
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"past_steps": 8}, "past_steps to be below max_steps"),
-        ({"past_sampling": "best"}, "past_sampling to be 'uniform', 'latest' or 'win-rate'"),
-        ({"self_play": True}, "opponents='past' with two players"),
-    ],
-)
-def test_settings_that_make_no_past_are_refused(changes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        replaced(SMALL, {**PAST, **changes})
-
-
 @pytest.mark.parametrize("tester_rounds", ["every", "first"])
 def test_repair_rounds_are_measured(sandbox: Sandbox, tmp_path: Path, tester_rounds) -> None:
     run(tmp_path / "run", sandbox, max_rounds=2, tester_rounds=tester_rounds, max_steps=2)

@@ -23,6 +23,8 @@ from codea1_env.training.trackers import (
     check_installed,
 )
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 
 class Page(NamedTuple):
     step: int

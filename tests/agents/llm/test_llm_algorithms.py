@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,6 @@ from test_trainer_drive import (
 )
 from tiny import descend, tiny_model
 from trl import GRPOTrainer
-from trl.trainer import grpo_trainer, utils
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
 from codea1_env.agents.algorithms import teaches
@@ -206,31 +203,3 @@ def test_an_algorithm_of_ones_own_is_made_from_what_is_its_own(tmp_path: Path) -
     config = replaced(MODEL, {"coder.algorithm": f"{path}:Own"})
     assert algorithm_of(config, "coder").made == 0.5
     assert algorithm_of(replaced(config, {"algorithm_args": {"beta": 0.25}}), "coder").made == 0.25
-
-
-@pytest.mark.parametrize(
-    ("place", "texts", "breaks"),
-    [
-        (
-            GRPOTrainer,
-            ["self._calculate_rewards(", "self._generate_and_score_completions(", "self._get_per_token_logps_and_entropies(", "self._compute_loss("],
-            "`with_algorithm`: advantages or loss of one's own would never be asked for",
-        ),
-        (
-            GRPOTrainer,
-            ['"advantages"', '"importance_sampling_ratio"', '"old_per_token_logps"', '"completion_mask"'],
-            "`with_algorithm`: the loss would miss them",
-        ),
-        (
-            GRPOTrainer,
-            ["self.use_vllm", "self.vllm_generation", "self._last_loaded_step", "sync_weights"],
-            "`correct_for_engine`: answers of another engine would be learned from as if the model had drawn them",
-        ),
-        (utils, ["_use_triton("], "`answers_only`: updates on processors would take twice as long"),
-        (GRPOTrainer, ["self._step", "self._last_world_entropy", "self.entropy_coef"], "`counters_of`: a resumed run would be another one"),
-        (grpo_trainer, ["All reward functions returned None"], "`quiet`: each step would print all prompts"),
-    ],
-)  # fmt: skip
-def test_what_we_touch_is_there(place: type | ModuleType, texts: list[str], breaks: str) -> None:
-    source = inspect.getsource(place)
-    assert [text for text in texts if text not in source] == [], breaks

@@ -9,17 +9,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from chat_server import ChatServer, chat_server
 from test_transformers_backend import peft_model
 from tiny import log_probs, tiny_tokenizer
 
@@ -32,81 +31,23 @@ SAMPLING = SamplingConfig(temperature=0.5, max_completion_length=9, stop=("END",
 CHATS = [[Message(role="user", content=text)] for text in ("one", "two", "three")]
 
 
-class Server(ThreadingHTTPServer):
-    """Answers each request with the next entry of its script, and with an echo when that is used up."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.script: list[tuple[int, str]] = []
-        self.headers: dict[str, str] = {}
-        self.seen: list[Any] = []
-        self.keys: list[str | None] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        self.answer(200, {"data": [{"id": "first-model"}]})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append(body)
-        self.server.keys.append(self.headers["Authorization"])
-        if self.server.script:
-            status, text = self.server.script.pop(0)
-            if status == 0:  # hang up without an answer
-                self.connection.close()
-                return
-            self.answer(status, text)
-            return
-        choice = {
-            "message": {"content": "re: " + body["messages"][-1]["content"]},
-            "finish_reason": "length",
-        }
-        usage = {"prompt_tokens": 11, "completion_tokens": 9}
-        self.answer(200, {"choices": [choice], "usage": usage})
-
-    def answer(self, status: int, content: Any) -> None:
-        text = content if isinstance(content, str) else json.dumps(content)
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text.encode())))
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
-
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_backend, "FIRST_DELAY", 0.01)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+def server() -> Iterator[ChatServer]:
+    with chat_server(lambda chat: f"re: {chat[-1]['content']}") as running:
+        running.model, running.finish = "first-model", "length"
         yield running
-        running.shutdown()
-        thread.join()
 
 
-def backend_of(server: Server, **changes: Any) -> OpenAIBackend:
+def backend_of(server: ChatServer, **changes: Any) -> OpenAIBackend:
     return OpenAIBackend(server.url, **changes)
 
 
-def test_every_prompt_gets_its_answer_in_order(server: Server) -> None:
+def test_every_prompt_gets_its_answer_in_order(server: ChatServer) -> None:
     answers = backend_of(server, concurrency=2).generate(CHATS * 4, SAMPLING, seed=7)
     assert [answer.text for answer in answers] == ["re: one", "re: two", "re: three"] * 4
     assert all(answer.truncated and answer.logprobs is None for answer in answers)
@@ -118,7 +59,7 @@ def test_every_prompt_gets_its_answer_in_order(server: Server) -> None:
     assert body == {"model": "first-model", **sampling}
 
 
-def test_a_vllm_server_is_told_to_draw_from_the_models_own_distribution(server: Server) -> None:
+def test_a_vllm_server_is_told_to_draw_from_the_models_own_distribution(server: ChatServer) -> None:
     """It would take what the request leaves out from the model's generation_config.json."""
     backend_of(server, vllm=True).generate(CHATS[:1], SAMPLING, 0)
     body = server.seen[0]
@@ -126,14 +67,14 @@ def test_a_vllm_server_is_told_to_draw_from_the_models_own_distribution(server: 
     assert (body["temperature"], body["repetition_penalty"]) == (0.5, 1.0)
 
 
-def test_passing_failures_are_tried_again(server: Server) -> None:
+def test_passing_failures_are_tried_again(server: ChatServer) -> None:
     server.script = [(503, "busy"), (429, "{}"), (0, ""), (200, "{")]
     (answer,) = backend_of(server).generate(CHATS[:1], SAMPLING, 0)
     assert answer.text == "re: one"
     assert len(server.seen) == 5
 
 
-def test_lasting_failure_stops_with_its_reason(server: Server) -> None:
+def test_lasting_failure_stops_with_its_reason(server: ChatServer) -> None:
     server.script = [(503, '{"error": {"message": "out of memory"}}')] * 99
     backend = backend_of(server, attempts=3, concurrency=1)
     with pytest.raises(BackendError, match="after 3 attempts: 503 out of memory"):
@@ -141,7 +82,7 @@ def test_lasting_failure_stops_with_its_reason(server: Server) -> None:
     assert len(server.seen) == 3  # the other prompts were not sent
 
 
-def test_server_may_ask_to_wait(server: Server) -> None:
+def test_server_may_ask_to_wait(server: ChatServer) -> None:
     server.script = [(429, "{}")]
     server.headers = {"Retry-After": "1"}
     started = time.monotonic()
@@ -149,7 +90,7 @@ def test_server_may_ask_to_wait(server: Server) -> None:
     assert time.monotonic() - started >= 1
 
 
-def test_key_is_sent_and_in_no_message(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_sent_and_in_no_message(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-1")
     server.script = [(401, "no")]
     with pytest.raises(BackendError, match="OPENAI_API_KEY") as caught:
@@ -199,7 +140,7 @@ def test_proxy_of_the_environment_is_not_asked_for_this_machine(server, monkeypa
         OpenAIBackend(f"http://nowhere.invalid:{port}/v1", attempts=1)
 
 
-def test_settings_that_a_server_may_not_know(server: Server) -> None:
+def test_settings_that_a_server_may_not_know(server: ChatServer) -> None:
     with pytest.raises(BackendError, match="Expect top_k=0"):
         backend_of(server).generate(CHATS[:1], SamplingConfig(top_k=5), 0)
     with pytest.raises(BackendError, match="adapters of a vLLM server"):
@@ -208,7 +149,7 @@ def test_settings_that_a_server_may_not_know(server: Server) -> None:
         OpenAIBackend("localhost:8000")
 
 
-def test_length_of_prompts_is_estimated_from_above(server: Server) -> None:
+def test_length_of_prompts_is_estimated_from_above(server: ChatServer) -> None:
     chat = [Message(role="user", content="assert f([1, 2, 3]) == {'a': (1, 2)}\n" * 30)]
     tokenizer = tiny_tokenizer()
     exact = len(encode_chat(tokenizer, chat))

@@ -20,6 +20,8 @@ from codea1_env.cli.app import run
 from codea1_env.problems import load_problems
 from codea1_env.spaces import observe
 
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
+
 SHORT = replace(engines.SAMPLING, max_completion_length=24)
 
 
