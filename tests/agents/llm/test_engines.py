@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer
 from rich.console import Console
-from test_openai_backend import Server, server
+from test_openai_backend import server
 from tiny import save_tiny
 
 from codea1_env import Sandbox
@@ -79,7 +80,7 @@ def test_stand_in_engines_share_the_memory(models, stand_in, tester, rank, made)
     assert all(engine.closed for engine in found)
 
 
-def test_players_of_one_model_share_a_server(models: dict[str, Path], server: Server) -> None:
+def test_players_of_one_model_share_a_server(models: dict[str, Path], server: ChatServer) -> None:
     same = {"coder": models["tester"], "tester": models["tester"]}
     engines = make("server", same, server_url=server.url)
     assert engines.of("coder") is engines.of("tester")
