@@ -74,7 +74,7 @@ def check_version(package: str, least: str, extra: str) -> None:
         raise missing(package, extra) from None
     if _numbers(actual) < _numbers(least):
         raise MissingExtraError(
-            f"Expect {package} {least} or newer, actually: {actual}. Run: pip install -U 'codea1-env[{extra}]'"
+            f"Expect {package} {least} or newer, actually: {actual}. Run: pip install 'codea1-env[{extra}]'"
         )
 
 
