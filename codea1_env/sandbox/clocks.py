@@ -95,8 +95,8 @@ def _threads_of(pid: int) -> Iterator[str]:
 def _stat_of(process: int | str) -> list[str]:
     """Return what /proc says of a process, or of a thread, from the state on; nothing of one that is gone."""
     try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()
+        # As bytes: a program can give its threads names of any bytes. What stands behind the name is the kernel's.
+        return _read(f"/proc/{process}/stat").rpartition(b")")[2].decode("ascii").split()
     except OSError:
         return []
 

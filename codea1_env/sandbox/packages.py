@@ -124,9 +124,9 @@ def _library_folders() -> tuple[str, ...]:
     folders = {"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
     if triplet := sysconfig.get_config_var("MULTIARCH"):
         folders |= {f"/lib/{triplet}", f"/usr/lib/{triplet}"}
-    with open("/proc/self/maps") as file:
+    with open("/proc/self/maps", "rb") as file:
         for line in file:
-            path = line.rstrip().rpartition(" ")[2]
+            path = os.fsdecode(line.rstrip().rpartition(b" ")[2])
             if path.startswith("/") and ".so" in os.path.basename(path):
                 folders.add(os.path.dirname(path))
     found = {os.path.realpath(folder) for folder in folders if os.path.isdir(folder)}

@@ -53,7 +53,7 @@ def usable_cores(root: Path = Path("/sys/fs/cgroup")) -> int:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = os.fsdecode(Path("/proc/cpuinfo").read_bytes()).splitlines()
     except OSError:
         return "unknown processor"
     return next(

@@ -205,8 +205,8 @@ def peak_memory() -> dict[str, float]:
     """
     found = {}
     with suppress(OSError):
-        status = Path("/proc/self/status").read_text(encoding="utf-8")
-        if peak := re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE):
+        status = Path("/proc/self/status").read_bytes()  # the name may be no text
+        if peak := re.search(rb"^VmHWM:\s*(\d+) kB", status, re.MULTILINE):
             found["memory/process_peak"] = int(peak[1]) * 1024 / _MIB
     torch = sys.modules.get("torch")  # who computes on a GPU has loaded it
     if torch is not None and torch.cuda.is_initialized():

@@ -20,10 +20,11 @@ def parents() -> dict[int, int]:
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            state, parent = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[:2]
+            stat = Path("/proc", name, "stat").read_bytes()  # the name may be no text
         except OSError:  # it has just ended
             continue
-        if state not in "XZ":
+        state, parent = stat.rpartition(b")")[2].split()[:2]
+        if state not in (b"X", b"Z"):
             found[int(name)] = int(parent)
     return found
 

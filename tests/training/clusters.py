@@ -39,7 +39,8 @@ def learners(cluster: Any) -> list[int]:
             line = Path("/proc", entry, "cmdline").read_text()
             if not (line.startswith("ray::") and "LearnerActor" in line):
                 continue
-            parent = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[1]
+            stat = Path("/proc", entry, "stat").read_bytes()
+            parent = stat.rpartition(b")")[2].split()[1].decode()
             if f"--gcs-address={cluster.address}" in Path("/proc", parent, "cmdline").read_text():
                 found.append(int(entry))
     return found

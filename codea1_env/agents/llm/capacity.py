@@ -7,6 +7,7 @@ looked at before anything is loaded.
 from __future__ import annotations
 
 import ctypes
+import os
 import resource
 from contextlib import suppress
 from pathlib import Path
@@ -35,7 +36,7 @@ def _containers(root: Path, groups: Path) -> list[int]:
     """Bytes that the control groups of this process leave."""
     free = []
     with suppress(OSError):
-        for line in groups.read_text().splitlines():
+        for line in os.fsdecode(groups.read_bytes()).splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers and "memory" not in controllers.split(","):
                 continue

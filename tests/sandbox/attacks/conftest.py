@@ -44,10 +44,10 @@ def _processes(root: int) -> tuple[frozenset[int], int]:
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            stat = Path("/proc", name, "stat").read_text()
+            stat = Path("/proc", name, "stat").read_bytes()
         except OSError:  # it has just ended
             continue
-        parents[int(name)] = int(stat.rpartition(")")[2].split()[1])
+        parents[int(name)] = int(stat.rpartition(b")")[2].split()[1])
     children = layer = frozenset(pid for pid, parent in parents.items() if parent == root)
     count = 0
     while layer:
