@@ -151,6 +151,9 @@ def encode_chat(tokenizer: PreTrainedTokenizerBase, messages: Messages) -> tuple
     text = tokenizer.apply_chat_template(
         [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
     )
+    text = text.encode(
+        "utf-8", "replace"
+    ).decode()  # models write lone surrogates, which no tokenizer takes
     # The template writes the special tokens itself.
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 

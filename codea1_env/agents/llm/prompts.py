@@ -246,8 +246,10 @@ def _assistant(code: str) -> Message:
 
 
 def in_block(code: str) -> str:
-    """Code as an answer shows it."""
-    return f"```python\n{code.strip()}\n```"
+    """Code as an answer shows it; no fence in it ends the block."""
+    code = code.encode("utf-8", "replace").decode()  # tokenizers take no lone surrogates
+    ticks = "`" * max([3, *(1 + len(each) for each in re.findall("`+", code))])
+    return f"{ticks}python\n{code.strip()}\n{ticks}"
 
 
 def is_prose(observation: Observation) -> bool:

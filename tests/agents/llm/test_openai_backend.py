@@ -157,6 +157,11 @@ def test_length_of_prompts_is_estimated_from_above(server: ChatServer) -> None:
     assert backend_of(server).count_tokens(chat) > 30 * len("assert f([1, 2, 3])") // 2
 
 
+def test_a_lone_surrogate_is_a_question_mark_for_the_tokenizer() -> None:
+    one, other = ([Message(role="user", content=each)] for each in ("a \ud800 b", "a ? b"))
+    assert encode_chat(tiny_tokenizer(), one) == encode_chat(tiny_tokenizer(), other)
+
+
 # A real server. It takes a minute to start.
 
 
