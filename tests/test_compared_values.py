@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from codea1_env import compare
 from codea1_env.compare import Returned, read_reply
 from codea1_env.sandbox import RETURNED, Comparison, Limit, Outcome, TestResult
+from codea1_env.sandbox.compare import short
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 KEYS = st.one_of(
@@ -43,6 +44,35 @@ ALIKE = st.sampled_from(
 
 def same(found: Any, expected: Any, tolerance: float) -> bool:
     return compare.same(found, expected, Comparison(atol=tolerance, rtol=tolerance))
+
+
+def test_large_values_are_compared_and_shown_without_being_put_in_order() -> None:
+    """One call of C that looks at millions of items stops every other thread."""
+    prefix = tuple(range(1000))
+    one, other = ({(*prefix, sign * each) for each in range(1, 3000)} for sign in (1.0, -1.0))
+    started = time.process_time()
+    assert not compare.equal(one, other)
+    assert not compare.equal(dict.fromkeys(one, 1), dict.fromkeys(other, 1))
+    shown = {
+        short(value)
+        for value in (
+            one,
+            dict.fromkeys(one),
+            Counter({1: [0.5] * 1_000_000}),
+            [one],
+            1 << 1_000_000,
+        )
+    }
+    assert shown == {
+        "<set of 2999 items>", "<dict of 2999 items>", "<Counter of 1 items>", "[<set of 2999 items>]", "a very long int",
+    }  # fmt: skip
+    assert len(short(b"x" * 10_000_000)) < 100
+    assert time.process_time() - started < 1.0
+    near = {each + 1e-9 for each in one_of_floats}
+    assert compare.equal(near, one_of_floats)
+
+
+one_of_floats = {float(each) for each in range(20_000)}
 
 
 def judge_reply(frame: bytes, expected: bytes, tolerance: float) -> TestResult:

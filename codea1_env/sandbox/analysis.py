@@ -6,7 +6,6 @@ import functools
 import os
 import select
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -17,12 +16,14 @@ from .clocks import cpu_time_of
 from .inside import codec
 from .inside.codec import frames
 from .results import AnalysisError, InfraError, SandboxError, one_line
+from .supervise import is_readable
 from .worker import start_helper
 
 _TIMEOUT = 10.0
 # On a busy machine a request may take that much longer than the processor time it needs.
 _WALL_FACTOR = 5.0
 _PROCESSES = 2
+_MUCH = 128 << 20  # bytes of memory
 _TRIES = 3
 # A process provokes these itself. Other signals come from outside, SIGKILL from the kernel that lacks memory.
 _OWN_SIGNALS = frozenset({
@@ -35,7 +36,7 @@ class _LostError(Exception):
 
 
 class _EndedError(_LostError):
-    """A helper process has ended itself: if that happens again, the text is the reason."""
+    """A helper process has ended itself, or was killed with much memory: if that happens again, the text is the reason."""
 
 
 class Analyst:
@@ -68,7 +69,10 @@ class Analyst:
             raise AnalysisError(f"too much to analyse: {error}") from None
         with self._places:
             reply = self._ask_again(request, timeout)
-        outcome, value = codec.decode(reply)
+        try:
+            outcome, value = codec.decode(reply)
+        except codec.DecodeError as error:
+            raise AnalysisError(f"an analysis that cannot be read: {error}") from None
         if outcome != "ok":
             raise AnalysisError(one_line(value))
         return value
@@ -103,11 +107,11 @@ class Analyst:
             helper.stop()
             raise AnalysisError(f"the analysis process ended: {error}, killed") from None
         except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
-            status = helper.stop()
+            status, memory = helper.stop()
             message = f"the analysis process ended: {error}, {_in_words(status)}"
             if status is not None and -status in _OWN_SIGNALS:
                 raise AnalysisError(message) from None
-            if status is not None and status >= 0:
+            if status is not None and (status >= 0 or memory > _MUCH):
                 raise _EndedError(message) from None
             raise _LostError(message) from None
         except BaseException:  # a reply may still come: nobody would read the next one rightly
@@ -191,17 +195,20 @@ class _Helper:
                     size = frames.PREFIX.size + frames.PREFIX.unpack_from(received)[0]
         return bytes(received[frames.PREFIX.size :])
 
-    def stop(self) -> int | None:
-        """End the process and return how it had ended: status, minus a signal, or None if it was alive."""
+    def stop(self) -> tuple[int | None, int]:
+        """End the process; how it had ended (status, minus a signal, or None if it was alive), and its most memory."""
         for descriptor in (self._send, self._receive):
             os.close(descriptor)
-        try:
-            status = self._process.wait(0.2)
-        except subprocess.TimeoutExpired:
+        if self._process.returncode is not None:
+            return self._process.returncode, 0
+        handle = os.pidfd_open(self._process.pid)
+        ended = is_readable(handle, 0.2)
+        os.close(handle)
+        if not ended:
             self._process.kill()
-            self._process.wait()
-            return None
-        return status
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return (self._process.returncode if ended else None), usage.ru_maxrss << 10
 
 
 def _in_words(status: int | None) -> str:

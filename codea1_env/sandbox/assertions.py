@@ -19,7 +19,7 @@ from .compare import read_returned, short
 from .inside import codec
 from .inside.analysis.assertions import read_tests
 from .inside.errors import message_of
-from .outcomes import too_long
+from .outcomes import guarded, too_long
 from .results import NO_TESTS, AnalysisError, Outcome, TestResult
 
 _REMEMBERED_BYTES = 32_000_000
@@ -132,6 +132,7 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+@guarded
 def verdict(test: Assertion, reply: bytes | TestResult, meter: codec.Meter) -> TestResult:
     """Judge an assertion by what came of its call, exactly as Python would."""
     found = read_returned(reply, meter) if isinstance(reply, bytes) else reply

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from .inside import codec
 from .inside.run.running import RETURNED
-from .outcomes import meaning_of
+from .outcomes import guarded, meaning_of
 from .results import Limit, Outcome, TestResult
 
 Rule = Literal["equal", "exact", "set", "not-none"]
@@ -27,6 +27,7 @@ FLOAT_RTOL = 1e-7
 """Relative tolerance of floats: that of EvalPlus."""
 
 _LONGER, _LONGEST_MESSAGE = 9, 4096
+_MOST_SORTED = 200_000  # items of keys that are no keys on the other side
 _MOST_KEYS = 30_000
 _SMALL, _REMEMBERED = 64, 1 << 12  # bytes of a value that is remembered, and how many are
 _NUMBERS = (float, int, bool)
@@ -72,6 +73,7 @@ _read = reading(codec.VALUES._replace(seconds=2.0))
 _small_value = lru_cache(_REMEMBERED)(codec.decode)
 
 
+@guarded
 def judge_reply(
     frame: bytes, expected: bytes, comparison: Comparison, read: Read = _read
 ) -> TestResult:
@@ -99,6 +101,7 @@ def judge_reply(
 _PASSED = TestResult(Outcome.PASS)
 
 
+@guarded
 def read_returned(frame: bytes, meter: codec.Meter) -> Returned | TestResult:
     """Return what a call returned, or how else it ended."""
     try:
@@ -199,8 +202,9 @@ def _close(out: Any, expected: Any, atol: float, rtol: float) -> bool:
             out[a] == expected[b] or _close(out[a], expected[b], atol, rtol) for a, b in pairs
         )
     if kind in _SETS and type(out) in _SETS:
-        others = _in_order(out - expected, expected - out)
-        return len(out) == len(expected) and all(_close(a, b, atol, rtol) for a, b in others)
+        if len(out) != len(expected):
+            return False
+        return all(_close(a, b, atol, rtol) for a, b in _in_order(out - expected, expected - out))
     return bool(out == expected)
 
 
@@ -209,6 +213,8 @@ _SETS = (set, frozenset)
 
 def _in_order(out: Collection[Any], expected: Collection[Any]) -> Iterator[tuple[Any, Any]]:
     """Pair what two sets do not share, smallest first; what equals nothing, such as nan, comes last."""
+    if any(codec.weight(list(side), _MOST_SORTED) > _MOST_SORTED for side in (out, expected)):
+        raise ValueError("too many to put in order")
     sides = ([*filter(_equals_itself, side)] for side in (out, expected))
     odd = ([each for each in side if not _equals_itself(each)] for side in (out, expected))
     return zip(*(sorted(side) + other for side, other in zip(sides, odd, strict=True)), strict=True)
@@ -248,7 +254,24 @@ def short(value: Any) -> str:
 
 _SIMPLE = (float, bool, type(None))
 _LARGE, _LONGEST, _MOST = 10**18, 60, 8
-_SHORT = reprlib.Repr()
+_MOST_SHOWN = 14_000  # items that are put in order, or bits of a number that is written
+
+
+class _Short(reprlib.Repr):
+    """Writes no more of a value than is shown, and sorts nothing large."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        kind = type(x)
+        if kind is int and x.bit_length() > _MOST_SHOWN:
+            raise ValueError("too many digits")
+        if (kind is bytes or kind is bytearray) and len(x) > 2 * _LONGEST:
+            x = x[:_LONGEST] + x[-_LONGEST:]  # of which the middle is left out
+        elif kind not in (list, tuple, deque, str) and codec.weight(x, _MOST_SHOWN) > _MOST_SHOWN:
+            return f"<{kind.__name__} of {len(x)} items>"
+        return super().repr1(x, level)
+
+
+_SHORT = _Short()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = _MOST
 _SHORT.maxdeque = _SHORT.maxarray = _MOST
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _LONGEST

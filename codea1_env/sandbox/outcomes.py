@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import signal
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from .inside import codec
+from .inside.errors import message_of
 from .jobs import Limits
 from .results import MAX_MESSAGE, Limit, Outcome, TestResult, identifier
 from .worker import Ended
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _MAX_CHARACTERS = 8_000_000  # of one program, and of one test
 
 
@@ -25,6 +30,8 @@ class Stop(enum.Enum):
     CLOSED = "the process ended before it had answered"
     FLOOD = "it wrote to the channel that carries its results"
     LEFT = "the process closed its result channel and went on"
+    MEMORY = "the process was killed for want of memory"
+    FAULT = "the sandbox's own code failed at what the process did"
 
 
 _STOPPED: dict[Stop, tuple[Outcome, Limit | None]] = {
@@ -34,7 +41,28 @@ _STOPPED: dict[Stop, tuple[Outcome, Limit | None]] = {
     Stop.TOO_LONG: (Outcome.OUTPUT_LIMIT, Limit.RESULT),
     Stop.FLOOD: (Outcome.FORBIDDEN, None),
     Stop.LEFT: (Outcome.EXITED, None),
+    Stop.MEMORY: (Outcome.MEMORY, Limit.MEMORY),
+    Stop.FAULT: (Outcome.FORBIDDEN, None),
 }
+
+
+def fault(error: Exception) -> TestResult:
+    """Return the verdict where our own code raised over what a program did: to provoke it must not pay."""
+    said = f"{Stop.FAULT.value}: {type(error).__name__}: {message_of(error)}"
+    return TestResult(Outcome.FORBIDDEN, said)
+
+
+def guarded(judge: Callable[P, T]) -> Callable[P, T | TestResult]:
+    """Make a verdict of whatever a function of ours raises over one reply."""
+
+    @functools.wraps(judge)
+    def judged(*args: P.args, **keywords: P.kwargs) -> T | TestResult:
+        try:
+            return judge(*args, **keywords)
+        except Exception as error:
+            return fault(error)
+
+    return judged
 
 
 def cpu_backstop(limits: Limits) -> int:
@@ -87,6 +115,7 @@ _LOAD_OUTCOMES = {
 }
 
 
+@guarded
 def load_of(frame: bytes) -> TestResult:
     """How loading a program ended, of which nothing else is asked."""
     try:

@@ -16,8 +16,9 @@ from .calls import Calls, Case, answer_calls, encoded_arguments, encoded_cases, 
 from .compare import FLOAT_ATOL, Comparison, Rule
 from .jobs import Job, Limits, WorkerKind
 from .levels import check_level, check_memory, strongest_level
+from .outcomes import fault
 from .packages import packages_of
-from .results import InfraError, JobResult, Outcome, TestResult
+from .results import InfraError, JobResult, Outcome, SandboxError, TestResult
 from .tasks import SandboxTask, Tasks, run_script
 from .workers import Slots, WorkerPool
 
@@ -211,6 +212,10 @@ class Sandbox:
             if not self._works(task.kind):
                 raise
             failed = str(error)
+        except SandboxError:
+            raise
+        except Exception as error:  # one program's doing, and no other job's
+            return task.unjudged(fault(error))
         return task.unjudged(TestResult(Outcome.UNJUDGED, f"other jobs are judged, but {failed}"))
 
     def _works(self, kind: WorkerKind) -> bool:

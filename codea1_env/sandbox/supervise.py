@@ -21,6 +21,7 @@ from .worker import ChildProcess, Ended, Worker, WorkerAnswer
 _READ = 1 << 18
 _size_at = frames.PREFIX.unpack_from
 _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
+_MUCH = 32 << 20  # bytes: where memory is short, the kernel ends who has most
 
 
 def _pipe(*, to_child: bool) -> tuple[int, int]:
@@ -271,9 +272,12 @@ class Supervised:
         if not self.ready:
             how = f"signal {-ended.code}" if ended.code < 0 else f"status {ended.code}"
             raise WorkerDiedError(f"a child ended before its program began, with {how}")
-        if ended.code == -signal.SIGKILL and self._worker.confines_signals:
-            raise WorkerDiedError("a child was killed from outside, or for want of memory")
-        if ended.code < 0:  # by itself, or from outside: nobody can tell
+        if ended.code == -signal.SIGKILL and self._worker.confines_signals and not self._received:
+            if ended.grown < _MUCH:
+                raise WorkerDiedError("a child was killed from outside, or for want of memory")
+            self._worker.starved = True
+            self.stop = Stop.MEMORY
+        elif ended.code < 0:  # by itself, or from outside: nobody can tell
             self._worker.signalled = True
 
     def check_is_not_stopped(self) -> None:

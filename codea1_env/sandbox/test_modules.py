@@ -16,7 +16,7 @@ from .calls import less
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, outcome_of, too_long
-from .results import NO_TESTS, RUN_LIMIT, Limit, Outcome, TestResult, one_line
+from .results import MAX_MESSAGE, NO_TESTS, RUN_LIMIT, Limit, Outcome, TestResult, one_line
 from .supervise import dismissed_on_error
 from .watch import Watch
 from .workers import Slots
@@ -26,6 +26,7 @@ _MOST_LINE = 1 << 30
 _MOST_TESTS = 10_000
 _MOST_HELD = 64 << 20
 _MAX_NAME = 300
+_MAX_TRACEBACK = 4000
 _OUTCOMES = {
     "pass": Outcome.PASS, "fail": Outcome.FAIL, "error": Outcome.ERROR, "memory": Outcome.MEMORY,
     "exited": Outcome.EXITED, "syntax": Outcome.SYNTAX_ERROR,
@@ -93,6 +94,8 @@ class _MalformedError(Exception):
 class _Found:
     """What has been said so far, by one process after the other."""
 
+    output: int
+    """Characters of what a test prints that are kept."""
     names: list[str] | None = None
     ended: dict[int, TestResult] = field(default_factory=dict)
     skipped: set[int] = field(default_factory=set)
@@ -147,6 +150,7 @@ class _Found:
             self.skipped.add(number)
         elif type(stdout) is str and type(stderr) is str:
             result = _result(finding, self.names[number], cpu_time)
+            stdout, stderr = stdout[: self.output], stderr[: self.output]
             self.ended[number] = replace(result, stdout=stdout, stderr=stderr)
         else:
             raise _MalformedError
@@ -195,11 +199,11 @@ def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
         raise _MalformedError
     return TestResult(
         _OUTCOMES[kind],
-        message,
+        message[:MAX_MESSAGE],
         cpu_time,
         name=name,
         line=line if type(line) is int and 0 < line < _MOST_LINE else None,
-        traceback="\n".join(map(one_line, traceback.split("\n"))),
+        traceback="\n".join(map(one_line, traceback[-_MAX_TRACEBACK:].split("\n"))),
         error=error or None,
         missing_module=missing or None,
         judged="inside",
@@ -217,7 +221,7 @@ def room_for_a_test(limits: Limits) -> Limits:
 
 def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult:
     """Run the tests of a module, each within the limits of a test, all within those of a run."""
-    found = _Found()
+    found = _Found(int(limits.output))
     left = room_for_a_test(limits)
     why = too_long(job.code) or too_long(job.test)
     if why is not None:
@@ -245,7 +249,7 @@ def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult
 
 def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult, TestResult]:
     """Run a text together with a program: how loading the program ended, and the verdict on the text."""
-    found = _Found()
+    found = _Found(int(limits.output))
     why = too_long(job.test)
     ending, spent = (why, 0.0) if why is not None else _run_part(slots, job, found, limits)
     failed = [result for result in found.ended.values() if not result.passed]
@@ -323,6 +327,8 @@ def _receive(watch: Watch, found: _Found, limits: Limits) -> tuple[Stop | None, 
                 return None, spent
         except _MalformedError:
             return Stop.FLOOD, spent
+        except Exception:
+            return Stop.FAULT, spent
 
 
 def _read(frame: bytes) -> Any:

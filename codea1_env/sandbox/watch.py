@@ -13,7 +13,8 @@ from .supervise import Supervised, is_readable
 
 # Seconds, at least and at most, for the end of the channel after the last reply.
 _LAST_BYTES_TIMEOUT = (0.5, 2.0)
-_SHORT = 0.5  # seconds that need no second look
+_SHORT = 0.5  # seconds that need no second look, and the longest wait
+_PROMPT = 0.1  # seconds from one wait to the next that need no excuse
 _START_TIMEOUT = 30.0  # of a child, until its program begins
 
 
@@ -29,15 +30,16 @@ class Watch:
             self._poll.register(descriptor, select.POLLIN)
         self._cpu_before = 0.0
         self._queued = 0.0
-        self._started = time.monotonic()
+        self._started = self._looked = time.monotonic()
+        self._held_up = 0.0  # seconds in which this thread did other work, or could not run
 
     def elapsed(self) -> float:
         """Seconds since the watch began."""
         return time.monotonic() - self._started
 
     def elapsed_unqueued(self) -> float:
-        """Seconds since the watch began, less those in which the child waited for a processor."""
-        elapsed = self.elapsed()
+        """Seconds since the watch began, less those in which the child waited for a processor, or for us."""
+        elapsed = self.elapsed() - self._held_up
         return elapsed if elapsed <= _SHORT else max(0.0, elapsed - queue_time_of(self.child.pid))
 
     def lap(self) -> float:
@@ -54,7 +56,8 @@ class Watch:
 
         def idle() -> float:
             queued = queue_time_of(self.child.pid) + own_queue_time()
-            return self.elapsed() - self.child.cpu_time() - (queued - own_queued)
+            elapsed = self.elapsed() - self._held_up
+            return elapsed - self.child.cpu_time() - (queued - own_queued)
 
         if self.elapsed() - self.child.cpu_time() <= seconds or idle() <= seconds:
             return False
@@ -67,19 +70,39 @@ class Watch:
         Raises:
             WorkerDiedError: The machine is too busy to tell why, somebody has stopped the child, or its program has not begun.
         """
+        try:
+            return self._frame(cpu_limit, wall_limit)
+        except (WorkerDiedError, OSError):
+            raise
+        except Exception as error:
+            if not self.child.ready:
+                raise WorkerDiedError(f"{type(error).__name__}: {error}") from error
+            self.child.stop = Stop.FAULT
+            return Stop.FAULT
+
+    def _frame(self, cpu_limit: float, wall_limit: float) -> bytes | Stop:
         child = self.child
         # A child that waited in the queue before its job gets no less time: what counts is since it was forked,
         # or since somebody looked for another frame.
-        wall = WallLimit(child.pid, wall_limit, self._queued)
+        wall, held_up = WallLimit(child.pid, wall_limit, self._queued), self._held_up
         while not child.frames:
             stop, spent = child.stop, child.cpu_time() - self._cpu_before
             if stop is None and spent >= cpu_limit:
+                # We may come late: each frame that came meanwhile has answered a call with a limit of its own.
+                self._step(0.0)
+                answered = len(child.frames) + (child.frames_left > 0)
+                if child.stop is not None or (child.frames and spent < cpu_limit * answered):
+                    continue
                 stop = Stop.CPU
                 child.ran_out_of_cpu_time()
             if stop is None and wall.is_over():
                 self._queued = wall.queued
                 # This process, too, may have had no processor while what it waits for lay in the pipe.
                 if (self._step(0.0) and wall.put_off()) or child.frames:
+                    continue
+                if self._held_up > held_up:
+                    wall = WallLimit(child.pid, self._held_up - held_up, self._queued)
+                    held_up = self._held_up
                     continue
                 child.check_is_not_stopped()
                 if not child.ready:  # what it waits for is ours: its time has not begun
@@ -90,7 +113,7 @@ class Watch:
                 stop = Stop.WALL
             if stop is not None:
                 return stop
-            self._step(min(wall.left(), cpu_limit - spent))
+            self._step(min(wall.left(), cpu_limit - spent, _SHORT))
         return child.frames.popleft()
 
     def _step(self, timeout: float) -> bool:
@@ -105,6 +128,8 @@ class Watch:
         finally:
             if writes:
                 self._poll.unregister(child.job)
+            before, self._looked = self._looked, time.monotonic()
+            self._held_up += max(0.0, self._looked - before - timeout - _PROMPT)
         moved = False
         for descriptor, _ in events:
             what = self._by_descriptor.get(descriptor)

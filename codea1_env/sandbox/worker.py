@@ -21,7 +21,7 @@ from .results import LevelUnavailableError, WorkerDiedError
 
 _START = Path(__file__).parent / "inside" / "start.py"
 _NUMBER = struct.Struct("<i")
-_ENDED = struct.Struct("<id")
+_ENDED = struct.Struct("<idq")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
 _HASH_SEEDS = ("0", "1000003", "2000003", "3000017")
@@ -67,6 +67,8 @@ class Ended:
     code: int
     """Its exit status, or minus the signal that ended it."""
     cpu_time: float
+    grown: int = 0
+    """Bytes of memory that it had at most, beyond what its worker had."""
     reached_backstop: bool = False
     """Whether the kernel ended it for its CPU time, before the supervisor had seen it."""
 
@@ -105,6 +107,7 @@ class Worker:
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
         ran_out: Whether a run was stopped by a limit of CPU time, since somebody has set this to False.
         signalled: Likewise, whether a signal has ended a process of a run.
+        starved: Likewise, whether a process was killed that had much memory.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -113,7 +116,7 @@ class Worker:
 
     def __init__(self, kind: WorkerKind, level: str, packages: Mapping[str, str]) -> None:
         self.kind = kind
-        self.ran_out = self.signalled = False
+        self.ran_out = self.signalled = self.starved = False
         self.has_folder = kind.scratch and level == "namespaces"
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
@@ -206,8 +209,8 @@ class Worker:
     def ended(self, answer: WorkerAnswer) -> Ended:
         """How the child that was to be ended had ended."""
         self._wait(answer)
-        status, cpu_time = _ENDED.unpack(answer.data)
-        return Ended(os.waitstatus_to_exitcode(status), cpu_time)
+        status, cpu_time, grown = _ENDED.unpack(answer.data)
+        return Ended(os.waitstatus_to_exitcode(status), cpu_time, grown)
 
     def close(self) -> None:
         """End the worker and everything that it has forked."""

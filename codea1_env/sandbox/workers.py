@@ -1,7 +1,7 @@
 """Shares out workers among jobs: starts them when needed, replaces those that die, tries again.
 
 A slow machine is no verdict: what runs out of CPU time while the machine is slow gets another run, alone. Neither is a
-signal: whose process has died of one is run once more, since it may have come from outside.
+signal: whose process has died of one is run once more, since it may have come from outside; alone, if it had much memory.
 """
 
 from __future__ import annotations
@@ -184,22 +184,23 @@ class WorkerPool:
         It is repeated at most once, so that what never ends has an end, and only where a signal has ended a process or a
         limit of CPU time was reached: who sleeps is not slowed down.
         """
-        ran_out = signalled = False
+        ran_out = signalled = starved = False
 
         def run(kind: WorkerKind, task: Callable[[Slots], T]) -> T:
             def noting(slots: Slots) -> T:
-                nonlocal ran_out, signalled
-                slots.worker.ran_out = slots.worker.signalled = False
+                nonlocal ran_out, signalled, starved
+                slots.worker.ran_out = slots.worker.signalled = slots.worker.starved = False
                 result = task(slots)
                 ran_out = ran_out or slots.worker.ran_out
                 signalled = signalled or slots.worker.signalled
+                starved = starved or slots.worker.starved
                 return result
 
             return self.run(noting, kind)
 
         result = attempt(run, limits)
         slowness = clocks.slowness() if ran_out else 1.0
-        if slowness <= clocks.ENOUGH:
+        if slowness <= clocks.ENOUGH and not starved:
             return attempt(lambda kind, task: self.run(task, kind), limits) if signalled else result
         return attempt(lambda kind, task: self.run(task, kind, alone=True), limits.times(slowness))
 

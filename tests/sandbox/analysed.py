@@ -53,5 +53,7 @@ def nap(seconds: float) -> str:
     return "awake"
 
 
-def kill_itself() -> None:
+def kill_itself(memory: int = 0) -> None:
+    held = b"x" * memory
+    assert len(held) == memory
     os.kill(os.getpid(), signal.SIGKILL)

@@ -125,6 +125,15 @@ def test_a_helper_that_is_killed_each_time_is_our_failure(analyst: Analyst) -> N
     assert analyst.analyse(echo, 2) == 2
 
 
+def test_a_text_that_always_has_its_helper_killed_with_much_memory_is_the_reason(
+    analyst: Analyst,
+) -> None:
+    """As the kernel does where memory is short: no text ends more than its own analysis."""
+    with pytest.raises(AnalysisError, match="died from signal 9"):
+        analyst.analyse(analysed.kill_itself, 200 << 20)
+    assert analyst.analyse(echo, 2) == 2
+
+
 @pytest.mark.slow
 def test_a_helper_that_gets_no_time_is_our_failure(
     analyst: Analyst, monkeypatch: pytest.MonkeyPatch

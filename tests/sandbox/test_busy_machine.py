@@ -15,6 +15,7 @@ import pytest
 from processes import workers
 
 from codea1_env.sandbox import (
+    Case,
     InfraError,
     Limit,
     Limits,
@@ -187,3 +188,30 @@ def test_a_kernel_that_counts_more_time_than_was_used_has_ended_a_program_in_a_s
         result = run(sandbox)
         assert (result.outcome, result.limit) == (Outcome.TIMEOUT, Limit.CPU_TIME)
         assert time.monotonic() - begin < 50
+
+
+@pytest.mark.parametrize("hold", [False, True], ids=["at once", "at every look"])
+def test_a_supervisor_that_comes_late_takes_no_time_from_calls(hold, monkeypatch):
+    """What several calls have used since its last look is no time of one, and what waited for it is not idle."""
+    limits = Limits(call_cpu_time=0.2, call_wall_time=0.3, run_wall_time=0.6, run_cpu_time=60.0)
+    code = (
+        "import time\ndef f(x):\n    end = time.process_time() + 0.01\n"
+        "    while time.process_time() < end: pass\n    return bytes(2000)"
+    )
+    frame, late = watch.Watch.frame, []
+
+    def held_up(self, cpu, wall):
+        if hold or not late:
+            late.append(wall)
+            time.sleep(0.7)
+        return frame(self, cpu, wall)
+
+    monkeypatch.setattr(watch.Watch, "frame", held_up)
+    with Sandbox(workers=1, limits=limits) as sandbox:
+        found = sandbox.run_cases(code, "f", [Case((x,), {}, bytes(2000)) for x in range(60)])
+    assert {result.outcome for result in found} == {Outcome.PASS}
+    assert late
+    one = "def f(x):\n    while x == 1: pass\n    return x"
+    with Sandbox(workers=1, limits=replace(limits, run_wall_time=60.0)) as sandbox:
+        found = sandbox.run_cases(one, "f", [Case((x,), {}, x) for x in range(3)])
+    assert [result.outcome for result in found] == [Outcome.PASS, Outcome.TIMEOUT, Outcome.PASS]

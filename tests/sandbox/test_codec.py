@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import math
 import struct
 import time
@@ -290,3 +291,31 @@ def test_keys_of_one_hash_are_bounded() -> None:
         codec.check_hashes(colliding(100_000))
     assert time.process_time() - started < 2.0
     codec.check_hashes([1, 1.0, True] * 10_000)  # equal ones are no collisions
+
+
+def test_what_keys_of_one_hash_have_compared_is_bounded() -> None:
+    grid = set(itertools.product(range(-3, 4), repeat=4))  # -1 and -2 have one hash
+    for budget in (codec.VALUES, codec.CHEAP):
+        assert codec.decode(codec.encode(grid), meter=codec.Meter(budget)) == grid
+    large = [(*range(20_000), key) for key in colliding(20)]
+    inner = [(*range(100), key) for key in colliding(30)]
+    data = encode_sets([encode_sets([*inner, (each,)]) for each in colliding(50)])
+    started = time.process_time()
+    with pytest.raises(codec.BudgetError, match="large keys with the same hash"):
+        codec.check_hashes(large)
+    with pytest.raises(codec.BudgetError, match="large keys with the same hash"):
+        codec.decode(data)
+    assert time.process_time() - started < 2.0
+
+
+def encode_sets(members: list[Any]) -> bytes:
+    """A frozenset of values, or of what is encoded already; nothing is hashed."""
+    parts = [each if isinstance(each, bytes) else codec.encode(each) for each in members]
+    return b"Z" + len(parts).to_bytes(4, "little") + b"".join(parts)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("item", [1, 0.5])
+def test_many_numbers_are_read_piece_by_piece(kind: type, item: float) -> None:
+    for values in (kind([item] * 200_001), kind([1, 0.5] * 100_001)):
+        assert codec.decode(codec.encode(values)) == values

@@ -1,4 +1,4 @@
-"""What comes from outside (a kill, a stop, too few descriptors) never becomes an outcome of a program."""
+"""What comes from outside (a kill, a stop, too few descriptors) never becomes an outcome of a program; our own faults pay nobody."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from processes import descendants, parents, run_python, until
 from codea1_env.sandbox import (
     Case,
     InfraError,
+    Job,
     Limits,
     Outcome,
     Sandbox,
     TestResult,
     encoded_arguments,
     examine,
+    supervise,
     watch,
 )
-from codea1_env.sandbox.supervise import Supervised
+from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.supervise import Supervised, is_readable
 
 SLOW = "import time\ndef f(x):\n    time.sleep(0.3)\n    return 2 * x"
 MODES: dict[str, Callable[[Sandbox], Outcome]] = {
@@ -73,10 +76,10 @@ def forked() -> set[int]:
 def is_first_of_a_namespace(pid: int) -> bool:
     """Whether it is a worker, though an idle one without children."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_bytes()
     except OSError:  # it has just ended
         return False
-    return re.search(r"^NSpid:.*\s1$", status, re.MULTILINE) is not None
+    return re.search(rb"^NSpid:.*\s1$", status, re.MULTILINE) is not None
 
 
 def disturb(number: signal.Signals) -> tuple[threading.Thread, list[int]]:
@@ -176,6 +179,99 @@ def test_a_job_that_is_always_killed_while_others_are_not_is_unjudged(
     assert WAYS[way](sandbox) == [Outcome.UNJUDGED] * 2
     assert len(killed) == 3
     assert works(sandbox)
+
+
+GREEDY = "import time\nheld = bytearray(b'x') * (200 << 20)\n"
+
+
+def grown(pid: int) -> bool:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * 4096 > 150 << 20
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(("level", "kills"), [("kernel", 1), ("kernel", 9), ("namespaces", 9)])
+def test_who_is_killed_with_much_memory_is_out_of_memory_the_second_time(
+    sandbox: Sandbox, kills: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel does where memory is short. It is no way out of a verdict, and costs two runs."""
+    frame = watch.Watch.frame
+    killed: list[int] = []
+
+    def kill_when_grown(self: watch.Watch, cpu: float, wall: float) -> Any:
+        child = self.child
+        until(lambda: grown(child.pid) or is_readable(child.handle))
+        if len(killed) < kills and grown(child.pid):
+            os.kill(child.pid, signal.SIGKILL)
+            killed.append(child.pid)
+        return frame(self, cpu, wall)
+
+    monkeypatch.setattr(watch.Watch, "frame", kill_when_grown)
+    code = GREEDY + "def f(x):\n    time.sleep(0.7)\n    return 2 * x"
+    found = sandbox.call(code, "f", [((1,), {})])[0].outcome
+    assert found is (Outcome.MEMORY if kills > 1 else Outcome.PASS)
+    assert len(killed) == min(kills, 2)
+    killed.clear()
+    script = sandbox.run_script(GREEDY + "time.sleep(0.7)")
+    assert script.outcome is (Outcome.MEMORY if kills > 1 else Outcome.PASS)
+
+
+POISON = "def f(x):\n    return 'poison' if x == 1 else x"
+
+
+def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = codec.decode
+
+    def fails(data: bytes, **options: Any) -> Any:
+        if b"poison" in data:
+            raise LookupError("a fault of ours")
+        return decode(data, **options)
+
+    monkeypatch.setattr(codec, "decode", fails)
+
+
+FAULTS: dict[str, Callable[[Sandbox], Any]] = {
+    "tests": lambda sandbox: sandbox.run_tests(POISON, ["assert f(1) == 1", "assert f(2) == 2"]),
+    "calls": lambda sandbox: sandbox.call(POISON, "f", [((1,), {}), ((2,), {})]),
+    "cases": lambda sandbox: sandbox.run_cases(
+        POISON, "f", [Case((1,), {}, 1), Case((2,), {}, 2)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["kernel"])
+@pytest.mark.parametrize("way", FAULTS)
+def test_what_we_fail_at_is_forbidden_for_its_call_alone(
+    sandbox: Sandbox, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poisoned(monkeypatch)
+    found = FAULTS[way](sandbox)
+    assert [each.outcome for each in found] == [Outcome.FORBIDDEN, Outcome.PASS]
+    assert "LookupError: a fault of ours" in found[0].message
+
+
+@pytest.mark.parametrize("level", ["kernel"])
+def test_what_we_fail_at_ends_no_batch(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading, a script, a test module; and where nobody knows at which call it was."""
+    poisoned(monkeypatch)
+    raises = "raise ValueError('poison')"
+    assert sandbox.run_script(raises).outcome is Outcome.FORBIDDEN
+    assert sandbox.run_cases(raises, "f", [Case((1,), {}, 1)])[0].outcome is Outcome.FORBIDDEN
+    module = "def test_x():\n    assert 0, 'poison'"
+    assert sandbox.run_test_module("", module)[0].outcome is Outcome.FORBIDDEN
+
+    def fails(*_: object) -> None:
+        raise LookupError("a fault of ours")
+
+    code = "import os, time\ndef f(x):\n    os._exit(0) if x == 8 else time.sleep(x)\n    return x"
+    for place, name, x in ((supervise, "is_stopped", 9), (Supervised, "ended_by_itself", 8)):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, fails)
+            jobs = [Job(code, ["assert f(0) == 0", f"assert f({x}) == {x}"]), Job(code, ["f(0)"])]
+            (_, ended), (right,) = sandbox.run_many(jobs)
+            assert (ended.outcome, right.outcome) == (Outcome.FORBIDDEN, Outcome.PASS)
+        assert works(sandbox)
 
 
 @KILLED

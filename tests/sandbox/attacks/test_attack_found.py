@@ -1,15 +1,18 @@
-"""Attacks that once worked: texts that cost the supervisor time, descriptors of large numbers."""
+"""Attacks that once worked: texts that cost the supervisor time, descriptors of large numbers, names that are no text."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import resource
+import subprocess
+import sys
 import time
 
 import pytest
 from attacking import RIGHT, TESTS
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Case, Limits, Outcome, Sandbox, clocks
 
 CHECKS = (
     "f(1) == [1]", "not f(1)", "list(f(1)) == [1]", "2.5 in f(1)", "'a' not in f(1)", "sum(f(1)) == 1",
@@ -62,3 +65,74 @@ def test_more_than_1024_descriptors_of_ours(arena):
 
 def test_a_repeated_keyword_is_a_syntax_error(arena):
     assert arena.outcome("def f(a): return a", "assert f(a=1, a=2) == 2") is Outcome.SYNTAX_ERROR
+
+
+NAMED = """
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b"\\xff) R 1 \\xfe", 0, 0, 0)
+def f(x):
+    time.sleep(60)
+"""
+OF_A_PROCESS = {
+    name: function
+    for name, function in inspect.getmembers(clocks, inspect.isfunction)
+    if [*inspect.signature(function).parameters] == ["pid"] and not name.startswith("_")
+}
+
+
+@pytest.mark.parametrize("name", OF_A_PROCESS)
+def test_what_the_kernel_tells_of_a_process_whose_name_is_no_text(name):
+    command = f"{NAMED}\nprint(flush=True)\nf(1)"
+    with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.read(1)
+            assert OF_A_PROCESS[name](process.pid) in (False, pytest.approx(0, abs=60))
+        finally:
+            process.kill()
+
+
+def test_a_thread_whose_name_is_no_text(arena):
+    assert arena.outcome(NAMED) is Outcome.TIMEOUT
+    limits = Limits(call_wall_time=0.5)
+    assert arena.sandbox.run_script(f"{NAMED}\nf(1)", limits=limits).outcome is Outcome.TIMEOUT
+
+
+FROZEN = """
+import os, struct, sys
+P = (1 << 61) - 1
+def leaf(number, size):  # tuples of one hash
+    tail = [i + 1 + P * (number >> 2 * i & 3) for i in range(8)]
+    return (*range(1000, 1000 + size - 8), *tail)
+def of_sets(outer, inner, size):
+    common = [leaf(number, size) for number in range(inner - 1)]
+    return [*common, [leaf(inner + number, size) for number in range(outer)]]
+def encoded(value):
+    return sys.modules["inside.codec.encoding"].encode(value)
+def many(items):
+    return b"Z" + struct.pack("<I", len(items)) + b"".join(items)
+def f(outer, inner, size):
+    *common, last = of_sets(outer, inner, size)
+    common = [encoded(each) for each in common]
+    value = many([many([*common, encoded(each)]) for each in last])
+    pipe = sys._getframe()
+    while "reply_pipe" not in pipe.f_locals:
+        pipe = pipe.f_back
+    frame = b"t\\2\\0\\0\\0s\\2\\0\\0\\0ok" + value
+    frame = struct.pack("<I", len(frame)) + frame
+    while frame:
+        frame = frame[os.write(pipe.f_locals["reply_pipe"], frame):]
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("sizes", [(200, 50, 400), (200, 90, 200), (20, 200, 100), (200, 5, 3000)])
+def test_sets_of_sets_whose_members_share_a_hash_do_not_hold_us(arena, sizes):
+    limits = Limits()
+    started = time.process_time()
+    ends = [
+        *arena.sandbox.run_cases(FROZEN, "f", [Case(sizes, {}, [1])], compare="set", limits=limits),
+        *arena.sandbox.call(FROZEN, "f", [(sizes, {})], limits=limits),
+        *arena.sandbox.run_tests(FROZEN, [f"assert f{sizes}"], limits=limits),
+    ]
+    assert time.process_time() - started < 5.0
+    assert {each.outcome for each in ends} == {Outcome.OUTPUT_LIMIT}

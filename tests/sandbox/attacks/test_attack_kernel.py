@@ -215,6 +215,30 @@ def test_no_sockets(attempts):
     assert found == dict.fromkeys(SOCKETS, "EPERM")
 
 
+def test_options_of_the_private_pair_are_few(attempts):
+    pair = "one, other = socket.socketpair()\n"
+    found = attempts({
+        "filter": pair + "one.setsockopt(socket.SOL_SOCKET, 26, bytes(16))",
+        "larger buffers": pair + "one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)",
+        "who is there": pair + "one.getsockopt(socket.SOL_SOCKET, 17, 12)",
+        "another level": pair + "one.setsockopt(6, 1, 1)",
+        "what asyncio asks": pair + "one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)",
+    })  # fmt: skip
+    assert [*found.values()] == ["EPERM"] * 4 + ["allowed"]
+
+
+def test_no_file_can_be_emptied_by_who_may_read_it(attempts):
+    """Landlock up to version 2 does not ask: the filter refuses it, also where Landlock or a mount would."""
+    found = attempts({
+        "to read": "os.open(os.__file__, os.O_RDONLY | os.O_TRUNC)",
+        "to do neither": "os.open(os.__file__, 3 | os.O_TRUNC)",
+        "as one that is made": "os.open(os.__file__, os.O_CREAT | os.O_TRUNC)",
+        "by number": f"check(libc.syscall({257 if os.uname().machine == 'x86_64' else 56}, -100, os.__file__.encode(), 0o1000))",
+        "what is printed to nowhere": "open(os.devnull, 'w').close()",
+    })  # fmt: skip
+    assert [*found.values()] == ["EPERM"] * 4 + ["allowed"]
+
+
 def test_asyncio_works_all_the_same(arena):
     code = "import asyncio\nasync def g(x): return x + 1\ndef f(x): return asyncio.run(g(x))"
     assert arena.outcome(code, "assert f(1) == 2") is Outcome.PASS

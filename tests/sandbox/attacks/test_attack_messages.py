@@ -38,6 +38,17 @@ def _packages_are_found(sandbox: Sandbox) -> None:
     assert sandbox.run_test_module("def g(x): return 2", TEST).passed
 
 
+def test_long_texts_are_cut_before_anybody_reads_them(sandbox: Sandbox) -> None:
+    lines = "'\\n' * 10_000_000"
+    finding = f"('fail', {lines}, None, {lines}, 'E', '')"
+    said = says("('collected', ['t'])", f"('test', 0, {finding}, {lines}, {lines})", "('end',)")
+    cpu = time.process_time()
+    [result] = sandbox.run_test_module(said, TEST, limits=Limits(output=1000))
+    assert time.process_time() - cpu < 1.0
+    assert (result.outcome, len(result.stdout), len(result.stderr)) == (Outcome.FAIL, 1000, 1000)
+    assert len(result.traceback) <= 8000
+
+
 @pytest.mark.parametrize(
     "messages",
     [

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..codec.formats import MAX_EQUAL_HASHES, DecodeError, check_hashes
+from ..codec.formats import DecodeError, check_hashes
 
 MAX_ITEMS = 20_000
 """Items of a value that is read; characters of a text that is computed count as well."""
@@ -89,12 +89,8 @@ def weight(value: Any) -> int:
 def hashable(values: list[Any]) -> list[Any]:
     """Return the same values, if they can be keys and few different ones have one hash."""
     try:
-        if len(values) <= MAX_EQUAL_HASHES:
-            for value in values:
-                hash(value)
-        else:
-            check_hashes(values)
-    except (TypeError, DecodeError):
+        check_hashes(values)
+    except DecodeError:
         raise NotLiteralError("a key or an item of a set that cannot be one") from None
     return values
 

@@ -24,9 +24,10 @@ from .formats import (
     Numpy,
     SizeError,
     check_hashes,
+    weight,
 )
 
 __all__ = [
     "CHEAP", "MAX_DEPTH", "VALUES", "Budget", "BudgetError", "DecodeError", "EncodeError", "Meter", "Numpy",
-    "SizeError", "check_hashes", "decode", "encode",
+    "SizeError", "check_hashes", "decode", "encode", "weight",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is an exception
 from sys import byteorder
@@ -17,6 +18,7 @@ from typing import Any
 from . import formats
 from .encoding import exponent_too_large
 from .formats import (
+    AT_ONCE,
     C128,
     F64,
     I64,
@@ -34,6 +36,7 @@ _TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
 _u32, _i64, _f64 = U32.unpack_from, I64.unpack_from, F64.unpack_from
 _INT, _TEXT, _FLOAT = b"jsf"
 _KEYS_AT_ONCE = 256
+_MAX_MOMENT = 64
 
 # What an empty container takes of memory, in items.
 _DEQUE, _SET, _MAPPING = 10, 3, 4
@@ -48,6 +51,7 @@ class _Decoder:
         self.meter = meter
         self.budget = meter.budget
         self.short_int = self.budget.exact_int_bytes or self.budget.int_bytes
+        self.compared = self.budget.compared  # that may still be
         self.long_ints = self.exact_numbers = False
 
     # Bytes, counts, keys, and what they cost
@@ -119,12 +123,12 @@ class _Decoder:
         most = self.budget.keys
         if len(keys) > most and sum(type(key) is not str for key in keys) > most:
             raise BudgetError(f"a set or dict of more than {most} keys")
-        check_hashes(keys, self.budget.equal_hashes)
+        self.compared -= check_hashes(keys, self.budget.equal_hashes, self.compared)
         return keys
 
     def insert(self, update: Callable[[list[Any]], None], parts: list[Any]) -> None:
         """Fill a set or dict; keys can be chosen so that this takes long."""
-        if self.budget.seconds is None or len(parts) <= _KEYS_AT_ONCE:
+        if len(parts) <= _KEYS_AT_ONCE:
             update(parts)
             return
         for start in range(0, len(parts), _KEYS_AT_ONCE):
@@ -178,6 +182,9 @@ class _Decoder:
         numbers = array(code, payload)
         if byteorder == "big":
             numbers.byteswap()
+        if count > AT_ONCE:
+            parts = (numbers[start : start + AT_ONCE] for start in range(0, count, AT_ONCE))
+            return kind(chain.from_iterable(map(array.tolist, parts)))
         return tuple(numbers) if kind is tuple else numbers.tolist()
 
     def mixed(self, depth: int, kind: type) -> Any:
@@ -187,8 +194,11 @@ class _Decoder:
             raise DecodeError("packed numbers of a strange type")
         payload = self.take(8 * count)
         self.meter.spend(-(-count // 8))
-        numbers = Struct(b"<" + codes).unpack(payload)
-        return numbers if kind is tuple else list(numbers)
+        numbers: list[Any] = []
+        for start in range(0, count, AT_ONCE):
+            part = Struct(b"<" + codes[start : start + AT_ONCE])
+            numbers += part.unpack_from(payload, 8 * start)
+        return numbers if kind is list else tuple(numbers)
 
     def filled(self, found: dict[Any, Any], depth: int) -> Any:
         if type(found) is not dict:
@@ -210,7 +220,7 @@ class _Decoder:
     def read_frozenset(self, depth: int) -> frozenset[Any]:
         self.meter.spend(_SET)
         keys = self.checked(self.many(depth))
-        if self.budget.seconds is None:
+        if len(keys) <= _KEYS_AT_ONCE:
             return frozenset(keys)
         found: set[Any] = set()
         self.insert(found.update, keys)
@@ -246,6 +256,11 @@ class _Decoder:
             raise DecodeError("a Decimal with too large an exponent")
         return number
 
+    def moment(self) -> str:
+        if len(text := self.text()) > _MAX_MOMENT:  # an error would hold all of it
+            raise DecodeError("a time of a strange length")
+        return text
+
     def fraction(self, depth: int) -> Fraction:
         self.exact_number()
         parts = self.exactly(2, int, depth)
@@ -278,9 +293,9 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"r": lambda decoder, depth: range(*decoder.exactly(3, int, depth)),
     b"D": lambda decoder, depth: decoder.decimal(),
     b"R": _Decoder.fraction,
-    b"m": lambda decoder, depth: datetime.fromisoformat(decoder.text()),
-    b"y": lambda decoder, depth: date.fromisoformat(decoder.text()),
-    b"h": lambda decoder, depth: time.fromisoformat(decoder.text()),
+    b"m": lambda decoder, depth: datetime.fromisoformat(decoder.moment()),
+    b"y": lambda decoder, depth: date.fromisoformat(decoder.moment()),
+    b"h": lambda decoder, depth: time.fromisoformat(decoder.moment()),
     b"e": lambda decoder, depth: timedelta(*decoder.exactly(3, int, depth)),
     b"q": _Decoder.read_deque,
     b"C": lambda decoder, depth: decoder.filled(Counter(), depth),

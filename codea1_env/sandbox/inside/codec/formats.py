@@ -20,6 +20,8 @@ MAX_DECIMAL_CHARS = 10_000
 MAX_FRACTION_BYTES = 2048
 # Many keys with one hash turn a set or dict into a linear search: a reply must not cost us minutes.
 MAX_EQUAL_HASHES = 200
+# What such keys have compared counts as well, since keys may be large, and hold sets of such keys themselves.
+MAX_COMPARED = 1_000_000
 # From this length on, lists and tuples of nothing but 64-bit integers and floats are packed.
 MIN_PACKED = 4
 
@@ -110,6 +112,8 @@ class Budget(NamedTuple):
     """Keys of one set or dict, strings aside: nobody can choose the hash of a string."""
     equal_hashes: int = MAX_EQUAL_HASHES
     """Different keys of one set or dict that have the same hash."""
+    compared: int = MAX_COMPARED
+    """Items that are compared because keys have the same hash; see `weight`."""
     int_bytes: int = MAX_INT_BYTES
     """Bytes of one integer."""
     exact_int_bytes: int = MAX_INT_BYTES
@@ -127,6 +131,7 @@ CHEAP = Budget(
     total_items=1_000_000,
     keys=5_000,
     equal_hashes=20,
+    compared=50_000,
     int_bytes=4 << 10,
     exact_int_bytes=0,
 )
@@ -190,24 +195,83 @@ class Meter:
             raise BudgetError(f"more than {budget.seconds:g} s to read")
 
 
-def check_hashes(keys: Collection[Any], most: int = MAX_EQUAL_HASHES) -> None:
-    """Refuse keys of which very many different ones share one hash.
+def check_hashes(
+    keys: Collection[Any], most: int = MAX_EQUAL_HASHES, compared: int = MAX_COMPARED
+) -> int:
+    """Refuse keys that share hashes, where a set of them would take long; return the items that it has compared.
 
     Raises:
-        DecodeError: A key is not hashable; `BudgetError` if more than `most` different keys collide.
+        DecodeError: A key is not hashable; `BudgetError` if more than `most` different keys share a hash, or more than
+            `compared` items have to be compared because of it.
     """
     try:
         hashes = [hash(key) for key in keys]
     except TypeError:
         raise DecodeError("an unhashable key") from None
-    if len(hashes) - len(set(hashes)) < most:
-        return
+    if _are_different(hashes):
+        return 0
     counts: dict[int, int] = {}
     seen: set[Any] = set()  # it never holds more colliding keys than may be
+    cost = 0
     for key, digest in zip(keys, hashes, strict=True):
+        count = counts.get(digest, 0)
+        if count:
+            cost += count * weight(key, (compared - cost) // count)
+            if cost > compared:
+                raise BudgetError("too many large keys with the same hash")
         size = len(seen)
         seen.add(key)
         if len(seen) > size:
-            counts[digest] = count = counts.get(digest, 0) + 1
-            if count > most:
+            counts[digest] = count + 1
+            if count >= most:
                 raise BudgetError("too many keys with the same hash")
+    return cost
+
+
+AT_ONCE = 1 << 16
+"""Items that one call of C may look at: while it does, every other thread stands still."""
+
+
+def _are_different(hashes: list[int]) -> bool:
+    found: set[int] = set()
+    for start in range(0, len(hashes), AT_ONCE):
+        found.update(hashes[start : start + AT_ONCE])
+    return len(found) == len(hashes)
+
+
+_WIDE = 256  # bytes or bits that are compared about as fast as an item
+_SIZED = frozenset({str, bytes, bytearray})
+_FEW = frozenset({float, bool, type(None)})
+_SETS = frozenset({set, frozenset})
+
+
+def weight(value: Any, most: int) -> int:
+    """Return about how many items are looked at where plain data is compared with its equal; above `most` it stops to count.
+
+    Of a set whose members share hashes it is more than it has: each is compared with all of its hash.
+    """
+    kind = type(value)
+    if kind in _FEW:
+        return 1
+    if type(value) is int:
+        return 1 + value.bit_length() // _WIDE
+    if kind in _SIZED:
+        return 1 + len(value) // _WIDE
+    if not isinstance(value, Collection) or kind is range:
+        return _OF_OTHERS
+    total = 1 + len(value)
+    parts = (value, value.values()) if isinstance(value, dict) else (value,)
+    for part in parts:
+        for each in part:
+            if total > most:
+                return total
+            total += weight(each, most - total)
+    if kind in _SETS and total <= most:
+        try:
+            total += check_hashes(value, len(value), most - total)
+        except BudgetError:
+            return most + 1
+    return total
+
+
+_OF_OTHERS = 20  # of a Decimal, a Fraction or a time

@@ -44,6 +44,10 @@ def _lock() -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def _empty() -> None:
+    os.close(os.open("/dev/null", os.O_RDONLY | os.O_TRUNC))
+
+
 def _thread() -> None:
     import threading  # here, since what a worker has imported makes forks dearer
 
@@ -85,6 +89,7 @@ def acts_of(
     if level in ("kernel", "namespaces"):
         acts |= {
             "start a process": ("seccomp", _fork),
+            "empty a file that it opens to read": ("seccomp", _empty),
             "open a socket": ("seccomp", lambda: __import__("_socket").socket().close()),
             "signal the worker": ("seccomp", lambda: os.kill(parent, signal.SIG_DFL)),
             "read /etc/passwd": ("Landlock", lambda: _read("/etc/passwd")),

@@ -91,6 +91,11 @@ _FCNTL = (0, 1, 2, 3, 4, 1030, 1032)
 # F_GETLK, F_SETLK, F_SETLKW: for sqlite and the like, where a program has files of its own. Others see locks, too.
 _LOCKS = (5, 6, 7)
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
+_SOL_SOCKET = 1
+_SO_TYPE, _SO_ERROR, _SO_SNDBUF, _SO_RCVBUF, _SO_PROTOCOL, _SO_DOMAIN = 3, 4, 7, 8, 38, 39
+_SO_REUSEADDR, _SO_RCVTIMEO, _SO_SNDTIMEO = 2, 20, 21
+# Of `open`: O_TRUNC with an access mode (O_RDONLY, or 3) for which Landlock up to version 2 does not ask who may write.
+_MODE_AND_TRUNCATE, _TRUNCATE_UNASKED = 0o1003, (0o1000, 0o1003)
 _UNCATCHABLE = (9, 19)  # SIGKILL, SIGSTOP
 _RLIMIT_CPU, _RLIMIT_RTTIME = 0, 15
 _OWN_PID = 0x5A5A5A5A  # replaced by the child's own number
@@ -149,6 +154,18 @@ def _own_limits() -> list[bytes]:
     ]
 
 
+def _opening(flags: int) -> list[bytes]:
+    """Allow to open files, but not to empty one without the right to write to it."""
+    empties = [_argument(flags), _instruction(_AND, _MODE_AND_TRUNCATE)]
+    return [*empties, *_any_of(_TRUNCATE_UNASKED), _return(_ALLOW), _DENY]
+
+
+def _option(*names: int) -> list[bytes]:
+    """Allow some options of sockets, of those that every socket has."""
+    of_all = [_argument(1), _instruction(_JUMP_EQUAL, _SOL_SOCKET, 1, 0), _DENY]
+    return [*of_all, _argument(2), *_one_of(names)]
+
+
 # Calls that the filter allows or refuses by their arguments.
 _BLOCKS: dict[str, list[bytes]] = {
     # New threads, but no new processes. glibc falls back to clone when clone3 does not exist.
@@ -164,6 +181,10 @@ _BLOCKS: dict[str, list[bytes]] = {
     ],
     "fcntl": [_argument(1), *_one_of(_FCNTL, errno.EINVAL)],
     "flock": [_DENY],
+    "open": _opening(1),
+    "openat": _opening(2),
+    "getsockopt": _option(_SO_TYPE, _SO_ERROR, _SO_SNDBUF, _SO_RCVBUF, _SO_PROTOCOL, _SO_DOMAIN),
+    "setsockopt": _option(_SO_REUSEADDR, _SO_RCVTIMEO, _SO_SNDTIMEO),
     # asyncio needs a pair. Only streams: a datagram socket can be made to send elsewhere.
     "socketpair": [
         _argument(0),

@@ -43,7 +43,7 @@ from ..start import no_hooks
 from . import running
 
 _NUMBER = struct.Struct("<i")
-_ENDED = struct.Struct("<id")
+_ENDED = struct.Struct("<idq")
 _ROOM_FOR_FDS = _socket.CMSG_SPACE(8 * _NUMBER.size)
 _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
@@ -51,6 +51,10 @@ _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINT
 _MOST_SETTINGS = 1 << 18
 _MOST_DIGITS = 50_000
 """Of an integer that is printed or read: as the evaluator of LiveCodeBench has it."""
+_FILES_SEEN = (
+    "names, sizes and times of all files of the machine (stat); to read one of Python's may change its access time, "
+    "which later programs can see"
+)
 _THREADS_OF_ALL = (
     "not limited: the kernel counts them with those of this user's other processes (ulimit -u), so that a program "
     "can take them from others; it needs Linux 5.14 and user namespaces, or root and Python where others may read it"
@@ -199,7 +203,7 @@ def _become_child(descriptors: list[int]) -> list[int]:
 
 
 def _strays() -> list[int]:
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+    with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
         return [int(word) for word in file.read().split()]
 
 
@@ -276,7 +280,9 @@ class Zygote:
         self.live.discard(pid)
         if self.leaves_something:
             self.tidy()
-        self.control.send(_ENDED.pack(status, usage.ru_utime + usage.ru_stime))
+        grown = usage.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        cpu_time = usage.ru_utime + usage.ru_stime
+        self.control.send(_ENDED.pack(status, cpu_time, max(0, grown) << 10))
 
     def tidy(self) -> None:
         """End what the run has left behind, and take its folders away. We inherit all its processes."""
@@ -340,6 +346,8 @@ def _prepare(control: _socket.socket, settings: Settings) -> tuple[Confinement, 
     found["children's threads"] = (
         f"at most {MAX_THREADS}, counted apart" if confinement.counts_threads else _THREADS_OF_ALL
     )
+    if settings.level == "kernel":
+        found["what programs see of files"] = _FILES_SEEN
     return confinement, found
 
 
