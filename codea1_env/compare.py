@@ -26,7 +26,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal, DecimalException
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, get_args
 
 from codea1_env.sandbox import (
@@ -47,13 +47,15 @@ from codea1_env.sandbox import compare as rules
 from codea1_env.sandbox.inside import codec
 from codea1_env.support.texts import LRUCache
 
-__all__ = ["COMPARISONS", "Compare", "Returned", "check_outputs", "difference", "equal", "same"]
+__all__ = ["COMPARISONS", "Checker", "Compare", "Returned", "difference", "equal", "same"]
 
 Compare = Rule | Literal["lines"]
 """Name of a rule."""
 COMPARISONS: tuple[str, ...] = (*get_args(Rule), "lines")
 """All names."""
-_CHECKER_LIMITS = Limits(call_cpu_time=2.0, call_wall_time=10.0)
+_CHECKER_LIMITS = Limits(2.0, 10.0, run_cpu_time=2.0, run_wall_time=10.0)
+_TIMES = 4.0  # what the expected outputs take
+_LEAST = 0.5  # seconds, in which a checker can be loaded
 _NAME = "check"
 _SHOWN = 60
 
@@ -73,8 +75,10 @@ def {_CALLED}(call, *values):
     import marshal
     return {_NAME}(tuple(marshal.loads(call)[0]), *values)
 """
-_Question = tuple[bytes, bytes, bytes]
+_Question = tuple[Any, Any, Any]
 _checked = LRUCache[tuple[str, _Question], TestResult]()
+_NO_ANSWER = "the checker gave no answer"
+_LATE = f"{_NO_ANSWER}: {Outcome.TIMEOUT.value}"
 
 
 def read_reply(frame: bytes) -> Returned | TestResult:
@@ -118,9 +122,15 @@ def repeatable(result: TestResult) -> TestResult:
 
 
 def check_replies(
-    checker: str, questions: Sequence[_Question], sandbox: Sandbox
+    checker: str, questions: Sequence[_Question], sandbox: Sandbox, *, together: bool = False
 ) -> list[TestResult]:
     """Ask a checker about replies to calls of the game, in one process, and remember its answers.
+
+    Args:
+        checker: Its text.
+        questions: Of each the call, the reply, and the reference's reply.
+        sandbox: Where it runs.
+        together: Whether they are of one program, so that they have one limit of time.
 
     Returns:
         PASS or FAIL for each; how the call ended, where it returned nothing that can be read.
@@ -141,42 +151,90 @@ def check_replies(
         else:
             results[question] = found if isinstance(found, TestResult) else right  # type: ignore[assignment]
     if asked:
-        said = check_outputs(checker + _OF_CALLS, [*asked.values()], sandbox, _CALLED)
+        text, of_all = checker + _OF_CALLS, [*asked.values()]
+        if together:
+            with_right = [(call, value, value) for call, _, value in of_all]
+            said = Checker(text, sandbox, with_right, _CALLED).ask(of_all)
+        else:
+            room = _CHECKER_LIMITS.with_room_for(len(of_all))
+            said = _ask(text, _CALLED, sandbox, of_all, room, stop=False)
         for question, result in zip(asked, said, strict=True):
             results[question] = result
-            if result.outcome is not Outcome.UNJUDGED:
+            # A late answer may be the fault of other questions.
+            if result.outcome is not Outcome.UNJUDGED and not result.message.startswith(_LATE):
                 _checked.put((checker, question), result, sum(map(len, question)))
     return [results[question] for question in questions]
 
 
-def check_outputs(
-    checker: str, questions: Sequence[tuple[Any, Any, Any]], sandbox: Sandbox, name: str = _NAME
-) -> list[TestResult]:
-    """Ask a checker about outputs, in a contained process of its own.
+class Checker:
+    """A checker, which is asked about the outputs of one program in a contained process of its own.
+
+    All questions together have one limit of time: four times what the expected outputs take, and at least that of
+    `_CHECKER_LIMITS`. So it is no matter what a program makes the checker look at.
 
     Args:
-        checker: Text that defines `check(args, output, expected)` or, where programs print,
-            `check(stdin, output_text, expected_text)`. It returns True or False.
-        questions: The arguments of each call: plain data.
+        text: Defines `check(args, output, expected)` or, where programs print, `check(stdin, output_text, expected_text)`.
+            It returns True or False.
         sandbox: Where it runs.
+        right: All questions, with the expected outputs.
         name: Its function.
-
-    Returns:
-        PASS or FAIL for each; UNJUDGED where only this job could not be run. A checker that raises, reaches a limit or
-        returns something else has not found the output right: `CheckerFault`.
-
-    Raises:
-        InfraError: The sandbox failed three times.
     """
-    limits = _CHECKER_LIMITS.with_room_for(len(questions))
+
+    def __init__(
+        self, text: str, sandbox: Sandbox, right: Sequence[_Question], name: str = _NAME
+    ) -> None:
+        self._ask = partial(_ask, text, name, sandbox)
+        self._right: Sequence[_Question] | None = right
+        self._left = _CHECKER_LIMITS.call_cpu_time
+
+    def ask(self, questions: Sequence[_Question], *, stop: bool = False) -> list[TestResult]:
+        """Ask about outputs; with `stop`, no more after the first that is not right.
+
+        Returns:
+            PASS or FAIL for each; UNJUDGED where only this job could not be run. A checker that raises, reaches a limit or
+            returns something else has not found the output right: `CheckerFault`.
+
+        Raises:
+            InfraError: The sandbox failed three times.
+        """
+        said = self._ask(questions, self._limits(), stop)
+        if self._right and any(each.message.startswith(_LATE) for each in said):
+            right, self._right = self._right, None
+            took = self._ask(right, _CHECKER_LIMITS.with_room_for(len(right)), False)
+            more = _TIMES * sum(each.cpu_time for each in took) - _CHECKER_LIMITS.call_cpu_time
+            if more > 0:
+                self._left += more
+                said = self._ask(questions, self._limits(), stop)
+        self._left -= sum(each.cpu_time for each in said)
+        return said
+
+    def _limits(self) -> Limits:
+        return _CHECKER_LIMITS.times(max(self._left, _LEAST) / _CHECKER_LIMITS.call_cpu_time)
+
+
+def _ask(
+    checker: str,
+    name: str,
+    sandbox: Sandbox,
+    questions: Sequence[_Question],
+    limits: Limits,
+    stop: bool,
+) -> list[TestResult]:
+    last = (lambda value: value is not True) if stop else None
     try:
-        answers = sandbox.call(checker, name, [(each, {}) for each in questions], limits=limits)
+        answers = sandbox.call(
+            checker, name, [(each, {}) for each in questions], limits=limits, stop=last
+        )
     except TypeError as error:  # a value that a program could send, but not as a part of a question
-        if len(questions) > 1:
-            alone = [check_outputs(checker, [each], sandbox, name) for each in questions]
-            return [result for [result] in alone]
-        return [TestResult(Outcome.FAIL, f"the checker cannot be asked: {error}")]
-    return [_verdict(answer) for answer in answers]
+        if len(questions) == 1:
+            return [TestResult(Outcome.FAIL, f"the checker cannot be asked: {error}")]
+        said: list[TestResult] = []
+        for each in questions:
+            said += _ask(checker, name, sandbox, [each], limits, stop)
+            if stop and not said[-1].passed:
+                break
+        return said
+    return [replace(_verdict(answer), cpu_time=answer.cpu_time) for answer in answers]
 
 
 class CheckerFault(TestResult):
@@ -189,7 +247,7 @@ def _verdict(answer: CallResult) -> TestResult:
     if answer.outcome is Outcome.UNJUDGED:
         return TestResult(Outcome.UNJUDGED, answer.message)
     if answer.outcome is not Outcome.PASS:
-        why = f"the checker gave no answer: {answer.outcome.value}, {answer.message}"
+        why = f"{_NO_ANSWER}: {answer.outcome.value}, {answer.message}"
         return CheckerFault(Outcome.FAIL, why)
     if type(answer.value) is not bool:
         kind = type(answer.value).__name__

@@ -126,6 +126,41 @@ def test_checkers(
     assert message in result.message
 
 
+SLOWLY = """
+import time
+def check(args, output, expected):
+    end = time.process_time() + output
+    while time.process_time() < end: pass
+    return output == expected
+"""
+
+
+def test_a_checker_has_one_limit_for_all_that_a_program_returns(sandbox, monkeypatch):
+    """Four times what it takes for the expected outputs, at least that of one question; it ends with the first wrong one."""
+    limits = Limits(0.5, 10.0, run_cpu_time=0.5, run_wall_time=10.0)
+    monkeypatch.setattr(compare, "_CHECKER_LIMITS", limits)
+    slow = problem_with(*(Case((0.01,), {}, 0.01) for _ in range(20)), checker=SLOWLY)
+    code = "def f(x): return {}"
+    found = judged(slow, code.format("0.2"), sandbox)
+    assert [each.passed for each in found] == [False] * 20
+    assert "the checker gave no answer: timeout" in found[19].message
+    [wrong] = submit_to_tests(slow, code.format("0.2"), limits, sandbox, stop=True).result().tests
+    assert wrong.message == "the problem's checker says that the output is wrong"
+    right = problem_with(*(Case((0.15,), {}, 0.15) for _ in range(6)), checker=SLOWLY)
+    assert passes(right, code.format("x"), sandbox) == [True] * 6
+
+    asked, call = [], Sandbox.call
+    monkeypatch.setattr(
+        Sandbox, "call", lambda *args, **kw: asked.append(args) or call(*args, **kw)
+    )
+    text = "def check(stdin, output, expected):\n    while output == expected and '2' in stdin: pass\n    return True"
+    questions = [(f"{number}", "", "") for number in range(4)]
+    checker = compare.Checker(text, sandbox, [("0", "", "")])
+    assert [each.passed for each in checker.ask(questions[:2])] == [True] * 2
+    assert [each.passed for each in checker.ask(questions[1:], stop=True)] == [True, False]
+    assert len(asked) == 3  # the last looked at the expected outputs
+
+
 def test_a_checker_sees_plain_data_and_shares_no_process(sandbox: Sandbox) -> None:
     checker = "def check(args, output, expected):\n    import sys\n    return 'trace' not in vars(sys) and args == (1,)"
     code = (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-from codea1_env.compare import check_outputs, difference
+from codea1_env.compare import Checker, difference
 from codea1_env.problem_sets.expected import done, encoded, expected_values, then
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.sandbox import (
@@ -27,6 +27,7 @@ from codea1_env.sandbox import (
     TestResult,
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
+from codea1_env.sandbox.outcomes import guarded
 from codea1_env.sandbox.results import cause_of
 from codea1_env.sandbox.test_modules import NEEDS_PYTEST, has_pytest
 
@@ -71,7 +72,7 @@ def submit_to_tests(
     def judge(known: EncodedCases) -> Future[JobResult]:
         if problem.checker:
             return sandbox.in_background(
-                partial(_run_checked, problem, code, known, limits, sandbox, hash_seed)
+                partial(_run_checked, problem, code, known, limits, sandbox, hash_seed, stop)
             )
         return sandbox.submit_cases(
             code, problem.entry_point, known, comparison=comparison_of(problem),
@@ -123,21 +124,31 @@ def _run_checked(
     limits: Limits,
     sandbox: Sandbox,
     hash_seed: int,
+    stop: bool,
 ) -> JobResult:
     calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
-    answers = sandbox.call(code, problem.entry_point, calls, limits=limits, hash_seed=hash_seed)
-    expected = expected_values(problem, known)
-    asked = [number for number, each in enumerate(answers) if each.outcome is Outcome.PASS]
-    questions = [
-        (problem.cases[number].args, answers[number].value, expected[number]) for number in asked
+    last = (lambda value: False) if stop else None
+    answers = sandbox.call(
+        code, problem.entry_point, calls, limits=limits, hash_seed=hash_seed, stop=last
+    )
+    right = [
+        (case.args, value, value)
+        for case, value in zip(problem.cases, expected_values(problem, known), strict=True)
     ]
-    said = dict(zip(asked, check_outputs(problem.checker, questions, sandbox), strict=True))
-    tests = [
-        dataclasses.replace(said[number], cpu_time=each.cpu_time)
-        if number in said
-        else TestResult(each.outcome, cpu_time=each.cpu_time, **cause_of(each))
-        for number, each in enumerate(answers)
-    ]  # fmt: skip
+    questions = [
+        (args, each.value, value)
+        for (args, _, value), each in zip(right, answers, strict=False)
+        if each.outcome is Outcome.PASS
+    ]
+    said = iter(Checker(problem.checker, sandbox, right).ask(questions, stop=stop))
+    tests: list[TestResult] = []
+    for each in answers:
+        if each.outcome is not Outcome.PASS:
+            tests.append(TestResult(each.outcome, cpu_time=each.cpu_time, **cause_of(each)))
+        elif (verdict := next(said, None)) is not None:
+            tests.append(dataclasses.replace(verdict, cpu_time=each.cpu_time))
+        else:
+            break
     return JobResult(_LOADED, tuple(tests))
 
 
@@ -167,17 +178,21 @@ def run_stdin_tests(
     """Run a program on one input after the other, up to the first on which it is wrong."""
     longest = max(len(test.stdout.encode()) for test in problem.stdin_tests)
     limits = dataclasses.replace(limits, output=max(limits.output, 2 * longest + _ROOM))
+    right = [(test.stdin, test.stdout, test.stdout) for test in problem.stdin_tests]
+    checker = Checker(problem.checker, sandbox, right)
     results: list[TestResult] = []
     for test in problem.stdin_tests:
         run = sandbox.run_script(code, test.stdin, limits=limits)
         outcome, message = run.outcome, run.message
         if outcome is Outcome.PASS and problem.checker:
-            question = (test.stdin, run.stdout, test.stdout)
-            [said] = check_outputs(problem.checker, [question], sandbox)
+            [said] = checker.ask([(test.stdin, run.stdout, test.stdout)])
             outcome, message = said.outcome, said.message
         elif outcome is Outcome.PASS:
-            message = difference(run.stdout, test.stdout, problem.atol)
-            outcome = Outcome.FAIL if message else Outcome.PASS
+            unlike = guarded(difference)(run.stdout, test.stdout, problem.atol)
+            if isinstance(unlike, TestResult):
+                outcome, message = unlike.outcome, unlike.message
+            elif unlike:
+                outcome, message = Outcome.FAIL, unlike
         results.append(run.verdict(outcome, message))
         if outcome is not Outcome.PASS:
             break

@@ -60,7 +60,7 @@ class SandboxTask(NamedTuple, Generic[T]):
     limits: Limits | None
     """Overrides those of the sandbox."""
     unjudged: Callable[[TestResult], T]
-    """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
+    """Makes of a reason what comes of it where our part fails at it, while it does not at other jobs."""
 
 
 class Tasks:
@@ -102,6 +102,7 @@ class Tasks:
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
+        stop: Callable[[Any], bool] | None = None,
     ) -> SandboxTask[list[CallResult]]:
         """Call a function of a program, with plain data. All calls share one process while nothing goes wrong.
 
@@ -111,6 +112,7 @@ class Tasks:
             arguments: Positional and keyword arguments of each call. Numbers and arrays of numpy become Python's.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
+            stop: Whether the call that returned a value is the last. One that returns none then is the last, too.
 
         Raises:
             TypeError: An argument is not plain data.
@@ -125,11 +127,27 @@ class Tasks:
         calls, kind = Calls(name, data, name), self._calling(hash_seed, code)
 
         def attempt(run: TaskRunner, limits: Limits) -> list[CallResult]:
-            answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
             meter = codec.Meter(codec.VALUES)
-            return [
-                _returned(*each, meter) for each in zip(answers.replies, answers.times, strict=True)
-            ]
+            found: list[CallResult] = []
+
+            def judge(number: int, frame: bytes) -> TestResult:
+                found.append(_returned(frame, 0.0, meter))
+                is_last = found[-1].outcome is not Outcome.PASS or stop(found[-1].value)  # type: ignore[misc]
+                return TestResult(Outcome.FAIL if is_last else Outcome.PASS)
+
+            def make(slots: Slots) -> Answers:
+                found.clear()
+                if stop is None:
+                    return answer_calls(slots, code, calls, limits)
+                return answer_calls(slots, code, calls, limits, judge=judge, stop=True)
+
+            answers = run(kind, make)
+            times = zip(answers.replies, answers.times, strict=True)
+            judged = [replace(each, cpu_time=next(times)[1]) for each in found]
+            rest = [_returned(*each, meter) for each in times]
+            if not answers.load.passed and not rest:
+                rest = [_returned(answers.load, answers.load_time, meter)]
+            return judged + rest
 
         return SandboxTask(
             attempt,
