@@ -7,9 +7,9 @@ having been made.
 from __future__ import annotations
 
 import cmath
-import contextlib
+import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
 from codea1_env.sandbox import (
     RETURNED,
+    UNANSWERED,
     Answers,
     CallResult,
     Comparison,
@@ -34,12 +35,8 @@ from codea1_env.sandbox import (
 from codea1_env.sandbox.inside.analysis import literals
 from codea1_env.support.texts import ENTRY_CHARS, REMEMBERED_CHARS, LRUCache, in_batches
 
-MOST_TIMEOUTS = 2
-"""Calls of one suite that may reach a time limit, or end the process; those behind them are not made. Otherwise a suite
-could cost as many time limits, or loads of a program, as it has tests. What stands behind what is decided by the
-texts of the calls, not by the order of the tests."""
-COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
-"""What is wrong with such calls, where the reference makes them."""
+MOST_SLOW = 4
+"""Calls of one suite that may need more than a small share of the reference's time; those behind them are not made."""
 
 # An encoded float whose exponent is that of inf and nan; what else may hold one.
 _MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
@@ -127,6 +124,8 @@ class Truth(NamedTuple):
     fault: InvalidReason | None = None
     unjudged: bool = False
     """Whether nothing is known of it, since the sandbox failed at the reference. It is asked again another time."""
+    slow: bool = False
+    """Whether the reference needs more than a small share of its time. Programs then get the whole time of a call at once."""
 
     @property
     def source(self) -> str | None:
@@ -183,38 +182,60 @@ class Oracle:
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
     ) -> dict[Subject, dict[str, Truth]]:
-        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`."""
-        answered = [(subject, self._truths.get(subject)) for subject in wanted]
-        new = {subject for subject, each in answered if each is None}
-        known = {subject: dict(each.truths) if each else {} for subject, each in answered}
+        """Return the truth of calls, by their text. It depends on the call alone.
 
-        def is_unknown(subject: Subject) -> bool:
-            calls = (test.call_text for suite in wanted[subject] for test in suite)
-            return subject in new or any(call not in known[subject] for call in calls)
+        Only the first `MOST_SLOW` slow calls of a suite, in the order written, are made with the whole time: see `is_made`.
+        """
+        answered = {subject: self._truths.get(subject) for subject in wanted}
+        known = {subject: dict(each.truths) if each else {} for subject, each in answered.items()}
+        new = {
+            subject: unknown
+            for subject, suites in wanted.items()
+            if (unknown := _unknown(suites, known[subject])) or answered[subject] is None
+        }
+        self._make(new, known, at_once=())
+        slow = {
+            subject: again
+            for subject, suites in wanted.items()
+            if (again := _to_make_again(suites, known[subject]))
+        }
+        self._make(slow, known, at_once=None)
+        return known
 
-        seeds = self._seeds_for(list(filter(is_unknown, wanted)))
-        unjudged: set[Subject] = set()
-
-        def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
+    def _make(
+        self,
+        asked: Mapping[Subject, Sequence[Test]],
+        known: Mapping[Subject, dict[str, Truth]],
+        at_once: tuple[()] | None,
+    ) -> None:
+        """Make calls, and enter what comes of them."""
+        seeds = self._seeds_for(list(asked))
+        started = [
+            self._sandbox.submit_encoded(
+                *subject.program,
+                [test.call for test in tests],
+                limits=self._limits.with_room_for(len(tests)),
+                hash_seed=seed,
+                at_once=at_once,
+                allowance=math.inf,
+                again=False,
+            )
+            for subject, tests in asked.items()
+            for seed in range(seeds[subject])
+        ]
+        replies = iter(gather(started))
+        for subject, tests in asked.items():
+            answers = [next(replies) for _ in range(seeds[subject])]
+            truths: dict[str, Truth] = {}
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
-                known[subject].update((test.call_text, _UNJUDGED) for test in tests)
-                unjudged.add(subject)
-                return False
-            for answer in answers:
-                if not answer.load.passed:
-                    raise broken_reference(subject.task_id, subject.entry_point, answer.load)
-            truths = _truths_of(subject, tests, answers)
-            known[subject] |= truths
-            self._remember(subject, truths)
-            return True
-
-        made = make_calls(
-            self._sandbox, self._limits, wanted, known, _is_costly, enter, new,
-            lambda subject: range(seeds[subject]),
-        )  # fmt: skip
-        for subject in unjudged:
-            made[subject], _ = reached(wanted[subject], known[subject], _is_costly)
-        return made
+                truths = {test.call_text: _UNJUDGED for test in tests}
+            else:
+                for answer in answers:
+                    if not answer.load.passed:
+                        raise broken_reference(subject.task_id, subject.entry_point, answer.load)
+                truths = _truths_of(subject, tests, answers, slow=at_once is None)
+                self._remember(subject, truths)
+            known[subject].update(truths)
 
     def _remember(self, subject: Subject, truths: dict[str, Truth]) -> None:
         """Keep the known answers of a reference."""
@@ -252,77 +273,29 @@ class Oracle:
         return [subject not in broken for subject in subjects]
 
 
-P = TypeVar("P", Subject, Attack)
-
-
-def make_calls(
-    sandbox: Sandbox,
-    limits: Limits,
-    suites: Mapping[P, Sequence[Sequence[Test]]],
-    known: Mapping[P, Mapping[str, T]],
-    is_late: Callable[[T], bool],
-    enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
-    new: Collection[P],
-    seeds: Callable[[P], Sequence[int]] = lambda each: range(1),
-) -> dict[P, dict[str, T]]:
-    """Make the calls of suites, each program in as few runs as can be.
-
-    The calls of a suite are made in the order of their texts, until `MOST_TIMEOUTS` of them have reached a limit. So
-    which calls are made depends neither on the order of tests or suites nor on what is known already. `enter` takes the
-    answers of one run into `known` and says whether the program can go on; those in `new` run even with nothing to call.
-    """
-    left = dict(suites)
-    made: dict[P, dict[str, T]] = {}
-    while left:
-        asked: dict[P, list[Test]] = {}
-        for program, some in left.items():
-            made[program], calls = reached(some, known[program], is_late)
-            if calls or program in new:
-                asked[program] = calls
-        new = ()
-        started = [
-            sandbox.submit_encoded(
-                *each.program, [test.call for test in calls], limits=limits, hash_seed=seed
-            )
-            for each, calls in asked.items()
-            for seed in seeds(each)
-        ]
-        answers = iter(gather(started))
-        left = {
-            program: suites[program]
-            for program, calls in asked.items()
-            if enter(program, calls, [next(answers) for _ in seeds(program)])
-        }
-    return made
-
-
-def reached(
-    suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> tuple[dict[str, T], list[Test]]:
-    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order."""
-    late = any(map(is_late, known.values()))
-    with contextlib.suppress(KeyError):
-        if not late:  # nor is anything missing, after most runs
-            return {test.call_text: known[test.call_text] for suite in suites for test in suite}, []
+def _unknown(suites: Iterable[Iterable[Test]], known: Mapping[str, Truth]) -> list[Test]:
+    """Return the calls that nothing is known of, each once."""
     calls = {test.call_text: test for suite in suites for test in suite}
-    if late:
-        calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
-    made = {call: known[call] for call in calls if call in known}
-    return made, [calls[call] for call in sorted(calls.keys() - made.keys())]
+    return [test for call, test in calls.items() if call not in known]
 
 
-def _paid_for(
-    suites: Iterable[Iterable[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> Iterator[str]:
-    """Yield the calls of each suite in the order of their texts, until `MOST_TIMEOUTS` of them timed out."""
+def is_made(test: Test, truths: Mapping[str, Truth], slow: set[str]) -> bool:
+    """Whether a call of a suite is made, and note it among the slow ones of its suite before it, if it is slow."""
+    if truths[test.call_text].slow:
+        if len(slow) >= MOST_SLOW and test.call_text not in slow:
+            return False
+        slow.add(test.call_text)
+    return True
+
+
+def _to_make_again(suites: Iterable[Iterable[Test]], known: Mapping[str, Truth]) -> list[Test]:
+    """Return the slow calls that are to be made with the whole time and were not yet."""
+    again: dict[str, Test] = {}
     for suite in suites:
-        late = 0
-        for call in sorted({test.call_text for test in suite}):
-            yield call
-            found = known.get(call)
-            late += found is not None and is_late(found)
-            if late >= MOST_TIMEOUTS:
-                break
+        slow: set[str] = set()
+        made = [test for test in suite if is_made(test, known, slow)]
+        again |= {test.call_text: test for test in made if known[test.call_text] is _SLOW}
+    return list(again.values())
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:
@@ -334,24 +307,25 @@ def gather(futures: Sequence[Future[T]]) -> list[T]:
             future.cancel()
 
 
-def _is_costly(truth: Truth) -> bool:
-    return truth.fault is not None and truth.fault in COSTLY
-
-
 _UNJUDGED = Truth(unjudged=True)
+_SLOW = Truth(b"", b"", "takes too long on the reference", InvalidReason.TIMEOUT, slow=True)
+"""Truth of a call that gave no answer in a small share of the time, and was not made again."""
 
 
 def _truths_of(
-    subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]
+    subject: Subject, tests: Sequence[Test], answers: Sequence[Answers], slow: bool
 ) -> dict[str, Truth]:
-    """Return the truth of calls from the runs of a reference. Runs that ended early have timed out."""
+    """Return the truth of calls from the runs of a reference; `slow` says that they are known to be."""
     exactly = Comparison(subject.rule, 0.0, 0.0)
     truths = {}
-    for test, first, *others in zip(tests, *(each.replies for each in answers), strict=False):
+    for test, first, *others in zip(tests, *(each.replies for each in answers), strict=True):
+        if not slow and UNANSWERED in (first, *others):
+            truths[test.call_text] = _SLOW
+            continue
         truth = _agreed(first, others, exactly) if others else _truth(first)
         if truth.fault is InvalidReason.TIMEOUT and subject.contract:
             truth = truth._replace(reason=f"{truth.reason} ({TOGETHER})")
-        truths[test.call_text] = truth
+        truths[test.call_text] = truth._replace(slow=True) if slow else truth
     return truths
 
 

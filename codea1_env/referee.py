@@ -1,7 +1,7 @@
 """The referee: which tests count, which break the program, and both rewards.
 
 Three steps, each done once for a batch of rounds: rule (the oracle says which tests are right), run (each distinct
-program makes the calls of all tests that attack it), pay (`codea1_env.rewards`). Failures of the sandbox itself are
+program with the tests of each suite, and with those of the book), pay (`codea1_env.rewards`). Failures of the sandbox itself are
 raised and never become a reward.
 """
 
@@ -12,7 +12,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from operator import attrgetter
 from typing import NamedTuple
 
 from codea1_env.compare import MAX_REPLY, Returned
@@ -23,6 +22,7 @@ from codea1_env.judging.programs import (
     judge_prediction,
 )
 from codea1_env.judging.verdicts import (
+    BEHIND,
     GAME_LIMITS,
     NOT_JUDGED,
     NOT_MADE,
@@ -35,8 +35,18 @@ from codea1_env.judging.verdicts import (
     TestVerdict,
     Verdict,
     by_problem,
+    calls_of,
+    on_program,
 )
-from codea1_env.oracle import Attack, BrokenReferenceError, Oracle, Subject, Truth, gather
+from codea1_env.oracle import (
+    Attack,
+    BrokenReferenceError,
+    Oracle,
+    Subject,
+    Truth,
+    gather,
+    is_made,
+)
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites, read_programs
@@ -54,6 +64,7 @@ _INFINITE = re.compile(r"\b(?:inf|nan)\b")
 _AT_ONCE = 3  # problems whose answers are judged
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
+_JOB_TIME = 10.0  # seconds, of the release
 
 
 class _Read(NamedTuple):
@@ -99,8 +110,13 @@ class Referee:
             # Longer ones would not be compared, and all replies to a program are held at once.
             result=min(limits.result, MAX_REPLY),
         )
+        paper = self.config.rewards.strict_paper
         self._programs = ProgramRuns(
-            sandbox, self._limits, self.config.tolerance, self.config.reuse_programs
+            sandbox,
+            _of_a_job(limits) if paper else self._limits,
+            self.config.tolerance,
+            reuse=self.config.reuse_programs,
+            whole=paper,
         )
         share = self.config.reference_share
         self._oracle = Oracle(
@@ -113,10 +129,9 @@ class Referee:
         )
 
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
-        """Judge a batch. The same rounds give the same verdicts, however they are batched.
+        """Judge a batch. The same rounds give the same verdicts, however they are batched, and so does a suite beside others.
 
-        But for programs that remember earlier calls: all calls of a program in a batch are made in one process. With
-        `reuse_programs` a program is not run on the same call in a later batch.
+        With `reuse_programs` a program is not run on the same call in a later batch.
 
         Returns:
             One verdict per round, in order.
@@ -264,14 +279,20 @@ class Referee:
     def _sorted_out(
         self, suite: Suite, subject: Subject, truths: Mapping[str, Truth]
     ) -> list[TestVerdict]:
-        """Return the tests of a suite with their rulings. Of tests with the same call one attacks.
+        """Return the tests of a suite with their rulings. It ends with its Kth test that attacks, but in the paper.
 
-        A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
+        Of tests with the same call one attacks. A right prediction goes before a wrong one. Said again, it neither attacks
+        nor counts as invalid.
         """
-        tests = suite.tests
-        verdicts = [
-            self._ruling(number, test, subject, truths) for number, test in enumerate(tests)
-        ]
+        tests, verdicts = suite.tests, list[TestVerdict]()
+        paying, slow, attacking = self.config.rewards, set[str](), set[str]()
+        for number, test in enumerate(tests):
+            if len(attacking) >= paying.num_tests and not paying.strict_paper:
+                verdicts.append(TestVerdict(test.text, "not made", BEHIND))
+                continue
+            verdicts.append(self._ruling(number, test, subject, truths, slow))
+            if verdicts[-1].call:
+                attacking.add(test.same_as)
         made = [test.same_as for test, ruled in zip(tests, verdicts, strict=True) if ruled.call]
         if len({*made}) < len(made):
             same: dict[str, list[int]] = {}
@@ -301,18 +322,23 @@ class Referee:
                 verdicts[number] = _invalid(test, verdict.fault, f"{verdict.reason}; {said}")
 
     def _ruling(
-        self, number: int, test: Test, subject: Subject, truths: Mapping[str, Truth]
+        self,
+        number: int,
+        test: Test,
+        subject: Subject,
+        truths: Mapping[str, Truth],
+        slow: set[str],
     ) -> TestVerdict:
-        """Return the ruling on one test, independent of the rest of its suite."""
+        """Return the ruling on one test. Of its suite it knows the slow calls before it."""
         call, limit = test.call_text, self.config.max_suite_tests
         if number >= limit:
             reason = f"comes after the first {limit} tests"
             return _invalid(test, InvalidReason.TOO_MANY, reason)
         if test.fault is not None and not self._overlooked(test):
             return _invalid(test, test.fault, test.reason)
-        truth = truths.get(call)
-        if truth is None:
-            return TestVerdict(test.text, "not made", f"{NOT_MADE} on the reference")
+        truth = truths[call]
+        if not is_made(test, truths, slow):
+            return TestVerdict(test.text, "not made", NOT_MADE)
         if truth.unjudged:
             return TestVerdict(test.text, "not made", NOT_JUDGED, Outcome.UNJUDGED)
         if truth.fault is not None:
@@ -355,7 +381,7 @@ class Referee:
     def _run(
         self, read: Sequence[_Read], truths: Mapping[Subject, Mapping[str, Truth]]
     ) -> dict[Attack, ProgramResults]:
-        """Run each distinct program once, on the calls of all its tests in all rounds."""
+        """Run each distinct program on the tests of all its runs in all rounds."""
         suites: dict[Attack, list[list[Test]]] = {}
         unread: dict[Attack, ProgramResults] = {}
         for each in read:
@@ -366,8 +392,8 @@ class Referee:
                 continue
             attacking = suites.setdefault(each.attack, [])
             for suite, verdicts in zip(each.suites, each.rulings, strict=True):
-                calls = {verdict.call for verdict in verdicts}
-                attacking.append([test for test in suite.tests if test.call_text in calls])
+                by_call = {test.call_text: test for test in suite.tests}
+                attacking.append([by_call[call] for call in calls_of(verdicts)])
             replayed = zip(each.history, each.replayed, strict=True)
             attacking.append([suite.tests[0] for suite, kept in replayed if kept and kept.attacks])
         return unread | self._programs.run(suites, truths, self._count)
@@ -383,22 +409,25 @@ class Referee:
         texts = zip(dict.fromkeys(each.round.history), each.replayed, strict=True)
         known = [(text, ruling and ruling._replace(text=text)) for text, ruling in texts]
         replayed = [ruling for _, ruling in known if ruling]
-        history = tuple([test for test in _judged(replayed, results) if test.attacks])
-        passed = len([test for test in history if not test.broke])
+        shown = self._judged(replayed, results)
+        history = tuple([test for test in shown if test.attacks])
         suites = []
         for suite, rulings in zip(each.suites, each.rulings, strict=True):
-            tests = _judged(rulings, results)
+            tests = self._judged(rulings, results)
+            attacking = [test for test in tests if test.call]
+            unpaid = tuple([test.unpaid for test in attacking])
             outcome = SuiteOutcome(
                 code_executes=load.passed,
-                failed=self._failed(tests),
+                failed=tuple([test.outcome is not Outcome.PASS for test in attacking]),
                 invalid=len([test for test in tests if test.fault is not None])
                 + sum([item.invalid for item in suite.dropped]),
-                history_passed=passed,
+                history_passed=len([test for test in history if test.passed]),
                 history_total=len(history),
                 nonprintable_ratio=suite.nonprintable_ratio,
+                unpaid=unpaid if any(unpaid) else (),
             )
             rewards = suite_rewards(outcome, self.config.rewards)
-            if Outcome.UNJUDGED in (load.outcome, *[test.outcome for test in tests]):
+            if Outcome.UNJUDGED in (load.outcome, *[test.outcome for test in (*tests, *shown)]):
                 rewards = replace(rewards, code=None, test=None)
             suites.append(SuiteVerdict(tests, outcome, rewards))
         return Verdict(
@@ -411,13 +440,36 @@ class Referee:
             stale=tuple(text for text, ruling in known if not ruling),
         )
 
-    def _failed(self, tests: Sequence[TestVerdict]) -> tuple[bool, ...]:
-        """Whether each attacking test broke the program."""
-        attacking = [test for test in tests if test.call]
-        paying = self.config.rewards
-        if len(attacking) > paying.num_tests and not paying.strict_paper:
-            attacking.sort(key=attrgetter("call"))
-        return tuple([test.outcome is not Outcome.PASS for test in attacking])
+    def _judged(
+        self, tests: Sequence[TestVerdict], results: ProgramResults
+    ) -> tuple[TestVerdict, ...]:
+        """Return the tests of one run with their outcomes on the program."""
+        whole, calls = results.load, results.of(calls_of(tests))
+        # In the paper, what has no result when the time of the job is over has failed, and pays.
+        paper = self.config.rewards.strict_paper
+        return tuple(
+            [
+                on_program(test, calls[test.call] if whole.passed else whole, paper)
+                if test.call
+                else test
+                for test in tests
+            ]
+        )
+
+
+def _of_a_job(limits: Limits) -> Limits:
+    """Limits of the release: those of a whole job, which is a run here."""
+    cpu, wall = limits.call_cpu_time, limits.call_wall_time
+    if limits == GAME_LIMITS:
+        cpu, wall = _JOB_TIME, _WALL_FACTOR * _JOB_TIME
+    return replace(
+        limits,
+        call_cpu_time=cpu,
+        call_wall_time=wall,
+        run_cpu_time=cpu,
+        run_wall_time=wall,
+        result=min(limits.result, MAX_REPLY),
+    )
 
 
 def _joined(parts: Sequence[Suite]) -> Suite:
@@ -437,24 +489,3 @@ def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdic
 
 def _short(source: str) -> str:
     return source if len(source) <= _SHOWN else f"{source[: _SHOWN - 4]} ..."
-
-
-def _judged(tests: Sequence[TestVerdict], results: ProgramResults) -> tuple[TestVerdict, ...]:
-    """Return the tests of a suite with their outcomes on the program."""
-    load, calls = results
-    whole = None if load.passed else load
-    return tuple(
-        [_on_program(test, whole or calls.get(test.call)) if test.call else test for test in tests]
-    )
-
-
-def _on_program(test: TestVerdict, result: TestResult | None) -> TestVerdict:
-    if result is not None and result.outcome is not Outcome.UNJUDGED:
-        text, status, reason, _, _, call, fault = test  # `_replace` takes twice as long
-        return TestVerdict(text, status, reason, result.outcome, result.message, call, fault)
-    if result is not None:
-        test = test._replace(outcome=result.outcome, message=result.message)
-    if test.status == "corrected":  # that it is wrong is known all the same
-        return test._replace(status="invalid", call="")
-    reason = NOT_MADE if result is None else NOT_JUDGED
-    return test._replace(status="not made", reason=reason, call="")

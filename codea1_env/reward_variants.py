@@ -34,7 +34,7 @@ def rltf(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, flo
         >>> [rltf(SuiteOutcome(True, failed, 0, 0, 0), RewardConfig())[0] for failed in ([0, 0], [0, 0, 0, 1], [1, 1])]
         [1.0, 0.675, -0.6]
     """
-    passed = code_reward(outcome)
+    passed = code_reward(outcome, config)
     code: float | None
     if passed is None:
         code = None
@@ -57,10 +57,10 @@ def utrl(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, flo
         (0.5, 0.75)
     """
     if not outcome.code_executes:
-        return code_reward(outcome), 0.0
+        return code_reward(outcome, config), 0.0
     valid = len(outcome.failed)
     validity = valid / max(valid + outcome.invalid, _CLIP)
-    return code_reward(outcome), (float(any(outcome.failed)) + validity) / 2
+    return code_reward(outcome, config), (float(outcome.broke() > 0) + validity) / 2
 
 
 def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -74,7 +74,7 @@ def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | No
         [1.0, 0.5]
     """
     known = outcome.history_passed < outcome.history_total
-    new = any(outcome.failed[: config.num_tests]) and not known
+    new = outcome.broke(config.num_tests) > 0 and not known
     test = reward_for_tests(outcome, config, config.alpha, float(new))
     return code_a1(outcome, config)[0], test
 
@@ -89,7 +89,7 @@ def solve_rate(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | Non
         >>> [solve_rate(SuiteOutcome(True, [1] * n + [0] * (4 - n), 0, 0, 0), RewardConfig())[1] for n in (0, 1, 4)]
         [0.0, 0.25, 0.0]
     """
-    code = code_reward(outcome)
+    code = code_reward(outcome, config)
     rate = _share_passed(outcome)
     return code, 0.0 if rate in (0.0, 1.0, None) else 1 - (rate or 0.0)
 
@@ -105,7 +105,7 @@ def learnability(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | N
         [0.0, 0.75, 1.0, 0.0]
     """
     rate = _share_passed(outcome)
-    return code_reward(outcome), 0.0 if rate is None else 4 * rate * (1 - rate)
+    return code_reward(outcome, config), 0.0 if rate is None else 4 * rate * (1 - rate)
 
 
 def prediction_accuracy(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -118,7 +118,7 @@ def prediction_accuracy(outcome: SuiteOutcome, config: RewardConfig) -> tuple[fl
         (1.0, 0.5)
     """
     validity = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
-    return code_reward(outcome), validity if outcome.code_executes else 0.0
+    return code_reward(outcome, config), validity if outcome.code_executes else 0.0
 
 
 def difficulty_weighted(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -132,13 +132,13 @@ def difficulty_weighted(outcome: SuiteOutcome, config: RewardConfig) -> tuple[fl
         [0.75, 1.0]
     """
     hard = outcome.history_passed / outcome.history_total if outcome.history_total else 1.0
-    broken = sum(map(bool, outcome.failed[: config.num_tests])) / config.num_tests
+    broken = outcome.broke(config.num_tests) / config.num_tests
     test = reward_for_tests(outcome, config, config.alpha, broken * (1 + hard) / 2)
     return code_a1(outcome, config)[0], test
 
 
 def _share_passed(outcome: SuiteOutcome) -> float | None:
-    """Share of the suite's tests that the program passes; None without tests or without a program that runs."""
+    """Share of the suite's tests that do not break the program; None without tests or without a program that runs."""
     if not outcome.failed or not outcome.code_executes:
         return None
-    return 1 - sum(map(bool, outcome.failed)) / len(outcome.failed)
+    return 1 - outcome.broke() / len(outcome.failed)

@@ -6,7 +6,8 @@ failed, invalid or executed is the referee's business.
 With ``K`` tests asked for, ``v`` tests kept, ``i`` invalid ones, ``f`` failures among the first ``K``
 kept and ``h`` tests replayed from the Mistake Book, of which the program passes ``p``:
 
-* program: mean of ``passed / v`` and ``p / h``, as far as they exist;
+* program: mean of ``passed / v`` and ``p / h``, as far as they exist. A suite ends with its Kth kept test: only the release
+  has more, and counts them all here;
 * validity: ``clip(min(v / K, 1 - i / K), 0, 1)``;
 * adversarial: ``(f / K - (h - p) / h + 1) / 2``, or ``f / K`` where nothing was replayed;
 * tests: ``alpha * validity + (1 - alpha) * adversarial`` against a program that runs, else 0; less the
@@ -79,8 +80,7 @@ class SuiteOutcome:
     code_executes: bool
     """Whether the program runs to its end and defines the entry point."""
     failed: Sequence[bool]
-    """For each test that attacks, in the order of the suite: did it break the program? Where more attack than are paid for,
-    in the order of their calls' texts, so that the suite's order decides no reward; as released, under `strict_paper`."""
+    """For each test that attacks, in the order of the suite: whether the program did not pass it."""
     invalid: int
     """Tests that do not count as valid: they cannot be read, have arguments outside the signature, or contradict the
     reference, even where their calls attack with its value."""
@@ -90,15 +90,30 @@ class SuiteOutcome:
     """Tests of the Mistake Book that were replayed on the program."""
     nonprintable_ratio: float = 0.0
     """Share of characters outside `string.printable` in the tester's whole answer."""
+    unpaid: Sequence[bool] = ()
+    """For each test in `failed`: whether the program gave no answer in the time that its run had. That is not passed, and
+    pays the suite nothing. Empty where all are paid."""
+
+    def _fits(self, unpaid: Sequence[bool]) -> bool:
+        return len(unpaid) == len(self.failed) and not any(
+            each and not failed for each, failed in zip(unpaid, self.failed, strict=True)
+        )
+
+    def broke(self, num_tests: int | None = None) -> int:
+        """Count the failures that are paid, of all tests or of the first ones."""
+        failed = [bool(each) for each in self.failed[:num_tests]]
+        return sum(failed) - sum(map(bool, self.unpaid[: len(failed)]))
 
     def __post_init__(self) -> None:
         if not (
             self.invalid >= 0
             and 0 <= self.history_passed <= self.history_total
             and 0 <= self.nonprintable_ratio <= 1
+            and (not self.unpaid or self._fits(self.unpaid))
         ):
             raise ValueError(
-                f"Expect counts from 0, no more passed than replayed and a share from 0 to 1, actually: {self!r}"
+                f"Expect counts from 0, no more passed than replayed, a share from 0 to 1, and unpaid tests among the "
+                f"failed ones, actually: {self!r}"
             )
 
 
@@ -123,7 +138,7 @@ leaves it out of its group), and what the suite gets."""
 
 def code_a1(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
     """Return the paper's rewards: see the top of this file."""
-    code = code_reward(outcome, strict_paper=config.strict_paper)
+    code = code_reward(outcome, config)
     adversarial = adversarial_reward(outcome, config.num_tests)
     return code, reward_for_tests(outcome, config, config.alpha, adversarial)
 
@@ -139,7 +154,7 @@ def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float 
         >>> [round(reward, 3) for reward in execution_first(outcome, RewardConfig(num_tests=2))]
         [0.8, 0.8]
     """
-    code = code_reward(outcome, strict_paper=config.strict_paper)
+    code = code_reward(outcome, config)
     runs = _EXECUTION if outcome.code_executes else 0.0
     adversarial = adversarial_reward(outcome, config.num_tests)
     code = None if code is None else runs + (1 - _EXECUTION) * code
@@ -156,11 +171,12 @@ def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float |
         (0.0, 1.0)
     """
     scored = bool(outcome.failed or outcome.history_total or config.strict_paper)
-    killed = any(outcome.failed[: config.num_tests])
     passed_all = outcome.history_passed == outcome.history_total
-    lives = bool(not killed and passed_all and outcome.code_executes)
+    failed = any(outcome.failed[: config.num_tests])
+    lives = bool(not failed and passed_all and outcome.code_executes)
     code = float(lives) if scored else None
-    return code, reward_for_tests(outcome, config, config.alpha, float(killed))
+    killed = float(outcome.broke(config.num_tests) > 0)
+    return code, reward_for_tests(outcome, config, config.alpha, killed)
 
 
 _EXECUTION = 0.6
@@ -286,8 +302,10 @@ def _checked(paid: Any, config: RewardConfig) -> tuple[float | None, float]:
     )
 
 
-def code_reward(outcome: SuiteOutcome, *, strict_paper: bool = False) -> float | None:
+def code_reward(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) -> float | None:
     """Return the program's reward: mean of the share of new and of replayed tests that it passes.
+
+    Of new tests the first K count, in the paper all.
 
     Without new tests the replayed ones decide alone, and the other way round. Without either there is no
     evidence: None masks the program from its group, because a 0 would punish it for the tester's failure.
@@ -300,14 +318,14 @@ def code_reward(outcome: SuiteOutcome, *, strict_paper: bool = False) -> float |
         0.75
     """
     shares = []
-    if outcome.failed:
-        kept = len(outcome.failed)
-        shares.append((kept - sum(map(bool, outcome.failed))) / kept)
+    failed = outcome.failed if config.strict_paper else outcome.failed[: config.num_tests]
+    if failed:
+        shares.append((len(failed) - sum(map(bool, failed))) / len(failed))
     if outcome.history_total:
         shares.append(outcome.history_passed / outcome.history_total)
     if shares:
         return sum(shares) / len(shares)
-    return 0.0 if strict_paper else None
+    return 0.0 if config.strict_paper else None
 
 
 def validity_reward(kept: int, invalid: int, num_tests: int) -> float:
@@ -337,7 +355,7 @@ def adversarial_reward(outcome: SuiteOutcome, num_tests: int) -> float:
     """
     if not outcome.failed:
         return 0.0
-    failures = sum(map(bool, outcome.failed[:num_tests])) / num_tests
+    failures = outcome.broke(num_tests) / num_tests
     if not outcome.history_total:
         return failures
     # Written as the release computes it: rearranged, it would differ in the last bit.

@@ -166,7 +166,7 @@ def cross_play(
                 pair = (place // num_samples, number, column)
                 games[pair] += 1
                 tests[pair] += len(kept)
-                wins[pair] += verdict.code_executes and not any(test.broke for test in kept)
+                wins[pair] += verdict.code_executes and all(test.passed for test in kept)
         told(number + 1)
     names = (tuple(coders), tuple(testers), tuple(each.task_id for each in problems))
     return CrossPlay(*names, tests, wins, games)

@@ -247,7 +247,7 @@ def youden_j(seen: Iterable[Judged], referee: Referee) -> float | None:
         kept = [test for test in ruled if test.status == "kept"]
         right += len(kept)
         drawn += len(kept) + verdict.suites[0].outcome.invalid
-        passed += sum(not test.broke for test in kept)
+        passed += sum(test.passed for test in kept)
         # The game corrects their values. As written, a wrong program passes those that predict what it returns.
         wrong = [
             written.text
@@ -287,9 +287,7 @@ def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[Flag]]:
         unknown = any(
             test.status == "not made" and test.outcome is Outcome.UNJUDGED for test in tests
         )
-        broken = any(
-            test.status == "kept" and test.outcome not in (None, Outcome.PASS) for test in tests
-        )
+        broken = any(test.status == "kept" and test.broke for test in tests)
         flag = True if broken else None if unknown else False
         killed.setdefault(verdict.task_id, []).append(flag)
     return killed

@@ -35,7 +35,7 @@ def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()
         ("Tests that broke earlier programs", verdict.history),
     ):
         if tests:
-            failed = [test for test in tests if test.broke]
+            failed = [test for test in tests if not test.passed]
             lines.append(f"{title}: {len(tests) - len(failed)} of {len(tests)} passed.")
             lines += [
                 f"- {_quote(test.text)}: {_ended(test.outcome, test.message)}" for test in failed

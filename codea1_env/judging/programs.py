@@ -1,12 +1,13 @@
-"""Runs the programs of players on the calls that attack them; judges predictions.
+"""Runs the programs of players on the tests that attack them; judges predictions.
 
-What a program returned is kept from one batch to the next only where `RefereeConfig.reuse_programs` says so: a program may
-remember earlier calls, or depend on time and chance.
+The unit is a run: one program with the tests of one suite, or with the replayed ones. What comes of it depends on nothing
+else. Runs of a program that keeps nothing share a process, as long as each call answers at once: that says the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,92 +20,244 @@ from codea1_env.compare import (
     same,
 )
 from codea1_env.judging.verdicts import Counters
-from codea1_env.oracle import Attack, Subject, Truth, make_calls
+from codea1_env.oracle import Attack, Subject, Truth, gather
+from codea1_env.reading.stateless import keep_nothing
 from codea1_env.responses import Test
-from codea1_env.sandbox import RETURNED, Answers, Comparison, Limits, Outcome, Sandbox, TestResult
-from codea1_env.support.texts import LRUCache
+from codea1_env.sandbox import (
+    ALLOWANCE,
+    RETURNED,
+    UNANSWERED,
+    Answers,
+    Comparison,
+    Limits,
+    Outcome,
+    Sandbox,
+    SandboxError,
+    TestResult,
+)
+from codea1_env.support.texts import LRUCache, in_batches
 
-_COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
+Calls = tuple[str, ...]
+"""Texts of the calls of a run, in order."""
 _RESULT_CHARS = 150  # what a remembered result costs, about
+_NOT_KEPT = (Outcome.TIMEOUT, Outcome.UNJUDGED)
 
 
 class ProgramResults(NamedTuple):
-    """How a program ran: loading it, and its verdict on each call that was made, by the call's text."""
+    """How a program ran: loading it, and its verdict on each call, by the call's text."""
 
     load: TestResult
     calls: Mapping[str, TestResult]
+    """Verdicts that are the same in all runs."""
+    runs: Mapping[Calls, Mapping[str, TestResult]] = {}
+    """Verdicts of each run, where runs had processes of their own."""
+
+    def of(self, run: Calls) -> Mapping[str, TestResult]:
+        """Verdicts of one run."""
+        return self.runs.get(run, self.calls)
+
+
+class _Program:
+    """A program whose runs are being made."""
+
+    def __init__(self, runs: Sequence[Sequence[Test]], kept: ProgramResults | None) -> None:
+        """Take the runs, of which equal ones are made once, and what is known from another batch."""
+        self.runs = {tuple([test.call_text for test in run]): run for run in runs if run}
+        self.load = kept.load if kept else None
+        self.calls = dict(kept.calls) if kept else {}
+        self.separate: dict[Calls, dict[str, TestResult]] = {}
+        self.cpu_time = 0.0
+
+    def unknown(self, run: Sequence[Test]) -> list[Test]:
+        """Tests of a run that are still to be made."""
+        return [test for test in run if test.call_text not in self.calls]
+
+    def rest(self) -> list[Calls]:
+        """Runs of which something is not known."""
+        return [
+            run
+            for run, tests in self.runs.items()
+            if run not in self.separate and self.unknown(tests)
+        ]
+
+    def results(self) -> ProgramResults:
+        """What came of it."""
+        assert self.load is not None
+        load = replace(self.load, cpu_time=self.cpu_time)
+        if not load.passed:
+            return ProgramResults(load, {})
+        return ProgramResults(load, self.calls, self.separate)
 
 
 class ProgramRuns:
-    """Makes the calls of suites on programs, and where `reuse` each call on a program only once."""
+    """Makes the runs of programs, and where `reuse` each call on a program only once."""
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, tolerance: float, reuse: bool) -> None:
+    def __init__(
+        self, sandbox: Sandbox, limits: Limits, tolerance: float, *, reuse: bool, whole: bool
+    ) -> None:
+        """Take the rules. With `whole` the limits are those of a whole run, which ends with the process."""
         self._sandbox = sandbox
         self._limits = limits
         self._tolerance = tolerance
         self._reuse = reuse
+        self._whole = whole
         self._kept = LRUCache[Attack, ProgramResults]()
+        self._keeping = LRUCache[str, bool]()
 
     def run(
         self,
-        suites: Mapping[Attack, Sequence[Sequence[Test]]],
+        runs: Mapping[Attack, Sequence[Sequence[Test]]],
         truths: Mapping[Subject, Mapping[str, Truth]],
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
-        """Run each program once, on the calls of all suites."""
-        kept = {attack: each for attack in suites if (each := self._kept.get(attack)) is not None}
-        loads = {attack: each.load for attack, each in kept.items()}
-        known = {attack: dict(kept[attack].calls) if attack in kept else {} for attack in suites}
-
-        def enter(attack: Attack, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
-            [answer] = answers
-            load = loads.get(attack)
-            spent = answer.cpu_time + (load.cpu_time if load else 0.0)
-            load = loads[attack] = replace(repeatable(load or answer.load), cpu_time=spent)
-            results, right, subject = known[attack], truths[attack.subject], attack.subject
-            comparison = subject.comparison(self._tolerance)
-            unlike: dict[str, tuple[bytes, bytes, bytes]] = {}
-            # Fewer replies than calls: one reached a time limit.
-            for test, reply in zip(tests, answer.replies, strict=False):
-                call = test.call_text
-                if isinstance(reply, TestResult):
-                    results[call] = repeatable(reply)
-                    continue
-                expected = right[call].reply
-                results[call] = judge_reply(reply, expected, comparison)
-                if subject.checker and not results[call].passed:
-                    unlike[call] = (test.call, reply, expected)
-            if unlike:
-                said = check_replies(subject.checker, [*unlike.values()], self._sandbox)
-                results |= zip(unlike, said, strict=True)
-            return load.passed
-
-        new = suites.keys() - kept.keys()
-        made = make_calls(self._sandbox, self._limits, suites, known, _is_late, enter, new)
-        found = {}
-        for attack in suites:
-            load = loads[attack]
-            results = made[attack] if load.passed else known[attack]
-            count(Counters.of((each.outcome for each in results.values()), load.cpu_time))
-            found[attack] = ProgramResults(load, results if load.passed else {})
-            if self._reuse and load.passed:
-                self._keep(attack, load, known[attack])
+        """Run each program on the tests of all its runs. Programs of which nothing is asked are loaded."""
+        programs = {attack: _Program(each, self._kept.get(attack)) for attack, each in runs.items()}
+        several = [attack for attack, each in programs.items() if len(each.rest()) > 1]
+        sharing = self._share(several, programs, truths)
+        first = {
+            attack: each.rest()[:1]
+            for attack, each in programs.items()
+            if attack not in sharing and (each.load is None or each.rest())
+        }
+        self._separately(first, programs, truths)
+        loaded = {
+            attack: each for attack, each in programs.items() if each.load and each.load.passed
+        }
+        self._separately({attack: each.rest() for attack, each in loaded.items()}, programs, truths)
+        found = {attack: each.results() for attack, each in programs.items()}
+        for attack, each in found.items():
+            outcomes = [
+                result.outcome for run in programs[attack].runs for result in each.of(run).values()
+            ]
+            count(Counters.of(outcomes, each.load.cpu_time))
+            if self._reuse and each.load.passed:
+                self._keep(attack, each)
         return found
 
-    def _keep(self, attack: Attack, load: TestResult, calls: Mapping[str, TestResult]) -> None:
-        judged = {
-            text: each for text, each in calls.items() if each.outcome is not Outcome.UNJUDGED
-        }
-        memory = ProgramResults(replace(load, cpu_time=0.0), judged)
-        self._kept.put(attack, memory, len(attack.code) + _RESULT_CHARS * len(judged))
+    def _share(
+        self,
+        attacks: Sequence[Attack],
+        programs: Mapping[Attack, _Program],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+    ) -> set[Attack]:
+        """Make the calls of all runs in one process, of programs that keep nothing. What one does not answer, none has made."""
+        new = [each.code for each in attacks if self._keeping.get(each.code) is None]
+        found = in_batches(
+            new,
+            len,
+            lambda batch: self._sandbox.analyse(keep_nothing, batch),
+            lambda code, error: False,
+        )
+        for code, keeps_nothing in zip(new, found, strict=True):
+            self._keeping.put(code, keeps_nothing, len(code))
+        asked = {}
+        for attack in attacks:
+            if self._reuse or self._keeping.get(attack.code):
+                runs = programs[attack].runs.values()
+                calls = {
+                    test.call_text: test for run in runs for test in programs[attack].unknown(run)
+                }
+                asked[attack] = list(calls.values())
+        started = [
+            self._started(attack, tests, truths, allowance=0.0) for attack, tests in asked.items()
+        ]
+        for (attack, tests), answer in zip(asked.items(), gather(started), strict=True):
+            program = programs[attack]
+            self._enter_load(program, answer)
+            if answer.load.passed and all(isinstance(reply, bytes) for reply in answer.replies):
+                judged = self._judged(attack, tests, answer.replies, truths)
+                # What calls before it have left in memory may decide.
+                if Outcome.MEMORY not in {each.outcome for each in judged.values()}:
+                    program.calls |= judged
+        return set(asked)
+
+    def _separately(
+        self,
+        asked: Mapping[Attack, Sequence[Calls]],
+        programs: Mapping[Attack, _Program],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+    ) -> None:
+        """Make runs, each in processes of its own. A program without any is loaded."""
+        jobs = [
+            (attack, run, programs[attack].unknown(programs[attack].runs.get(run, ())))
+            for attack, runs in asked.items()
+            for run in runs or ([()] if programs[attack].load is None else [])
+        ]
+        started = [self._started(attack, tests, truths) for attack, _, tests in jobs]
+        for (attack, run, tests), answer in zip(jobs, gather(started), strict=True):
+            program = programs[attack]
+            self._enter_load(program, answer)
+            known = {call: program.calls[call] for call in run if call in program.calls}
+            program.separate[run] = known | self._judged(attack, tests, answer.replies, truths)
+
+    def _started(
+        self,
+        attack: Attack,
+        tests: Sequence[Test],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+        allowance: float = ALLOWANCE,
+    ) -> Future[Answers]:
+        of = truths[attack.subject]
+        slow = {number for number, test in enumerate(tests) if of[test.call_text].slow}
+        limits = self._limits if self._whole else self._limits.with_room_for(len(tests) + 4)
+        return self._sandbox.submit_encoded(
+            *attack.program,
+            [test.call for test in tests],
+            limits=limits,
+            at_once=None if self._whole else slow,
+            allowance=0.0 if self._whole else allowance,
+        )
+
+    @staticmethod
+    def _enter_load(program: _Program, answer: Answers) -> None:
+        """Keep how the first load ended."""
+        program.cpu_time += answer.cpu_time
+        if program.load is None:
+            program.load = repeatable(answer.load)
+
+    def _judged(
+        self,
+        attack: Attack,
+        tests: Sequence[Test],
+        replies: Sequence[bytes | TestResult],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+    ) -> dict[str, TestResult]:
+        """Compare replies with the reference's."""
+        results: dict[str, TestResult] = {}
+        right, subject = truths[attack.subject], attack.subject
+        comparison = subject.comparison(self._tolerance)
+        unlike: dict[str, tuple[bytes, bytes, bytes]] = {}
+        for test, reply in zip(tests, replies, strict=True):
+            call = test.call_text
+            if isinstance(reply, TestResult):
+                results[call] = reply if reply is UNANSWERED else repeatable(reply)
+                continue
+            expected = right[call].reply
+            results[call] = _compared(reply, expected, comparison)
+            if subject.checker and not results[call].passed:
+                unlike[call] = (test.call, reply, expected)
+        if unlike:
+            said = check_replies(subject.checker, [*unlike.values()], self._sandbox)
+            results |= zip(unlike, said, strict=True)
+        return results
+
+    def _keep(self, attack: Attack, found: ProgramResults) -> None:
+        calls = dict(found.calls)
+        for run in found.runs.values():
+            calls |= run
+        calls = {call: each for call, each in calls.items() if each.outcome not in _NOT_KEPT}
+        memory = ProgramResults(replace(found.load, cpu_time=0.0), calls)
+        self._kept.put(attack, memory, len(attack.code) + _RESULT_CHARS * len(calls))
 
 
-def _is_late(result: TestResult) -> bool:
-    """Whether a call cost a process, and so more than other calls."""
-    outcome = result.outcome
-    if outcome is Outcome.PASS or outcome is Outcome.FAIL:  # most are
-        return False
-    return outcome in _COSTLY and result.error != "SystemExit"
+def _compared(reply: bytes, expected: bytes, comparison: Comparison) -> TestResult:
+    """Judge a reply. If we fail at it, that is its own fault: it is no way out."""
+    try:
+        return judge_reply(reply, expected, comparison)
+    except SandboxError:
+        raise
+    except Exception as error:
+        return TestResult(Outcome.FORBIDDEN, f"a reply that cannot be read: {type(error).__name__}")
 
 
 # Is what a test predicts the reference's value?

@@ -12,10 +12,12 @@ from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite
 from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards
-from codea1_env.sandbox import Limits, Outcome, TestResult
+from codea1_env.sandbox import UNANSWERED, Limits, Outcome, TestResult
 
-NOT_MADE = "comes behind calls of the suite that reached the time limit, or ended the process"
-"""Reason of a test that is not made."""
+NOT_MADE = "comes behind slow calls of the suite, and is slow itself"
+"""Reason of a test that is not made, since the reference would take too long."""
+BEHIND = "comes behind as many tests as count"
+"""Reason of a test with which the suite has ended before."""
 NOT_JUDGED = "the sandbox failed at it three times, while other jobs were judged"
 """Reason of a test of which nothing is known: its `outcome` is UNJUDGED."""
 Status = Literal["kept", "corrected", "duplicate", "not made", "invalid"]
@@ -44,8 +46,8 @@ class TestVerdict(NamedTuple):
     """The test in the one form of its call, with the reference's value if it counts; an invalid one with its own."""
     status: Status
     """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"duplicate"``: says
-    again what another test of the suite says; ``"not made"``: its call was not made, behind others of the suite that cost
-    too much. These two neither attack nor count. ``"invalid"``."""
+    again what another test of the suite says; ``"not made"``: the suite had ended, or nothing is known of its call. These
+    two neither attack nor count. ``"invalid"``."""
     reason: str = ""
     """Why it is not kept as it was written; "" if it is."""
     outcome: Outcome | None = None
@@ -56,6 +58,8 @@ class TestVerdict(NamedTuple):
     """The call in its one form, which says which test it is; "" if it does not count."""
     fault: InvalidReason | None = None
     """Why it counts as invalid; None if it does not."""
+    unpaid: bool = False
+    """Whether the program gave no answer in the time that its run had: it has not passed, and nobody is paid for that."""
 
     @property
     def attacks(self) -> bool:
@@ -64,8 +68,31 @@ class TestVerdict(NamedTuple):
 
     @property
     def broke(self) -> bool:
-        """Whether it counts and the program did not pass it."""
-        return self.attacks and self.outcome not in (None, Outcome.PASS)
+        """Whether it counts, the program did not pass it, and that pays."""
+        return self.attacks and not self.unpaid and self.outcome not in (None, Outcome.PASS)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it counts and the program passed it."""
+        return self.attacks and self.outcome is Outcome.PASS
+
+
+def calls_of(tests: Iterable[TestVerdict]) -> tuple[str, ...]:
+    """Return the calls of a run, in the order written."""
+    return tuple([test.call for test in tests if test.call])
+
+
+def on_program(test: TestVerdict, result: TestResult, paper: bool) -> TestVerdict:
+    """Return a test that attacks with what came of it on the program."""
+    if result.outcome is not Outcome.UNJUDGED:
+        text, status, reason, _, _, call, fault, _ = test  # `_replace` takes twice as long
+        unpaid = result is UNANSWERED and not paper
+        ended, message = result.outcome, result.message
+        return TestVerdict(text, status, reason, ended, message, call, fault, unpaid)
+    test = test._replace(outcome=result.outcome, message=result.message, call="")
+    if test.status == "corrected":  # that it is wrong is known all the same
+        return test._replace(status="invalid")
+    return test._replace(status="not made", reason=NOT_JUDGED)
 
 
 TestVerdict.__test__ = False  # type: ignore[attr-defined] # pytest would collect a class of this name
@@ -111,7 +138,7 @@ class Verdict:
     @property
     def history_passed(self) -> tuple[str, ...]:
         """The replayed tests that the program passed."""
-        return tuple(test.text for test in self.history if not test.broke)
+        return tuple(test.text for test in self.history if test.passed)
 
     @property
     def forgettable(self) -> tuple[str, ...]:
@@ -125,9 +152,9 @@ class Verdict:
 def never_passed(verdicts: Iterable[Verdict]) -> list[str]:
     """Return the replayed tests that every program of a step failed. Those that do not run say nothing of them."""
     running = [verdict for verdict in verdicts if verdict.code_executes]
-    shown = dict.fromkeys(test.text for verdict in running for test in verdict.history)
-    passed = {text for verdict in running for text in verdict.history_passed}
-    return [text for text in shown if text not in passed]
+    history = [test for verdict in running for test in verdict.history]
+    others = {test.text for test in history if not test.broke}
+    return [text for text in dict.fromkeys(test.text for test in history) if text not in others]
 
 
 @dataclass

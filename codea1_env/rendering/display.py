@@ -100,7 +100,7 @@ def _row(test: TestVerdict) -> DisplayRow:
     details = [clean(test.message)] if test.message else []
     if test.status == "corrected":
         details.append(f"corrected, as written it {clean(test.reason)}")
-    return DisplayRow("bad" if test.broke else "good", verdict, text, "; ".join(details))
+    return DisplayRow("good" if test.passed else "bad", verdict, text, "; ".join(details))
 
 
 def _escape(character: str) -> str:

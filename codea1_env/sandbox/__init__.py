@@ -35,11 +35,12 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .runs import ALLOWANCE, UNANSWERED
 from .tasks import MAX_INPUT
 from .test_modules import TestModuleResult
 
 __all__ = [
-    "DIGEST", "MAX_INPUT", "RETURNED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
+    "ALLOWANCE", "DIGEST", "MAX_INPUT", "RETURNED", "UNANSWERED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
     "EncodedCases", "InfraError", "Job", "JobResult", "LevelReport", "LevelUnavailableError",
     "Limit", "Limits", "Outcome", "Returned", "Rule", "Sandbox", "SandboxError", "ScriptResult",
     "TestModuleResult", "TestResult", "default_sandbox", "encoded_arguments", "encoded_cases", "equal", "examine",

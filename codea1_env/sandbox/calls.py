@@ -10,7 +10,7 @@ import marshal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from .clocks import own_queue_time
@@ -32,7 +32,6 @@ _LATE = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
 
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
-_MOST_ENDED = 16  # processes that the calls of one job may end: the program is loaded anew for each
 _MOST_HELD = 64 << 20
 _TOO_MUCH = TestResult(
     Outcome.OUTPUT_LIMIT,
@@ -56,6 +55,11 @@ class Calls(NamedTuple):
         """Return the calls that are left."""
         names = self.names if isinstance(self.names, str) else self.names[done:]
         return Calls(names, self.arguments[done:], self.entry_point)
+
+    def only(self, number: int) -> Calls:
+        """Return one call."""
+        names = self.names if isinstance(self.names, str) else self.names[number]
+        return Calls(names, self.arguments[number : number + 1], self.entry_point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +115,6 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
     return _ATOMS.issuperset(map(type, value)) or all(_is_plain(each, depth + 1) for each in value)
 
 
-_with_room_for = lru_cache(64)(Limits.with_room_for)
-
-
 def answer_calls(
     slots: Slots,
     code: str,
@@ -122,7 +123,6 @@ def answer_calls(
     *,
     judge: Judge | None = None,
     stop: bool = False,
-    until_timeout: bool = False,
 ) -> Answers:
     """Load a program and make calls, in order, each within the limits of one call.
 
@@ -135,22 +135,20 @@ def answer_calls(
         limits: Per call and for all calls.
         judge: Judges replies as they come. It depends on nothing but its arguments: the run may be repeated.
         stop: Whether the first verdict that is not PASS is the last.
-        until_timeout: Whether the replies end with the first call that reaches a time limit, or where loading the program
-            anew costs as much as two calls. The limits of the run are raised to what its calls may use.
     """
     count = len(calls.arguments)
     why = too_long(code)
     if why is not None:
         return Answers(why, [] if stop else [why] * count, times=[0.0] * count)
-    left = _with_room_for(limits, 2 * count) if until_timeout else limits
+    left = limits
     replies: list[bytes | TestResult] = []
     times: list[float] = []
     load: TestResult | None = None
-    used, load_time, ended = 0.0, 0.0, 0
+    used, load_time = 0.0, 0.0
     while load is None or len(replies) < count:
         started, done = time.monotonic(), len(replies)
         held = sum([len(reply) for reply in replies if isinstance(reply, bytes)])
-        part = _Part(calls.after(done), left, judge, done, held, stop=stop)
+        part = Part(calls.after(done), left, judge, done, held, stop=stop)
         loaded = part.run(slots, code)
         load, load_time = (loaded, part.load_time) if load is None else (load, load_time)
         replies += part.replies
@@ -161,11 +159,8 @@ def answer_calls(
             replies += [] if stop else [loaded] * rest
             break
         last = replies[-1] if replies else None
-        if isinstance(last, TestResult) and not last.passed:
-            ended += 1
-            reloads = ended >= _MOST_ENDED or (ended > 1 and used > 2 * limits.call_cpu_time)
-            if stop or (until_timeout and (reloads or last.outcome is Outcome.TIMEOUT)):
-                break
+        if stop and isinstance(last, TestResult) and not last.passed:
+            break
         if rest:
             left = less(left, part.cpu_time, time.monotonic() - started)
             if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
@@ -183,8 +178,16 @@ def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
     )
 
 
-class _Part:
-    """Calls in one process, until one stops it."""
+class Part:
+    """Calls in one process, until one stops it.
+
+    Attributes:
+        replies: As in `Answers`, of the calls that were made.
+        times: Likewise.
+        cpu_time: Seconds of CPU time.
+        load_time: The same of loading.
+        load_wait: Seconds of wall-clock time until the program was loaded, less waiting for a processor.
+    """
 
     def __init__(
         self,
@@ -195,19 +198,23 @@ class _Part:
         held: int,
         *,
         stop: bool,
+        share: Callable[[Part], float] = lambda part: 1.0,
     ) -> None:
+        """Take the calls; see `answer_calls`. `share` says how much of a call's time the next one may use."""
         self.calls = calls
+        self._share = share
         self.limits = limits
         self.judge = judge
         self.first = first
         self.stop = stop
         self.replies: list[bytes | TestResult] = []
         self.times: list[float] = []
-        self.cpu_time = self.load_time = 0.0
+        self.cpu_time = self.load_time = self.load_wait = 0.0
         self._failed = False
         self._held = held
 
     def run(self, slots: Slots, code: str) -> TestResult:
+        """Load the program and make the calls; says how loading ended."""
         child = slots.take()
         with dismissed_on_error(child):
             names, arguments, entry_point = self.calls
@@ -230,7 +237,7 @@ class _Part:
         self.cpu_time = max(self.cpu_time, child.used(ended))
         ending = outcome_of(child.stop or why, ended)
         if load is None:
-            self.load_time = self.cpu_time
+            self.load_time, self.load_wait = self.cpu_time, watch.unqueued()
             return ending
         self.times.append(max(0.0, self.cpu_time - sum(self.times)))
         self.replies.append(replace(ending, cpu_time=0.0))
@@ -244,8 +251,10 @@ class _Part:
         while not self._failed and (load is None or len(self.replies) < count):
             # Once for all replies, instead of waking up for each.
             watch.wait_for_close(_GATHER)
-            cpu = min(limits.call_cpu_time, limits.run_cpu_time - counted)
-            wall = min(limits.call_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
+            share = 1.0 if load is None else self._share(self)
+            cpu = min(share * limits.call_cpu_time, limits.run_cpu_time - counted)
+            wall = share * limits.call_wall_time
+            wall = min(wall, limits.run_wall_time - watch.elapsed_unqueued())
             frame = watch.frame(cpu, wall)
             if isinstance(frame, Stop):
                 return load, frame
@@ -254,6 +263,7 @@ class _Part:
             came = [frame]
             if load is None:
                 load, self.load_time = load_of(frame), spent
+                self.load_wait = watch.unqueued()
                 if not load.passed:
                     return load, None
                 came, spent = [], 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from .results import (
     TestResult,
     cause_of,
 )
+from .runs import ALLOWANCE, answer_run
 from .supervise import dismissed_on_error
 from .test_modules import ModuleJob, TestModuleResult, has_pytest, run_module
 from .watch import Watch
@@ -164,14 +165,18 @@ class Tasks:
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
+        at_once: Collection[int] | None = None,
+        allowance: float = ALLOWANCE,
+        again: bool = True,
     ) -> SandboxTask[Answers]:
-        """Make calls, encoded by `encoded_arguments`, whose replies are compared as bytes."""
+        """Make the calls of a run, encoded by `encoded_arguments`, whose replies are compared as bytes; see `answer_run`."""
         check_seed("hash_seed", hash_seed)
         kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
 
         def attempt(run: TaskRunner, limits: Limits) -> Answers:
             return run(
-                kind, lambda slots: answer_calls(slots, code, asked, limits, until_timeout=True)
+                kind,
+                lambda slots: answer_run(slots, code, asked, limits, at_once, allowance, again),
             )
 
         return SandboxTask(attempt, kind, limits, lambda why: Answers(why, [why] * len(calls)))

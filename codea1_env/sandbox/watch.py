@@ -40,7 +40,12 @@ class Watch:
     def elapsed_unqueued(self) -> float:
         """Seconds since the watch began, less those in which the child waited for a processor, or for us."""
         elapsed = self.elapsed() - self._held_up
-        return elapsed if elapsed <= _SHORT else max(0.0, elapsed - queue_time_of(self.child.pid))
+        return elapsed if elapsed <= _SHORT else self.unqueued()
+
+    def unqueued(self) -> float:
+        """The same, also where it is so short that asking the kernel takes longer."""
+        elapsed = self.elapsed() - self._held_up
+        return max(0.0, elapsed - queue_time_of(self.child.pid))
 
     def lap(self) -> float:
         """CPU seconds since the last lap."""

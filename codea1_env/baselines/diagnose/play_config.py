@@ -40,7 +40,7 @@ class PassingBook(MistakeBook):
         leaving: dict[str, set[str]] = {}
         for verdict in verdicts:
             new = [test for suite in verdict.suites for test in suite.tests if test.attacks]
-            passed.setdefault(verdict.task_id, []).extend(test.text for test in new)
+            passed.setdefault(verdict.task_id, []).extend(test.text for test in new if test.passed)
             broke = {test.text for test in (*new, *verdict.history) if test.broke}
             leaving.setdefault(verdict.task_id, set()).update(broke, verdict.stale)
         for task_id, texts in passed.items():

@@ -1,0 +1,157 @@
+"""A run: calls of one program whose results depend on nothing but the program and these calls.
+
+Each call is made. It gets a small share of a call's time at first, and a fresh process where the one before it has ended
+the last one. What gave no answer is made again with the whole time, as long as the run can afford it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .calls import Answers, Calls, Part
+from .jobs import Limits
+from .outcomes import too_long
+from .results import Limit, Outcome, TestResult
+from .workers import Slots
+
+SMALL = 0.2
+"""Share of a call's time that each call gets at first."""
+ALLOWANCE = 3.0
+"""Times the time of a call that one run may use beside the small shares: to load its program anew, and to make calls again."""
+UNANSWERED = TestResult(
+    Outcome.TIMEOUT,
+    "it gave no answer in a small share of the time, and its run had no time left for more",
+    limit=Limit.RUN,
+)
+"""Reply to a call of which nothing else is known."""
+
+
+def answer_run(
+    slots: Slots,
+    code: str,
+    calls: Calls,
+    limits: Limits,
+    at_once: Collection[int] | None = None,
+    allowance: float = ALLOWANCE,
+    again: bool = True,
+) -> Answers:
+    """Load a program and make all calls of a run.
+
+    Args:
+        slots: Where the processes come from.
+        code: Program text.
+        calls: What is called.
+        limits: Those of one call are what a call may use in the end; those of a run hold for each of its processes.
+        at_once: Numbers of the calls that get the whole time at once. None for all.
+        allowance: See `ALLOWANCE`. With 0 the first call that gives no answer, or ends the process, is the last one.
+        again: Whether what gave no answer in a small share of the time is made again.
+
+    Returns:
+        A reply to each call: the frame that came, how its process ended, a TIMEOUT, or `UNANSWERED`. If the program does
+        not load, how loading ended stands for all of them.
+    """
+    why = too_long(code)
+    if why is not None:
+        return Answers(why, [why] * len(calls.arguments))
+    run = _Run(slots, code, calls, limits, at_once, allowance * limits.call_cpu_time)
+    run.make_all()
+    for number in run.late if again else ():
+        run.make_again(number)
+    assert run.load is not None
+    return Answers(run.load, run.replies, run.used, (), run.load_time)
+
+
+class _Run:
+    """What is known of a run, and what it has cost so far."""
+
+    def __init__(
+        self,
+        slots: Slots,
+        code: str,
+        calls: Calls,
+        limits: Limits,
+        at_once: Collection[int] | None,
+        allowance: float,
+    ) -> None:
+        self._slots = slots
+        self._code = code
+        self._calls = calls
+        self._limits = limits
+        self._at_once = at_once
+        self._allowance = allowance
+        self._spent = 0.0
+        self._held = 0
+        self._ran_out = False
+        self._whole = limits.call_cpu_time
+        self._share = 1.0
+        self.load: TestResult | None = None
+        self.load_time = self._load_cost = self.used = 0.0
+        self.replies: list[bytes | TestResult] = [UNANSWERED] * len(calls.arguments)
+        self.late: list[int] = []
+
+    def make_all(self) -> None:
+        """Make each call once, in order."""
+        count, done = len(self.replies), 0
+        while self.load is None or (done < count and self._can_afford(self._load_cost)):
+            part = self._run(self._calls.after(done), done)
+            for reply in part.replies:
+                self._enter(done, reply, part)
+                done += 1
+
+    def make_again(self, number: int) -> None:
+        """Make one call again, with the whole time."""
+        if self._can_afford(self._load_cost + self._whole):
+            part = self._run(self._calls.only(number), None)
+            self._enter(number, part.replies[0], part)
+            if isinstance(part.replies[0], bytes):
+                self._spent += sum(part.times)
+
+    def _can_afford(self, seconds: float) -> bool:
+        return 0 < self._spent + seconds <= self._allowance
+
+    def _run(self, calls: Calls, first: int | None) -> Part:
+        """Load the program and make calls, from the first one on in small shares; None for one call that is made again."""
+
+        def share_of(part: Part) -> float:
+            number = None if first is None else first + len(part.replies)
+            self._share = 1.0 if number is None else self._share_of(number, self._cost_of(part))
+            return self._share
+
+        part = Part(calls, self._limits, None, 0, self._held, stop=False, share=share_of)
+        loaded = part.run(self._slots, self._code)
+        if self.load is None:
+            self.load, self.load_time, self._load_cost = loaded, part.load_time, self._cost_of(part)
+        else:
+            self._spent += self._cost_of(part)
+        self.used += part.cpu_time
+        self._held += sum([len(each) for each in part.replies if isinstance(each, bytes)])
+        if not loaded.passed:
+            part.replies = [loaded] * len(calls.arguments)
+        return part
+
+    def _cost_of(self, part: Part) -> float:
+        """Cost of loading. A program that sleeps uses no CPU time, but keeps its worker."""
+        waited = part.load_wait * self._whole / self._limits.call_wall_time
+        return max(part.load_time, waited)
+
+    def _share_of(self, number: int, load_cost: float) -> float:
+        """Share of a call's time. One call of a process at most reaches its limit."""
+        if self._spent and not self._can_afford(load_cost + self._whole):
+            return SMALL
+        # Where a small share for each would not leave time for two calls with the whole: two that loop are always paid.
+        needed = load_cost * (len(self.replies) + 1) + 2 * self._whole
+        costly = 0 < self._allowance < needed
+        return 1.0 if costly or self._at_once is None or number in self._at_once else SMALL
+
+    def _enter(self, number: int, reply: bytes | TestResult, part: Part) -> None:
+        last = reply is part.replies[-1]
+        if isinstance(reply, TestResult) and part.times and last:
+            late = reply.outcome is Outcome.TIMEOUT
+            if late and self._share < 1:
+                self.late.append(number)
+                self._slots.worker.ran_out = self._ran_out
+                return
+            if self._share == 1:
+                self._ran_out |= late
+                self._spent += self._whole if late else part.times[-1]
+        self.replies[number] = reply
