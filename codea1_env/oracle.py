@@ -200,7 +200,12 @@ class Oracle:
             if (again := _to_make_again(suites, known[subject]))
         }
         self._make(slow, known, at_once=None)
-        return known
+        return {
+            subject: {
+                test.call_text: known[subject][test.call_text] for suite in suites for test in suite
+            }
+            for subject, suites in wanted.items()
+        }
 
     def _make(
         self,

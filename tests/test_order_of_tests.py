@@ -1,4 +1,4 @@
-"""The order in which a suite has its tests decides no reward of either player."""
+"""The order in which a suite has its tests decides no reward of either player, where no more than K count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.judging.verdicts import NOT_MADE, never_passed
+from codea1_env.judging.verdicts import BEHIND
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
 from codea1_env.rewards import RewardConfig
@@ -25,17 +25,15 @@ def f(n):
     return n % 7
 """
 PROBLEM = Problem("mod", "def f(n): ...", "f", REFERENCE)
-# Loops at 10, 11 and 12, ends its process at 20 to 22, is wrong at 30 and for floats, remembers how often it was called.
+# Loops at 10, 11 and 12, ends its process at 20 to 22, is wrong at 30 and for floats.
 PROGRAM = """
 import os
-calls = []
 def f(n):
-    calls.append(n)
     while 10 <= n <= 12:
         pass
     if 20 <= n <= 22:
         os._exit(0)
-    if n == 30 or isinstance(n, float) or len(calls) > 5:
+    if n == 30 or isinstance(n, float):
         return -1
     return n % 7
 """
@@ -68,43 +66,32 @@ def right(*numbers: float) -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_limits_pay_the_same_first_or_last(referee):
+def test_calls_that_reach_a_limit_pay_the_same_first_or_last(referee):
     """What is behind them is neither lost by the program nor won by the tester."""
     limits, others = right(10, 11), right(2, 3, 4, 5, 6, 8)
     first, last = (judge(referee, suite) for suite in ([*limits, *others], [*others, *limits]))
     assert paid(first) == paid(last)
     [suite] = first.suites
-    assert [test.status for test in suite.tests] == ["kept"] * 2 + ["not made"] * 5 + ["not made"]
-    assert suite.tests[2].reason == NOT_MADE
-    assert suite.outcome.failed == (True, True)
-    assert (suite.outcome.invalid, suite.rewards.validity) == (0, 0.25)
+    assert [test.status for test in suite.tests] == ["kept"] * 8
+    assert suite.outcome.failed.count(True) == 2
+    assert (suite.outcome.invalid, suite.rewards.validity, suite.outcome.unpaid) == (0, 1.0, ())
 
 
-def test_a_wrong_prediction_is_invalid_though_its_call_is_not_made(referee):
-    verdict = judge(referee, [*right(10, 11), "assert f(2) == 9", *right(3)])
-    assert [test.status for test in verdict.suites[0].tests] == [
-        "kept", "kept", "invalid", "not made",
+def test_a_suite_ends_with_as_many_tests_as_count(sandbox):
+    """Padding helps nobody: what stands behind is not made, not paid, and enters no book."""
+    suite = [*right(1, 2), "assert f(2) == 5", *right(1, 3, 30)]
+    [short, whole] = (
+        judge(
+            Referee(sandbox, RefereeConfig(RewardConfig(num_tests=3, strict_paper=strict))), suite
+        )
+        for strict in (False, True)
+    )
+    assert [test.status for test in short.suites[0].tests] == [
+        "kept", "kept", "invalid", "duplicate", "kept", "not made",
     ]  # fmt: skip
-    assert verdict.suites[0].outcome.invalid == 1
-    assert verdict.failed == tuple(right(10, 11))
-
-
-@pytest.mark.slow
-def test_replayed_tests_that_are_not_made_are_neither_passed_nor_failed(referee):
-    for history in (right(10, 11, 2), right(2, 11, 10)):
-        verdict = judge(referee, [], history)
-        assert {test.text for test in verdict.history} == {*right(10, 11)}
-        assert (verdict.history_passed, verdict.stale) == ((), ())
-        assert {*never_passed([verdict])} == {*right(10, 11)}
-
-
-def test_of_more_tests_than_are_paid_for_the_same_ones_count(sandbox):
-    suite = right(1, 2, 3, 30)
-    for strict, expected in ((False, 1), (True, 2)):
-        rules = RefereeConfig(RewardConfig(num_tests=2, strict_paper=strict), limits=LIMITS)
-        referee = Referee(sandbox, rules)
-        orders = [suite, suite[::-1], suite[2:] + suite[:2]]
-        assert len({judge(referee, order).suites[0].rewards for order in orders}) == expected
+    assert short.suites[0].tests[5].reason == BEHIND
+    assert len(short.suites[0].outcome.failed) == 3
+    assert len(whole.suites[0].outcome.failed) == 4
 
 
 CALLS = st.sampled_from([1, 2, 3, 1.0, 10, 20, 21, 22, 30, 30.0, 80, 90])
@@ -115,20 +102,26 @@ TESTS = st.tuples(CALLS, st.booleans()).map(
 
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(TESTS, max_size=12), st.integers(0, 2**32))
+@given(st.lists(TESTS, max_size=8), st.integers(0, 2**32))
 def test_any_order_pays_the_same(referee, suite, seed):
     other = [str(test) for test in np.random.default_rng(seed).permutation(suite)] if suite else []
     history = right(1, 20, 21, 30)
     assert paid(judge(referee, suite, history)) == paid(judge(referee, other, history[::-1]))
 
 
-def test_programs_that_end_at_every_call_are_not_loaded_for_each(sandbox):
-    """As many processes as a suite may cost, however many tests there are."""
+def test_programs_that_end_at_every_call_answer_while_loading_them_is_cheap(sandbox):
+    """How much a run may cost does not depend on how many tests there are."""
     slow = (
-        "import os, time\nend = time.process_time() + 0.03\nwhile time.process_time() < end: pass\n"
+        "import os, time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
     )
-    program = slow + "def f(n):\n    os._exit(0)\n"
-    referee = Referee(sandbox, RefereeConfig(limits=LIMITS))
-    [verdict] = referee.judge([Round(PROBLEM, program, [right(*range(40))])])
-    assert [test.outcome for test in verdict.suites[0].tests].count(Outcome.EXITED) == 2
-    assert verdict.load.cpu_time < 0.6
+    rules = RefereeConfig(RewardConfig(num_tests=40), limits=LIMITS)
+    for load, answered in ((0.001, 40), (0.06, range(2, 7))):
+        program = slow.format(load) + "def f(n):\n    os._exit(0)\n"
+        [verdict] = Referee(sandbox, rules).judge([Round(PROBLEM, program, [right(*range(40))])])
+        tests = verdict.suites[0].tests
+        found = [test.outcome for test in tests].count(Outcome.EXITED)
+        assert found == answered or found in answered
+        assert [test.unpaid for test in tests] == [False] * found + [True] * (40 - found)
+        assert verdict.code_reward == 0.0
+        assert len(verdict.failed) == found
+        assert verdict.load.cpu_time < 0.8

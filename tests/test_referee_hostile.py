@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.judging.verdicts import NOT_MADE
+from codea1_env.oracle import MOST_SLOW
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict, Verdict
@@ -285,9 +285,8 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
     started = time.monotonic()
     verdict = judge(referee, body, tests)
-    made = [test.text for test in verdict.suites[0].tests if test.attacks]
-    assert verdict.failed == tuple(made)
-    assert {"assert inc(0) == 1", "assert inc(1) == 2"} <= {*made} <= {*tests}
+    assert not any(test.passed for test in verdict.suites[0].tests)
+    assert verdict.failed in (tuple(tests), tuple(tests[:2]))  # two that loop
     assert verdict.code_reward == 0
     assert all(len(test.message) <= 500 for test in verdict.suites[0].tests)
     assert all(test.message.isprintable() for test in verdict.suites[0].tests)
@@ -327,18 +326,17 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     started = time.monotonic()
     both = [*SLOW[3:5], *FAST, "assert f(9) == 2"]
     [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, both], FAST[:3])])
-    assert time.monotonic() - started < 8  # four calls of 0.4 s, on a busy machine
+    assert (
+        time.monotonic() - started < 15
+    )  # for each suite 16 calls of 0.08 s and two of 0.4 s, on a busy machine
     slow, fast, mixed = verdict.suites
-    late = Outcome.TIMEOUT
-    assert [test.outcome for test in slow.tests[:5]] == [late, late, None, late, late]
-    assert (slow.tests[5].status, slow.tests[5].reason) == ("not made", NOT_MADE)
-    assert slow.outcome.failed == (True,) * 4
+    assert [test.outcome for test in slow.tests] == [Outcome.TIMEOUT] * 8 + [None] * 8
+    assert slow.outcome.failed == (True,) * 8
+    assert slow.outcome.unpaid == (False,) * 2 + (True,) * 6
     assert slow.outcome.invalid == 0
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
-    # What another suite asked for is known here, too.
-    assert sorted(mixed.outcome.failed) == [False] * 8 + [True] * 2
-    assert mixed.tests[-1].status == "not made"
-    assert [test.broke for test in verdict.history] == [False] * 3
+    assert (mixed.outcome.failed, mixed.outcome.unpaid) == ((True,) * 2 + (False,) * 6, ())
+    assert [test.passed for test in verdict.history] == [True] * 3
     assert fast.rewards.code == 1.0
 
 
@@ -347,10 +345,10 @@ def test_a_suite_of_calls_that_are_slow_on_the_reference_costs_few_seconds(sandb
     referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=0.8)))
     started = time.monotonic()
     [verdict] = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])
-    assert time.monotonic() - started < 8  # two calls of 0.4 s in each of four processes
+    assert time.monotonic() - started < 15  # four calls of 0.4 s in each of four processes
     slow, fast = verdict.suites
-    assert slow.outcome == SuiteOutcome(True, (), 2, 0, 0)
-    assert [test.status for test in slow.tests[2:]] == ["not made"] * 14
+    assert slow.outcome == SuiteOutcome(True, (), MOST_SLOW, 0, 0)
+    assert [test.status for test in slow.tests[MOST_SLOW:]] == ["not made"] * (16 - MOST_SLOW)
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
     started = time.monotonic()
     again = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])[0]
@@ -456,7 +454,7 @@ def test_what_is_remembered_decides_nothing_about_limits():
         for some in (tests[2:], tests[:1], tests):
             found = referee.judge([Round(INC, loops, [some])])
         assert [each.suites for each in found] == [each.suites for each in fresh]
-        assert [test.status for test in found[0].suites[0].tests] == ["kept"] * 2 + ["not made"] * 2
+        assert found[0].suites[0].outcome.unpaid == (False,) * 2 + (True,) * 2
 
 
 class Failing(Sandbox):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.rewards import (
+    REWARDS,
     RewardConfig,
     SuiteOutcome,
     SuiteRewards,
@@ -46,17 +47,33 @@ def test_released_figures_to_the_last_bit():
         assert judge(case, strict_paper=True) == wanted, f"case {number}"
         unscorable = not case["kept_test_failed"] and not case["history_total"]
         by_default = replace(wanted, code=None) if unscorable else wanted
-        assert judge(case, strict_paper=False) == by_default, f"case {number}"
+        if len(case["kept_test_failed"]) <= case["num_tests"]:  # no suite is longer
+            assert judge(case, strict_paper=False) == by_default, f"case {number}"
 
 
-def test_failures_after_the_first_k_tests_count_for_the_program_only():
-    few = suite_rewards(SuiteOutcome(True, [False] * 2, 0, 0, 0), RewardConfig(num_tests=2))
-    many = suite_rewards(
-        SuiteOutcome(True, [False] * 2 + [True] * 2, 0, 0, 0), RewardConfig(num_tests=2)
+def test_tests_after_the_first_k_count_in_the_paper_and_for_the_program_only():
+    padded = SuiteOutcome(True, [True] * 2 + [False] * 14, 0, 0, 0)
+    found = [suite_rewards(padded, RewardConfig(num_tests=2, strict_paper=p)) for p in (0, 1)]
+    assert [each.code for each in found] == [0.0, 0.875]
+    assert {each.test for each in found} == {1.0}
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_what_was_not_answered_is_not_passed_and_pays_no_suite(name: str):
+    config = RewardConfig(num_tests=4, function=name)
+    passed, failed, unpaid = (
+        suite_rewards(SuiteOutcome(True, [each] * 4, 0, 4, 4, unpaid=some), config)
+        for each, some in ((False, ()), (True, ()), (True, [True] * 4))
     )
-    assert (few.code, many.code) == (1.0, 0.5)
-    assert few.adversarial == many.adversarial == 0.0
-    assert few.validity == many.validity == 1.0
+    assert unpaid.code == failed.code < passed.code
+    assert unpaid.test == passed.test
+    assert unpaid.adversarial == passed.adversarial < failed.adversarial
+
+
+def test_unpaid_tests_are_among_the_failed_ones():
+    for unpaid in ([True], [True, False, True], [False, True]):
+        with pytest.raises(ValueError, match="unpaid tests among the failed ones"):
+            SuiteOutcome(True, [True, False], 0, 0, 0, unpaid=unpaid)
 
 
 def test_program_reward_is_the_mean_of_those_that_exist():

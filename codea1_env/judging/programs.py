@@ -126,10 +126,15 @@ class ProgramRuns:
         self._separately({attack: each.rest() for attack, each in loaded.items()}, programs, truths)
         found = {attack: each.results() for attack, each in programs.items()}
         for attack, each in found.items():
-            outcomes = [
-                result.outcome for run in programs[attack].runs for result in each.of(run).values()
-            ]
-            count(Counters.of(outcomes, each.load.cpu_time))
+            load = each.load
+            outcomes = {
+                (run if run in each.runs else None, call): each.of(run)[call].outcome
+                if load.passed
+                else load.outcome
+                for run in programs[attack].runs
+                for call in run
+            }
+            count(Counters.of(outcomes.values(), load.cpu_time))
             if self._reuse and each.load.passed:
                 self._keep(attack, each)
         return found

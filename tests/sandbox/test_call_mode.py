@@ -12,6 +12,7 @@ import pytest
 from codea1_env.sandbox import (
     DIGEST,
     RETURNED,
+    UNANSWERED,
     Answers,
     Limits,
     Outcome,
@@ -126,13 +127,15 @@ def test_calls_that_do_not_return(sandbox, body, content):
         assert list(answers.replies) == [encode(content), returned(1)]
 
 
-def test_replies_stop_at_the_first_time_limit(sandbox):
+def test_calls_behind_a_limit_are_made_while_the_run_can_afford_it(sandbox):
     answers = ask(
         sandbox,
         "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    while x > 2: pass\n    return x",
         *range(6),
     )
-    assert ends(answers.replies) == [returned(0), Outcome.EXITED, returned(2), Outcome.TIMEOUT]
+    late = [Outcome.TIMEOUT] * 3
+    assert ends(answers.replies) == [returned(0), Outcome.EXITED, returned(2), *late]
+    assert [each is UNANSWERED for each in answers.replies] == [False] * 5 + [True]
 
 
 def test_state_lives_as_long_as_the_process(sandbox):
