@@ -227,6 +227,8 @@ def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
         [episodes[i].problem for i in coding], [actions[i] for i in coding], games[0].sandbox
     )
     for i, program in zip(coding, programs, strict=True):
+        if episodes[i].rounds:
+            program = replace(program, shown=episodes[i].rounds[-1].shown)
         games[i].episode = replace(episodes[i], program=program)
         games[i]._cleared = False
     _judge_together(games, actions, [i for i, each in enumerate(episodes) if each.program])

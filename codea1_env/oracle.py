@@ -40,6 +40,8 @@ MOST_SLOW = 4
 
 # An encoded float whose exponent is that of inf and nan; what else may hold one.
 _MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
+_TEXTS = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"")
+_INFINITE = frozenset({"inf", "infinity", "nan"})
 _MOST_KEPT = REMEMBERED_CHARS // 4  # characters of the answers of one reference
 _FINITE = frozenset((b"", b"j", b"s", b"N", b"T", b"F", b"I", b"J"))
 """How encoded integers, texts, None, True, False and rows of integers begin."""
@@ -157,6 +159,11 @@ def _holds_infinity(value: Any) -> bool:
     if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, range)):
         return any(map(_holds_infinity, value))
     return False
+
+
+def is_infinite(call: str) -> bool:
+    """Whether an argument of a call, in its one form, is or holds inf or nan, or a text that says no more than that."""
+    return any(text[1:-1].strip(" +-").lower() in _INFINITE for text in _TEXTS.findall(call))
 
 
 class _Answered(NamedTuple):

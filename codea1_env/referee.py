@@ -7,7 +7,6 @@ raised and never become a reward.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,11 +25,13 @@ from codea1_env.judging.verdicts import (
     GAME_LIMITS,
     NOT_JUDGED,
     NOT_MADE,
+    SHOWN,
     AttackAnswers,
     Counters,
     Judged,
     RefereeConfig,
     Round,
+    Status,
     SuiteVerdict,
     TestVerdict,
     Verdict,
@@ -45,6 +46,7 @@ from codea1_env.oracle import (
     Subject,
     Truth,
     gather,
+    is_infinite,
     is_made,
 )
 from codea1_env.problems import Problem
@@ -60,7 +62,6 @@ __all__ = [
 ]  # fmt: skip
 
 _SHOWN = 60
-_INFINITE = re.compile(r"\b(?:inf|nan)\b")
 _AT_ONCE = 3  # problems whose answers are judged
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
@@ -266,18 +267,23 @@ class Referee:
         return [self._rule(each, truths[each.attack.subject]) for each in read], truths
 
     def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
-        subject = each.attack.subject
-        rulings = [self._sorted_out(suite, subject, truths) for suite in each.suites]
+        subject, program = each.attack.subject, each.round.code
+        shown = program.shown if isinstance(program, Program) else frozenset()
+        rulings = [self._sorted_out(suite, subject, truths, shown) for suite in each.suites]
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
-            tests = self._sorted_out(suite, subject, truths)
+            tests = self._sorted_out(suite, subject, truths, shown)
             status = tests[0].status if len(tests) == 1 and not suite.dropped else ""
             kept = status in ("kept", "not made")
             replayed.append(tests[0] if kept else None)
         return each._replace(rulings=rulings, replayed=replayed)
 
     def _sorted_out(
-        self, suite: Suite, subject: Subject, truths: Mapping[str, Truth]
+        self,
+        suite: Suite,
+        subject: Subject,
+        truths: Mapping[str, Truth],
+        shown: frozenset[str] = frozenset(),
     ) -> list[TestVerdict]:
         """Return the tests of a suite with their rulings. It ends with its Kth test that attacks, but in the paper.
 
@@ -290,7 +296,11 @@ class Referee:
             if len(attacking) >= paying.num_tests and not paying.strict_paper:
                 verdicts.append(TestVerdict(test.text, "not made", BEHIND))
                 continue
-            verdicts.append(self._ruling(number, test, subject, truths, slow))
+            ruled = self._ruling(number, test, subject, truths, slow)
+            if ruled.call in shown:
+                status: Status = "invalid" if ruled.fault else "not made"
+                ruled = ruled._replace(status=status, reason=ruled.reason or SHOWN, call="")
+            verdicts.append(ruled)
             if verdicts[-1].call:
                 attacking.add(test.same_as)
         made = [test.same_as for test, ruled in zip(tests, verdicts, strict=True) if ruled.call]
@@ -343,7 +353,7 @@ class Referee:
             return TestVerdict(test.text, "not made", NOT_JUDGED, Outcome.UNJUDGED)
         if truth.fault is not None:
             return _invalid(test, truth.fault, truth.reason)
-        if not (truth.is_finite or self.config.rewards.strict_paper or _is_infinite(call)):
+        if not (truth.is_finite or self.config.rewards.strict_paper or is_infinite(call)):
             reason = "the reference returns inf or nan for finite arguments"
             return _invalid(test, InvalidReason.NOT_FINITE, reason)
         if test.predicted == truth.value:
@@ -476,11 +486,6 @@ def _joined(parts: Sequence[Suite]) -> Suite:
     """Several texts as one suite."""
     tests = tuple(test for part in parts for test in part.tests)
     return Suite(tests, tuple(item for part in parts for item in part.dropped))
-
-
-def _is_infinite(call: str) -> bool:
-    """Whether the arguments of a call hold inf, nan, or a text of them."""
-    return _INFINITE.search(call, call.index("(")) is not None
 
 
 def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdict:

@@ -42,6 +42,8 @@ class Program:
     code: str
     problem: str | None = None
     """Why the answer holds no program that could run; None if it may."""
+    shown: frozenset[str] = frozenset()
+    """Calls whose values its writer has seen in earlier rounds: tests with them do not score it."""
 
 
 @dataclass(frozen=True)

@@ -305,6 +305,11 @@ class _Table:
         ]
         answers = ask_for_answers(self.coder, "coder", seen)
         programs = self.referee.read_programs(asked, list(map(str, answers)))
+        if last:
+            programs = [
+                dataclasses.replace(program, shown=episode.played.shown)
+                for program, episode in zip(programs, last, strict=True)
+            ]
         self.seconds["coder"] += time.perf_counter() - started
         shown = [
             situation(problem, number, program, played, black_box=self.config.black_box)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from codea1_env.judging.feedback import failing_tests, feedback
+from codea1_env.judging.feedback import feedback, shown_tests
 from codea1_env.judging.verdicts import Verdict, never_passed
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
@@ -29,6 +29,11 @@ class PlayedRound:
     def dropped(self) -> tuple[Dropped, ...]:
         """Parts of the tester's answer that are no tests."""
         return tuple(item for suite in self.suites for item in suite.dropped)
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Calls whose values the coder has seen after this round: they do not score its next program."""
+        return self.program.shown | {test.call for test in shown_tests(self.verdict)}
 
     @property
     def rewards(self) -> Mapping[str, float]:
@@ -54,7 +59,7 @@ def situation(
     return observe(
         problem,
         code=shown.code if shown else "",
-        tests=failing_tests(before.verdict) if before else "",
+        tests="\n".join([test.text for test in shown_tests(before.verdict)]) if before else "",
         feedback=feedback(before.program, before.verdict, before.dropped) if before else "",
         round=number,
         turn=turn,

@@ -113,11 +113,7 @@ def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
     assert infos[CODER]["active_agent"] == CODER
     assert (seen["round"], seen["turn"]) == (1, 0)
     assert seen["code"].strip() == WRONG.strip()
-    assert seen["tests"].split("\n") == [
-        "assert add(1, 2) == 3",
-        "assert add(2, 2) == 4",
-        "assert add(-1, 1) == 0",
-    ]
+    assert seen["tests"] == "assert add(1, 2) == 3"  # half of three, rounded down
     assert "assert add(0, 0) == 0" not in seen["tests"]
     line = next(row for row in seen["feedback"].split("\n") if "add(1, 2)" in row)
     assert "3" in line.split(":", 1)[1], "the expected value"

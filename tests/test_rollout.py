@@ -137,15 +137,18 @@ class Repairs(Cycle):
         return [RIGHT if seen["tests"] else WRONG["is_even"] for seen in observations]
 
 
+SHOWN = "assert is_even(5) == False"
+
+
 @pytest.mark.parametrize("tester_rounds", ["every", "first"])
 def test_a_program_is_repaired_in_the_second_round(referee, tester_rounds):
-    coder, tester = Repairs(), Cycle(BREAKS)
+    coder, tester = Repairs(), Cycle(f"{SHOWN}\n{BREAKS}")
     config = RolloutConfig(2, 3, max_rounds=2, tester_rounds=tester_rounds)
     played = play(referee, coder, tester, problems=TWO[:1], config=config)
     found = [(each.round, each.index, each.verdict.code_reward) for each in played.episodes]
     assert found == [(0, 0, 0.0), (0, 1, 0.0), (1, 0, 1.0), (1, 1, 1.0)]
     repair = coder.seen[2]
-    assert (repair["code"], repair["tests"]) == (WRONG["is_even"], BREAKS)
+    assert (repair["code"], repair["tests"]) == (WRONG["is_even"], SHOWN)
     assert repair["round"] == 1
     assert "fail" in repair["feedback"]
     # The tester is asked, and paid, for its answers only.

@@ -25,6 +25,7 @@ ORDERED = "def {}(a, b):\n    return [x for x in reversed(a) if x in b] * 2\n"
 def judge(
     sandbox: Sandbox, problem: Problem, code: str, tests: list[str], **options: Any
 ) -> Verdict:
+    options.setdefault("rewards", RewardConfig(num_tests=64))
     referee = Referee(sandbox, RefereeConfig(domain="any", **options))
     [verdict] = referee.judge([Round(problem, code, [tests])])
     return verdict

@@ -9,13 +9,17 @@ with the book, the program's reward is the mean of both shares, and failures / 8
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
 
+from codea1_env import CODER, TESTER, parallel_env
+from codea1_env.judging.feedback import feedback, shown_tests
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
+from codea1_env.responses import Program
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -170,3 +174,35 @@ def test_a_program_that_loads_slowly_and_loops_pays_as_much_as_one_that_is_wrong
         assert found.code == 0.0
         assert found.book >= 2
         assert found.test >= 0.5 + 0.5 * 2 / 8
+
+
+# Repair: what was shown does not score the next program
+
+
+def test_a_table_of_what_was_shown_earns_nothing(sandbox: Sandbox) -> None:
+    suite = "\n".join(squares(*range(2, 9)))
+    env = parallel_env(problems=[PROBLEM], sandbox=sandbox, max_rounds=3)
+    env.reset(seed=0)
+    wrong = "def sq(n): return 0 if n else 0"
+    earned, answer = [], wrong
+    for _ in range(3):
+        env.step({CODER: answer})
+        seen, rewards, *_ = env.step({TESTER: suite})
+        earned.append(rewards[CODER])
+        shown = re.findall(r"assert sq\((.*)\) == (.*)", seen[CODER]["tests"])
+        table = ", ".join(f"{call}: {value}" for call, value in shown)
+        answer = f"def sq(n): return {{{table}}}.get(n, 0)"
+        assert all(f"sq({call})" in seen[CODER]["feedback"] for call, _ in shown)
+    assert earned == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("failing", "shown"), [(1, 0), (2, 1), (3, 1), (7, 3)])
+def test_half_of_the_failing_tests_are_shown(failing: int, shown: int, sandbox: Sandbox) -> None:
+    config = RefereeConfig(limits=LIMITS)
+    tests = squares(*range(1, failing + 1))
+    [verdict] = Referee(sandbox, config).judge(
+        [Round(PROBLEM, program("n > 0", "wrong"), [tests], squares(1))]
+    )
+    assert [test.text for test in shown_tests(verdict)] == tests[:shown]
+    told = feedback(Program(""), verdict)
+    assert [text in told for text in tests] == [number < shown for number in range(failing)]

@@ -15,19 +15,24 @@ MAX_LINES = 40
 """Lines of feedback about single tests; the rest is counted."""
 
 
-def failing_tests(verdict: Verdict) -> str:
-    """Text of the tests, new and replayed, that broke the program: as many whole tests as an action may have."""
-    texts: list[str] = []
+def shown_tests(verdict: Verdict) -> list[TestVerdict]:
+    """Half of the failing tests, new and replayed, rounded down; at most as many as an action may have.
+
+    They are shown with their values, and so say nothing of the next program. The others score it.
+    """
+    failing = {test.call: test for test in _counted(verdict) if test.attacks and not test.passed}
+    tests: list[TestVerdict] = []
     limit = MAX_ACTION_CHARS
-    for test in dict.fromkeys(test.text for test in _counted(verdict) if test.broke):
-        if len(test) <= limit:
-            limit -= len(test) + 1
-            texts.append(test)
-    return "\n".join(texts)
+    for test in list(failing.values())[: len(failing) // 2]:
+        if len(test.text) <= limit:
+            limit -= len(test.text) + 1
+            tests.append(test)
+    return tests
 
 
 def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()) -> str:
-    """Return a short report on a round for both players, with what each failing test expected and got."""
+    """Return a short report on a round for both players, with what each shown test expected and got."""
+    shown = {test.call for test in shown_tests(verdict)}
     new = [test for suite in verdict.suites for test in suite.tests]
     lines = [_program_line(program, verdict)]
     for title, tests in (
@@ -36,9 +41,10 @@ def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()
     ):
         if tests:
             failed = [test for test in tests if not test.passed]
+            known = dict.fromkeys(test for test in failed if test.call in shown)
             lines.append(f"{title}: {len(tests) - len(failed)} of {len(tests)} passed.")
             lines += [
-                f"- {_quote(test.text)}: {_ended(test.outcome, test.message)}" for test in failed
+                f"- {_quote(test.text)}: {_ended(test.outcome, test.message)}" for test in known
             ]
     objections = [(test.text, test.reason) for test in new if test.reason]
     objections += [(item.text, item.reason) for item in dropped]

@@ -128,7 +128,7 @@ class ProgramRuns:
         for attack, each in found.items():
             load = each.load
             outcomes = {
-                (run if run in each.runs else None, call): each.of(run)[call].outcome
+                (None if self._reuse or run not in each.runs else run, call): each.of(run)[call].outcome
                 if load.passed
                 else load.outcome
                 for run in programs[attack].runs
@@ -282,12 +282,22 @@ def judge_prediction(
         return _RIGHT
     if test.absolute or test.relative:
         stated = Comparison(atol=test.absolute or 0.0, rtol=test.relative or 0.0)
-        # What a test states holds between numbers of which either is a float, as Python has it.
+        # What a test states holds between all numbers, as Python has it.
         if same(predicted.value, right.value, stated) or same(right.value, predicted.value, stated):
+            return _RIGHT
+        if _are_close(predicted.value, right.value, stated):
             return _RIGHT
     if not subject.checker:
         return _WRONG
     return check_replies(subject.checker, [(test.call, frame, reply)], sandbox)[0]
+
+
+def _are_close(one: object, other: object, stated: Comparison) -> bool:
+    """Whether two whole numbers differ by no more than a test allows; `same` compares them exactly."""
+    if type(one) is not int or type(other) is not int:
+        return False
+    apart, size = abs(one - other), max(abs(one), abs(other), 1)
+    return apart <= stated.atol or apart / size <= stated.rtol
 
 
 def check_predictions(

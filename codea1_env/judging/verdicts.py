@@ -16,6 +16,8 @@ from codea1_env.sandbox import UNANSWERED, Limits, Outcome, TestResult
 
 NOT_MADE = "comes behind slow calls of the suite, and is slow itself"
 """Reason of a test that is not made, since the reference would take too long."""
+SHOWN = "was shown to the coder with its value"
+"""Reason of a test that does not score a repaired program."""
 BEHIND = "comes behind as many tests as count"
 """Reason of a test with which the suite has ended before."""
 NOT_JUDGED = "the sandbox failed at it three times, while other jobs were judged"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.support.extras import require
 
+_ROUNDING = 1e-9  # difference of rewards that are equal
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
 """Entries of a trainer's log that differ between equal runs, or say nothing. The learning rate is taken as it was last."""
 
@@ -83,7 +84,7 @@ class TrainerDrive:
         self.threads: int | None = None
         """Threads of an update on a CPU; None for as many as torch takes."""
         with trl_internals.quiet(), own_randomness(seed):
-            self.trainer = trainer_cls(
+            self.trainer = trl_internals.with_equal_groups(trainer_cls)(
                 model=model,
                 args=args,
                 processing_class=tokenizer,
@@ -126,7 +127,8 @@ class TrainerDrive:
             )
         size = len(rows) // self.trainer.args.world_size
         first = size * self.trainer.args.process_index
-        self._rows = list(rows[first : first + size])
+        rows = _evened(rows, self.trainer.args.num_generations)
+        self._rows = rows[first : first + size]
         before = len(self.trainer.state.log_history)
         with (
             trl_internals.quiet(),
@@ -213,6 +215,19 @@ class TrainerDrive:
                 "trained model as it is; actually: some have none. Use the backend 'transformers' or 'vllm'."
             )
         return {**given, "game_reward": [row.reward for row in rows]}
+
+
+def _evened(rows: Sequence[TrainingRow], group: int) -> list[TrainingRow]:
+    """Give the answers of a group one reward where all differ by rounding only, before float32 rounds them."""
+    found: list[TrainingRow] = []
+    for start in range(0, len(rows), group):
+        members = rows[start : start + group]
+        scored = [row.reward for row in members if row.reward is not None]
+        if scored and 0 < max(scored) - min(scored) <= _ROUNDING:
+            one = scored[0]
+            members = [row if row.reward is None else replace(row, reward=one) for row in members]
+        found += members
+    return found
 
 
 def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None]:

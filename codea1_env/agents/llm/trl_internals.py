@@ -21,13 +21,49 @@ def with_algorithm(trainer_cls: Any, algorithm: Any) -> Any:
     return _with_loss(trainer_cls, algorithm) if hasattr(algorithm, "loss") else trainer_cls
 
 
-def _with_advantages(trainer_cls: Any, algorithm: Any) -> Any:
-    import torch
-
-    class WithAdvantages(trainer_cls):  # type: ignore[misc]
+def _keeping_rewards(trainer_cls: Any) -> Any:
+    class KeepingRewards(trainer_cls):  # type: ignore[misc]
         def _calculate_rewards(self, *given: Any, **named: Any) -> Any:
             self._of_all_processes = super()._calculate_rewards(*given, **named)
             return self._of_all_processes
+
+    return KeepingRewards
+
+
+def with_equal_groups(trainer_cls: Any) -> Any:
+    """Subclass `trl.GRPOTrainer` so that a group of equal rewards has no advantages at all.
+
+    TRL subtracts their mean with the precision of float32. What is left has one sign and is divided by 0.0001.
+    """
+    import torch
+
+    if getattr(trainer_cls, "has_own_advantages", False):
+        return trainer_cls
+
+    class WithEqualGroups(_keeping_rewards(trainer_cls)):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            if self.scale_rewards == "batch" or self.multi_objective_aggregation != (
+                "sum_then_normalize"
+            ):
+                return output
+            theirs = output["advantages"]
+            rewards = self._of_all_processes[:, 0].view(-1, self.num_generations)
+            least = torch.nan_to_num(rewards, nan=torch.inf).amin(1)
+            equal = torch.nan_to_num(rewards, nan=-torch.inf).amax(1) <= least
+            first = self.accelerator.process_index * len(theirs)
+            equal = equal.repeat_interleave(self.num_generations)[first : first + len(theirs)]
+            return {**output, "advantages": theirs.masked_fill(equal.to(theirs.device), 0.0)}
+
+    WithEqualGroups.__name__ = WithEqualGroups.__qualname__ = trainer_cls.__name__
+    return WithEqualGroups
+
+
+def _with_advantages(trainer_cls: Any, algorithm: Any) -> Any:
+    import torch
+
+    class WithAdvantages(_keeping_rewards(trainer_cls)):  # type: ignore[misc]
+        has_own_advantages = True
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             output = super()._generate_and_score_completions(inputs)

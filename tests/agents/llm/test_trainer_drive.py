@@ -277,3 +277,23 @@ def test_global_generators_are_left_alone(tmp_path: Path) -> None:
             make_drive(tmp_path).update(make_rows(REWARDS))
         drawn.append((random.random(), np.random.random(), torch.rand(1).item()))
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "fields", "still"),
+    [
+        ([0.7] * 8, {}, True),
+        ([0.1 + 0.2, 0.3, None, 0.3, *[1 / 3] * 4], {}, True),
+        ([0.7] * 8, {"loss_type": "dr_grpo", "scale_rewards": "none"}, True),
+        ([0.7, 0.7, 0.7, 0.7 + 1e-6, *[0.7] * 4], {}, False),
+    ],
+)
+def test_equal_rewards_teach_nothing(
+    tmp_path: Path, rewards: list[float | None], fields: dict[str, Any], still: bool
+) -> None:
+    """In float32 the mean of 0.7 is another number, by which all answers would move one way."""
+    drive = make_drive(tmp_path, **fields)
+    before = [weights.detach().clone() for weights in drive.model.parameters()]
+    drive.update(make_rows(rewards))
+    after = drive.model.parameters()
+    assert all(torch.equal(*pair) for pair in zip(before, after, strict=True)) == still
