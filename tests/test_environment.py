@@ -123,7 +123,7 @@ def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
     assert rewards[CODER] == 1.0
     assert terminations == {CODER: True, TESTER: True}
     assert observations[CODER]["tests"] == ""
-    assert [test["outcome"] for test in infos[CODER]["history"]] == ["pass"] * 3
+    assert [test["outcome"] for test in infos[CODER]["history"]] == ["pass"] * 2
     assert len(game.mistake_book) == 0
 
 
