@@ -126,14 +126,12 @@ class ProgramRuns:
         self._separately({attack: each.rest() for attack, each in loaded.items()}, programs, truths)
         found = {attack: each.results() for attack, each in programs.items()}
         for attack, each in found.items():
-            load = each.load
-            outcomes = {
-                (None if self._reuse or run not in each.runs else run, call): each.of(run)[call].outcome
-                if load.passed
-                else load.outcome
-                for run in programs[attack].runs
-                for call in run
-            }
+            load, outcomes = each.load, {}
+            for run in programs[attack].runs:
+                shared = None if self._reuse or run not in each.runs else run
+                for call in run:
+                    result = each.of(run)[call] if load.passed else load
+                    outcomes[shared, call] = result.outcome
             count(Counters.of(outcomes.values(), load.cpu_time))
             if self._reuse and each.load.passed:
                 self._keep(attack, each)
