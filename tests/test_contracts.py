@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import gzip
+import itertools
 import json
 import re
 import tomllib
 from importlib import resources
+from typing import Any
 
 import pytest
 from problem_rows import LAYOUTS, public_set
@@ -20,6 +22,7 @@ from codea1_env.problem_sets.validate import FindingKind, validate_problems
 from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.reading.signatures import read_signatures
 from codea1_env.referee import Referee, RefereeConfig, Round
 from codea1_env.responses import Test as Call
 from codea1_env.sandbox import Limits, Sandbox, encoded_arguments
@@ -156,7 +159,7 @@ def test_validate_names_a_broken_contract(sandbox, tmp_path, contract, message):
 
 def test_contracts_of_the_starter_set_take_their_golden_tests(sandbox: Sandbox) -> None:
     problems = [problem for problem in load_problems("starter") if problem.contract]
-    assert len(problems) >= 25
+    assert len(problems) >= 120
     for problem in problems:
         calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
         assert len(calls) >= 10
@@ -178,6 +181,13 @@ OUTSIDE = {
     "round_robin_finish": [([("a", 0, 1)], 0), ([("a", -1, 1)], 1)],
     "is_palindrome": [("\u0130",), ("\u03a3\u0391\u03a3",)],
     "letter_counts": [("\u212a",)],
+    "late_fee": [(201,), (-(10**20),)],
+    "repeat_text": [("a", -(10**20)), ("a" * 101, 1)],
+    "average": [([10**20],), ([0] * 201,)],
+    "initials": [("Ada\u2003Lovelace",), ("\u00df",)],
+    "distance_to_segment": [((1.0, 2.0), (0.0, 0.0), (1e-300, 0.0))],
+    "polygon_area": [([(0.0, 0.0), (2.0, 2.0), (2.0, 0.0), (0.0, 2.0)],)],
+    "split_csv_line": [("a\x0bb",)],
 }
 
 
@@ -189,6 +199,55 @@ def test_contracts_of_the_starter_set_refuse_what_their_text_excludes(sandbox: S
         tests = [Call(encoded_arguments(each, {}), b"", f"{each}", f"{each}", "") for each in calls]
         [found] = Oracle(sandbox, LIMITS).ask({subject: [tests]}).values()
         assert {truth.fault for truth in found.values()} == {InvalidReason.OUTSIDE_CONTRACT}, found
+
+
+FREE = {
+    "get_count.counts", "get_count.name", "first_character.text", "shout.text", "is_empty_list.items",
+    "contains_item.wanted", "index_of.wanted", "partition_by_rule.rule", "cheapest_route.start",
+    "cheapest_route.goal", "shelf_item_or_name.shelves", "shelf_item_or_name.name",
+}  # fmt: skip
+"""Parameters whose size changes nothing for any plain program."""
+
+
+def far(value: Any) -> Any:
+    """A value of the same type that is too large for a loop, a float or a recursion."""
+    if isinstance(value, (int, float)):
+        return type(value)(10**20)
+    if isinstance(value, dict):
+        items = itertools.islice(itertools.cycle(value.values()), 5000)
+        return {type(next(iter(value)))(n): item for n, item in enumerate(items)}
+    return (value * 20_000)[:20_000]
+
+
+def test_contracts_of_the_starter_set_bound_every_number_and_length(sandbox: Sandbox) -> None:
+    """Else a right program that loops, recurses or takes floats loses to a test that no sentence excludes."""
+    unbounded = set()
+    for problem in load_problems("starter"):
+        [signature] = sandbox.analyse(
+            read_signatures, [(problem.prompt, problem.entry_point, problem.reference, [])]
+        )
+        names = [row[0] for row in json.loads(signature)["parameters"]]
+        calls = {}
+        for place, name in enumerate(names):
+            [arguments, *_] = [
+                case.args
+                for case in problem.cases
+                if case.args[place] or type(case.args[place]) in (int, float)
+            ]
+            if type(arguments[place]) is not tuple:
+                changed = (*arguments[:place], far(arguments[place]), *arguments[place + 1 :])
+                calls[f"{problem.entry_point}.{name}"] = changed, {}
+        code, name = contracted(
+            problem.reference, problem.entry_point, problem.contract, answers=False
+        )
+        results = sandbox.call(code, name, list(calls.values())) if problem.contract else []
+        refused = {
+            parameter
+            for parameter, result in zip(calls, results, strict=bool(problem.contract))
+            if result.error == "CodeA1OutsideContract"
+        }
+        unbounded |= calls.keys() - refused
+    assert unbounded == FREE
 
 
 REFUSED = """
