@@ -138,17 +138,14 @@ class Tasks:
 
             def make(slots: Slots) -> Answers:
                 found.clear()
-                if stop is None:
-                    return answer_calls(slots, code, calls, limits)
-                return answer_calls(slots, code, calls, limits, judge=judge, stop=True)
+                one = judge if stop is not None else None
+                return answer_calls(slots, code, calls, limits, judge=one, stop=one is not None)
 
             answers = run(kind, make)
             times = zip(answers.replies, answers.times, strict=True)
-            judged = [replace(each, cpu_time=next(times)[1]) for each in found]
-            rest = [_returned(*each, meter) for each in times]
-            if not answers.load.passed and not rest:
-                rest = [_returned(answers.load, answers.load_time, meter)]
-            return judged + rest
+            results = [replace(each, cpu_time=next(times)[1]) for each in found]
+            results += [_returned(*each, meter) for each in times]
+            return results or [_returned(answers.load, 0.0, meter)] * bool(data)
 
         return SandboxTask(
             attempt,

@@ -14,7 +14,7 @@ from .supervise import Supervised, is_readable
 # Seconds, at least and at most, for the end of the channel after the last reply.
 _LAST_BYTES_TIMEOUT = (0.5, 2.0)
 _SHORT = 0.5  # seconds that need no second look, and the longest wait
-_PROMPT = 0.1  # seconds from one wait to the next that need no excuse
+_PROMPT = 0.1  # seconds between two looks in which it need not
 _START_TIMEOUT = 30.0  # of a child, until its program begins
 
 
@@ -30,8 +30,9 @@ class Watch:
             self._poll.register(descriptor, select.POLLIN)
         self._cpu_before = 0.0
         self._queued = 0.0
-        self._started = self._looked = time.monotonic()
-        self._held_up = 0.0  # seconds in which this thread did other work, or could not run
+        self._started = time.monotonic()
+        self._looked = self._started - time.thread_time()  # to compute here is no excuse
+        self._held_up = 0.0  # seconds in which this thread should have looked, and could not run
 
     def elapsed(self) -> float:
         """Seconds since the watch began."""
@@ -133,7 +134,7 @@ class Watch:
         finally:
             if writes:
                 self._poll.unregister(child.job)
-            before, self._looked = self._looked, time.monotonic()
+            before, self._looked = self._looked, time.monotonic() - time.thread_time()
             self._held_up += max(0.0, self._looked - before - timeout - _PROMPT)
         moved = False
         for descriptor, _ in events:
