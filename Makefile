@@ -20,6 +20,7 @@ PYTHON := python3 python3.14 python3.13 python3.12 python3.11 python
 RUN := $(VENV)/bin/python
 # Quiet but for errors, and no minutes of waiting for a network that is not there: what happens is said by us.
 # Modules are compiled when they are first imported: all of them would take a minute and a half, and most are never used.
+unexport PYTHONDONTWRITEBYTECODE # where an image sets it, each process would compile for itself: torch and TRL, 22 s
 INSTALL := $(RUN) -m pip install -qq --no-compile --disable-pip-version-check --retries 1 --timeout 15 --constraint constraints.txt
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 # Torch and TRL are fetched where a language model plays.
