@@ -38,6 +38,8 @@ class Episode:
     rounds: tuple[PlayedRound, ...] = ()
     program: Program | None = None
     """The program that awaits its tests; None while the coder is to act and when all is over."""
+    row: tuple[int, int] | None = None
+    """The last seed and the number of episodes since: what an opponent inside draws by. None without a seed."""
 
     @property
     def actor(self) -> str | None:
@@ -115,7 +117,10 @@ class Game:
         if book == "clear":
             self.book.clear()
         self.rng = rng
-        self.episode = Episode(problem, self.max_rounds)
+        row = self.episode.row if self.episode else None
+        row = (row[0], row[1] + 1) if row and seed is None else None
+        row = row if seed is None else (int(seed), 0)
+        self.episode = Episode(problem, self.max_rounds, row=row)
 
     def act(self, action: str) -> None:
         """Play the turn of the agent whose turn it is.

@@ -31,6 +31,7 @@ def code_a1(
     problems: str = "starter",
     split: str | None = "eval",
     wording: str = "detailed",
+    seed: int = 0,
 ) -> Task:
     """Play one side of the game.
 
@@ -41,6 +42,7 @@ def code_a1(
         problems: A source for `codea1_env.load_problems`.
         split: "train" or "eval"; None for all.
         wording: How the player is asked: "detailed", or "few-shot" for small models.
+        seed: Decides the programs that a tester attacks.
     """
     game = OneSide(side, opponent, wording=wording, problems=problems, split=split)
     samples = [
@@ -49,7 +51,7 @@ def code_a1(
             input=[_KINDS[each["role"]](content=each["content"]) for each in question.messages],
             metadata={"task_id": question.task_id, "code": question.code},
         )
-        for question in game.questions()
+        for question in game.questions(seeds=[seed])
     ]
     return Task(MemoryDataset(samples, name=problems), solver=generate(), scorer=referee(game))
 

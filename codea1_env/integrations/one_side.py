@@ -46,7 +46,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         side: "coder" or "tester".
         opponent: Who plays the other side: the name of a scripted player ("reference" or "mutant"; "golden", "boundary"
             or "copier"), an agent, ``FILE.py:NAME``, a server or a run: see
-            `codea1_env.integrations.opponents.find_opponent`.
+            `codea1_env.integrations.opponents.find_opponent`. None is "golden" against a coder, "mutant" against a tester.
         **settings: The other arguments of `codea1_env.game.Game`: problems, split, max_rounds, referee, rewards,
             mistake_book and sandbox.
 
@@ -65,7 +65,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
     def __init__(
         self,
         side: Side = "coder",
-        opponent: Opponent = "golden",
+        opponent: Opponent | None = None,
         **settings: Any,
     ) -> None:
         self._side = OneSide(side, opponent, **settings)
@@ -78,7 +78,7 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode; see `codea1_env.game.Game.reset` for seed and options.
 
-        A seed starts the choices of a scripted opponent anew, too; one of your own keeps its state.
+        A seed decides what the opponent does, too; one of your own by its method `reset` or `seed`, or its `rng`.
         """
         super().reset(seed=seed)
         self._side.begin([self.game], [seed], options)
@@ -110,7 +110,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         self,
         num_envs: int,
         side: Side = "coder",
-        opponent: Opponent = "golden",
+        opponent: Opponent | None = None,
         **settings: Any,
     ) -> None:
         if num_envs < 1:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from inspect import signature
 from pathlib import Path
+from random import Random
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -15,11 +20,19 @@ from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.agents.opponents import SCRIPTED, Opponent, Role, make_opponent
 from codea1_env.game import did_you_mean
 from codea1_env.problems import Problem
-from codea1_env.rollout import Agent, ask
+from codea1_env.rollout import Agent, AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
+from codea1_env.support.plugins import explained
 from codea1_env.training.checkpoints import checkpoints, find_weights, load_run, step_of
 from codea1_env.training.config import RunError
+
+Row = tuple[int, int] | None
+"""What an opponent draws by, beside the task: as `codea1_env.game.Episode.row`."""
+_GIVEN_UP = 3
+"""After so many failures in a row an opponent is not asked again."""
+_REMEMBERED = 1024
+"""Programs of an opponent that are kept."""
 
 
 def find_opponent(
@@ -75,6 +88,99 @@ def find_opponent(
     return make_opponent(player, role, problems, sandbox, seed, num_tests)
 
 
+class OpponentSeat:
+    """Asks an opponent so that the row decides: what it was asked before changes nothing, and its programs stay.
+
+    Language models are asked together. Others that have a `reset`, `seed` or `rng` are asked one by one, each time anew.
+    """
+
+    def __init__(self, player: Agent, role: Role) -> None:
+        self.player, self.role = player, role
+        inner = getattr(player, "agent", player)
+        seeded = any(hasattr(inner, name) for name in ("reset", "seed", "rng"))
+        self._one_by_one = seeded and not isinstance(inner, LLMAgent)
+        self._asking = threading.RLock()
+        self._known: dict[object, str] = {}
+
+    def programs(
+        self,
+        seen: Sequence[Observation],
+        rows: Sequence[Row],
+        asking: Callable[[Sequence[Observation], Sequence[Row]], Sequence[str | Exception]],
+    ) -> list[str | Exception]:
+        """Return a coder's programs. That of a task and a row is asked for once."""
+        pairs = enumerate(zip(seen, rows, strict=True))
+        keys: list[object] = [(each["task_id"], row) if row else i for i, (each, row) in pairs]
+        with self._asking:
+            new = {key: i for i, key in reversed([*enumerate(keys)]) if key not in self._known}
+            answers = asking([seen[i] for i in new.values()], [rows[i] for i in new.values()])
+            given = self._known | dict(zip(new, answers, strict=True))
+            written = [key for key in new if not isinstance(key, int)]
+            self._known |= {key: text for key in written if isinstance(text := given[key], str)}
+            for key in list(self._known)[:-_REMEMBERED]:
+                del self._known[key]
+        return [given[key] for key in keys]
+
+    def ask(self, seen: Sequence[Observation], rows: Sequence[Row]) -> list[str]:
+        """Let it answer."""
+        if not seen:
+            return []
+        if not self._one_by_one or not any(rows):
+            return self._ask(seen, rows[0])
+        pairs = zip(seen, rows, strict=True)
+        return [text for each, row in pairs for text in self._ask([each], row)]
+
+    def ask_apart(self, seen: Sequence[Observation], rows: Sequence[Row]) -> list[str | Exception]:
+        """Ask together; if that fails, one by one, so that each has its own answer or failure."""
+        try:
+            return list(self.ask(seen, rows))
+        except Exception as error:
+            if len(seen) == 1:
+                return [error]
+        answers: list[str | Exception] = []
+        for each, row in zip(seen, rows, strict=True):
+            last = answers[-_GIVEN_UP:]
+            if len(last) == _GIVEN_UP and all(isinstance(one, Exception) for one in last):
+                answers.append(last[-1])  # it is not there at all
+                continue
+            try:
+                answers += self._ask([each], row)
+            except Exception as error:
+                answers.append(error)
+        return answers
+
+    def _ask(self, seen: Sequence[Observation], row: Row) -> list[str]:
+        player: Any = self.player
+        with self._asking:
+            going_on = getattr(player, "rng", None)
+            try:
+                if row is not None:
+                    first = seen[0]
+                    about = [*row, crc32(first["task_id"].encode()), first["round"]]
+                    reseed(player, int(np.random.SeedSequence(about).generate_state(1)[0]))
+                return ask(player, self.role, seen)
+            finally:
+                if going_on is not None:
+                    player.rng = going_on  # it may learn elsewhere
+
+
+def reseed(player: Any, seed: int) -> None:
+    """Start a player's random choices anew: by its method `reset` or `seed`, or else its `rng` or its number `seed`."""
+    player = getattr(player, "agent", player)
+    for name in ("reset", "seed"):
+        method = getattr(player, name, None)
+        if callable(method):
+            takes = signature(method).parameters
+            with explained(type(player), name, AnswerError):
+                method(seed=seed) if "seed" in takes else method(*[seed][: len(takes)])
+            return
+    if isinstance(getattr(player, "rng", None), (np.random.Generator, Random)):
+        numpys = isinstance(player.rng, np.random.Generator)
+        player.rng = np.random.default_rng(seed) if numpys else Random(seed)
+    elif isinstance(getattr(player, "seed", None), int):
+        player.seed = seed
+
+
 def check_name(player: str, role: Role) -> None:
     """Raise a ValueError for what is no name of a player, without loading one."""
     own = ":" in player or player.endswith(".py")
@@ -92,6 +198,12 @@ class PastPlayers:
     def __init__(self, players: Sequence[Agent], role: Role, seed: int) -> None:
         self.players, self.role = list(players), role
         self.rng = np.random.default_rng(seed)
+
+    def reset(self, seed: int) -> None:
+        """Start all choices anew, those of the players, too."""
+        self.rng = np.random.default_rng(seed)
+        for player in self.players:
+            reseed(player, seed)
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer each observation."""

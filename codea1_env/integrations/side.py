@@ -6,30 +6,28 @@ r"""One side of the game with the opponent inside: what all adapters are made of
 
 `questions` and `judge` are episodes of one round without a Mistake Book: equal answers get equal rewards, whatever was
 judged before. `game`, `begin` and `step` are whole episodes, as in `codea1_env.parallel_env`.
+
+The row decides: what the opponent does follows from task and seed, so all members of a group answer the same prompt. A
+program is asked for once, so that it stays also where a model wrote it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, get_args
-from zlib import crc32
-
-import numpy as np
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.agents.opponents import Opponent
-from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.game import Episode, Game, act_together, find_problem
-from codea1_env.integrations.opponents import find_opponent
+from codea1_env.integrations.opponents import OpponentSeat, Row, find_opponent
 from codea1_env.judging.feedback import explain
 from codea1_env.problems import Problem
 from codea1_env.responses import Program
-from codea1_env.rollout import ask
 from codea1_env.rounds import situation
 from codea1_env.spaces import CODER, TESTER, Observation
 
@@ -38,9 +36,7 @@ OPPONENTS: Mapping[Side, str] = {"coder": "golden", "tester": "mutant"}
 """Who plays the other side unless said otherwise."""
 PARTS = ("executes", "passed", "valid", "validity", "adversarial")
 """Other measures than the reward."""
-_GIVEN_UP = 3
-"""After so many failures in a row the opponent is not asked again."""
-_Asking = Callable[[Sequence[Observation]], Sequence[str | Exception]]
+_Asking = Callable[[Sequence[Observation], Sequence[Row]], Sequence[str | Exception]]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -53,6 +49,8 @@ class SideQuestion:
     messages: list[Message]
     code: str = ""
     """The opponent's program, which a tester attacks; "" for a coder."""
+    seed: int = 0
+    """With the task it decides the program."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +164,12 @@ class OneSide:
         )
         self.messages = WORDINGS[wording](num_tests=tests)
         """Turns an observation into a chat."""
-        self._seeded = isinstance(opponent, str)
+        self._seat = OpponentSeat(self.opponent, self.role)
         source = settings.get("problems", "starter")
         self.opponent_name = opponent if isinstance(opponent, str) else None
         self.source = source if isinstance(source, str) else None
         """Of the problems; None where they were given themselves."""
-        self._asking = threading.Lock()
+        self._question_one = Together(partial(self._questions, asking=self._seat.ask_apart))
         self._judge_one = Together(self._judge_apart)
         self._step_one = Together(self._step_pairs)
         self._begin_one = Together(self._begin_all)
@@ -182,21 +180,47 @@ class OneSide:
 
     # Single answers
 
-    def questions(self, task_ids: Sequence[str] | None = None) -> list[SideQuestion]:
-        """Return what is asked about problems, all of them for None; a tester sees programs that the opponent writes now.
+    def questions(
+        self, task_ids: Sequence[str] | None = None, seeds: Iterable[int] = (0,)
+    ) -> list[SideQuestion]:
+        """Return what is asked about problems, all of them for None: once for each seed, which decides a tester's programs.
 
         Raises:
             ValueError: There is no such problem.
         """
-        problems = [self.problem(name) for name in (task_ids or self.problems)]
-        seen = [situation(problem, 0) for problem in problems]
-        programs: Sequence[Program | None] = [None] * len(seen)
-        if self.side == "tester":
-            programs = self._first.referee.read_programs(problems, self._ask(seen))
-            seen = list(map(situation, problems, [0] * len(seen), programs))
+        names = list(task_ids or self.problems)
+        asked = [(self.problem(name), seed) for seed in seeds for name in names]
         return [
-            SideQuestion(problem.task_id, self.messages(each), program.code if program else "")
-            for problem, each, program in zip(problems, seen, programs, strict=True)
+            each
+            for each in self._questions(asked, self._seat.ask)
+            if isinstance(each, SideQuestion)
+        ]
+
+    def question_one(self, task_id: str, seed: int = 0) -> SideQuestion:
+        """`questions` for one row, from any thread; the opponent is asked for those of all threads together."""
+        return self._question_one((self.problem(task_id), seed))
+
+    def _questions(
+        self, asked: Sequence[tuple[Problem, int]], asking: _Asking
+    ) -> list[SideQuestion | Exception]:
+        seen = [situation(problem, 0) for problem, _ in asked]
+        found: list[Program | Exception | None] = [None] * len(seen)
+        if self.side == "tester":
+            answers = self._seat.programs(seen, [(seed, 0) for _, seed in asked], asking)
+            texts = ["" if isinstance(each, Exception) else each for each in answers]
+            programs = self._first.referee.read_programs([each for each, _ in asked], texts)
+            pairs = zip(answers, programs, strict=True)
+            found = [one if isinstance(one, Exception) else program for one, program in pairs]
+        return [
+            program
+            if isinstance(program, Exception)
+            else SideQuestion(
+                problem.task_id,
+                self.messages(situation(problem, 0, program)),
+                program.code if program else "",
+                seed,
+            )
+            for (problem, seed), program in zip(asked, found, strict=True)
         ]
 
     def judge(self, answers: Sequence[SideAnswer]) -> list[SideScore]:
@@ -229,7 +253,7 @@ class OneSide:
         if self.side == "coder":
             programs = referee.read_programs(problems, [each.text for each in asked])
             seen = [situation(of, 0, each) for of, each in zip(problems, programs, strict=True)]
-            attacks = self._ask_steadily(seen)
+            attacks = list(self._seat.ask_apart(seen, [(0, 0)] * len(seen)))
         else:
             programs = [Program(each.code) for each in asked]
         places = [i for i, each in enumerate(attacks) if isinstance(each, str)]
@@ -266,47 +290,6 @@ class OneSide:
         """Return a problem. Raises a ValueError if there is none of this name."""
         return find_problem(task_id, self.problems)
 
-    def _ask(self, seen: Sequence[Observation]) -> list[str]:
-        if not seen:
-            return []
-        with self._asking:
-            return ask(self.opponent, self.role, seen)
-
-    def _ask_steadily(self, seen: Sequence[Observation]) -> list[str | Exception]:
-        """Ask so that a scripted opponent has the same tests for equal programs, whatever it was asked before."""
-        opponent = self.opponent
-        if not isinstance(opponent, ScriptedAgent):
-            return self._ask_apart(seen)
-        answers: list[str | Exception] = []
-        with self._asking:
-            going_on = opponent.rng
-            try:
-                for each in seen:
-                    opponent.rng = np.random.default_rng(crc32(each["task_id"].encode()))
-                    answers += ask(opponent, self.role, [each])
-            finally:
-                opponent.rng = going_on
-        return answers
-
-    def _ask_apart(self, seen: Sequence[Observation]) -> list[str | Exception]:
-        """Ask together; if that fails, one by one, so that each has its own answer or failure."""
-        try:
-            return list(self._ask(seen))
-        except Exception as error:
-            if len(seen) == 1:
-                return [error]
-        answers: list[str | Exception] = []
-        for each in seen:
-            last = answers[-_GIVEN_UP:]
-            if len(last) == _GIVEN_UP and all(isinstance(one, Exception) for one in last):
-                answers.append(last[-1])  # the opponent is not there at all
-                continue
-            try:
-                answers += self._ask([each])
-            except Exception as error:
-                answers.append(error)
-        return answers
-
     # Whole episodes
 
     def game(self, *, own_book: bool = False) -> Game:
@@ -323,14 +306,11 @@ class OneSide:
     ) -> None:
         """Start episodes, up to the first turn of the outside player. None is left if the opponent fails.
 
-        A seed starts the choices of a scripted opponent anew, too.
+        A seed decides what the opponent does, too, in this episode and the next ones.
         """
         for game, seed in zip(games, seeds, strict=True):
             game.reset(seed, options)
-        given = next((seed for seed in seeds if seed is not None), None)
-        if given is not None and self._seeded and isinstance(self.opponent, ScriptedAgent):
-            self.opponent.rng = np.random.default_rng(given)
-        self._answered(games, [None] * len(games), self._ask)
+        self._answered(games, [None] * len(games), self._seat.ask)
 
     def step(self, games: Sequence[Game], actions: Sequence[str]) -> list[float]:
         """Play a turn of every game and the opponent's turns after it; return the rewards.
@@ -338,7 +318,7 @@ class OneSide:
         If the opponent of a coder fails, no game has changed and the step can be repeated. If that of a tester fails, which
         writes the next program, the episodes are over: begin them again.
         """
-        return self._stepped(games, actions, self._ask)[0]
+        return self._stepped(games, actions, self._seat.ask)[0]
 
     def _stepped(
         self, games: Sequence[Game], actions: Sequence[str], asking: _Asking
@@ -354,8 +334,11 @@ class OneSide:
     def begin_one(
         self, game: Game, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        """Start an episode from any thread; the opponent is asked for the games of all threads together."""
-        game.reset(seed, options)
+        """Start an episode from any thread; the opponent is asked for the games of all threads together.
+
+        Options without a seed mean the seed 0: the row decides.
+        """
+        game.reset(0 if options and seed is None else seed, options)
         self._begin_one(game)
 
     def last_score(self, game: Game) -> SideScore:
@@ -381,10 +364,11 @@ class OneSide:
 
     def _step_pairs(self, pairs: Sequence[tuple[Game, str]]) -> list[Exception | None]:
         games = [game for game, _ in pairs]
-        return self._stepped(games, [action for _, action in pairs], self._ask_apart)[1]
+        return self._stepped(games, [action for _, action in pairs], self._seat.ask_apart)[1]
 
     def _begin_all(self, games: Sequence[Game]) -> list[Exception | None]:
-        return self._answered(games, [None] * len(games), self._ask_apart)
+        asking = partial(self._seat.programs, asking=self._seat.ask_apart)
+        return self._answered(games, [None] * len(games), asking)
 
     def _answered(
         self, games: Sequence[Game], before: Sequence[Episode | None], asking: _Asking
@@ -393,7 +377,8 @@ class OneSide:
         waiting = [i for i, game in enumerate(games) if game.actor not in (None, self.agent)]
         errors: list[Exception | None] = [None] * len(games)
         try:
-            answers = asking([games[i].observation() for i in waiting]) if waiting else []
+            seen = [games[i].observation() for i in waiting]
+            answers = asking(seen, [games[i].running().row for i in waiting]) if waiting else []
             given = []
             for i, answer in zip(waiting, answers, strict=True):
                 if isinstance(answer, Exception):

@@ -9,7 +9,7 @@ here can be pickled; a copy in another process has a sandbox and an opponent of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,21 +21,24 @@ from codea1_env.integrations.side import PARTS, OneSide, SideAnswer
 OVER = "The episode is over."
 
 
-def dataset_rows(side: OneSide, task_ids: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Return rows of a data set with the columns prompt, task_id and code.
+def dataset_rows(
+    side: OneSide, task_ids: Sequence[str] | None = None, seeds: Iterable[int] = (0,)
+) -> list[dict[str, Any]]:
+    """Return rows of a data set with the columns prompt, task_id and code, for each seed.
 
-    The programs that a tester attacks are written now. For others later, make the rows again.
+    A tester attacks another program in the rows of another seed: `seeds=range(3)` are three epochs.
     """
     return [
         {"prompt": question.messages, "task_id": question.task_id, "code": question.code}
-        for question in side.questions(task_ids)
+        for question in side.questions(task_ids, seeds)
     ]
 
 
-def environment_rows(side: OneSide) -> list[dict[str, Any]]:
+def environment_rows(side: OneSide, seeds: Iterable[int] = (0,)) -> list[dict[str, Any]]:
     """Return rows for `environment_factory`: TRL puts what `GameEnvironment.reset` asks behind the empty prompt."""
     return [
-        {"prompt": [{"role": "user", "content": ""}], "task_id": task_id}
+        {"prompt": [{"role": "user", "content": ""}], "task_id": task_id, "seed": seed}
+        for seed in seeds
         for task_id in side.problems
     ]
 
@@ -99,7 +102,7 @@ class GameEnvironment:
         self._rewards: list[float | None] = []
 
     def reset(self, task_id: str | None = None, seed: int | None = None, **_: Any) -> str:
-        """Start an episode and return what the player is asked."""
+        """Start an episode and return what the player is asked: the same for the same problem and seed."""
         options = {} if task_id is None else {"problem_id": task_id}
         self._rewards = []
         self._side.begin_one(self._game, seed, options)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal, Self
 
 from codea1_env.integrations.opponents import check_name
@@ -23,7 +24,7 @@ check_version("verifiers", "0.4", "verifiers")
 
 import httpx  # noqa: E402
 import verifiers.v1 as vf  # noqa: E402
-from pydantic import model_validator  # noqa: E402
+from pydantic import Field, model_validator  # noqa: E402
 from verifiers.v1.dialects.chat import message_to_wire  # noqa: E402
 
 TASKSET = "code-a1"
@@ -33,8 +34,10 @@ class CodeA1Data(vf.TaskData):  # type: ignore[misc]
     """A problem, as one player sees it."""
 
     task_id: str
+    seed: int = 0
+    """With the task it decides the program that a tester attacks."""
     code: str = ""
-    """The program that a tester attacks."""
+    """That program."""
 
 
 class CodeA1Task(vf.Task[CodeA1Data]):  # type: ignore[misc]
@@ -48,17 +51,20 @@ class CodeA1TasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """A source for `codea1_env.load_problems`."""
     split: str | None = None
     """"train" or "eval"; None for all."""
+    seeds: int = Field(1, ge=1)
+    """Rows of each problem: a tester attacks another program in each."""
 
 
 class CodeA1Taskset(vf.Taskset[CodeA1Task, CodeA1TasksetConfig]):  # type: ignore[misc]
-    """The problems, one task each."""
+    """The problems, a task for each and each seed."""
 
     def load(self) -> Iterator[CodeA1Task]:
-        """Give a task for each problem."""
-        for problem in load_problems(self.config.problems, self.config.split):
-            data = CodeA1Data(
-                id=problem.task_id, name=problem.task_id, task_id=problem.task_id, prompt=problem.prompt
-            )  # fmt: skip
+        """Give the tasks."""
+        problems = load_problems(self.config.problems, self.config.split)
+        for seed, problem in product(range(self.config.seeds), problems):
+            name = problem.task_id
+            row = f"{name}#{seed}" if seed else name
+            data = CodeA1Data(id=row, name=row, task_id=name, prompt=problem.prompt, seed=seed)
             yield CodeA1Task(data, self.config.task)
 
 
@@ -117,7 +123,7 @@ class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
             task = await asyncio.to_thread(self._attacking, task, trace.last_reply)
             await agents.tester.run(task)
         else:
-            [question] = await asyncio.to_thread(self.game.questions, [name])
+            question = await asyncio.to_thread(self.game.question_one, name, task.data.seed)
             await getattr(agents, side).run(_asked(task, question.messages, question.code))
 
     def _attacking(self, task: Any, answer: str) -> Any:
@@ -185,6 +191,7 @@ def load_environment(
     problems: str = "starter",
     split: str | None = None,
     wording: str = "detailed",
+    seeds: int = 1,
 ) -> CodeA1Env:
     """Make the environment without a command line.
 
@@ -194,8 +201,9 @@ def load_environment(
         problems: A source for `codea1_env.load_problems`.
         split: "train" or "eval"; None for all.
         wording: How players are asked: "detailed", or "few-shot" for small models.
+        seeds: Rows of each problem: a tester attacks another program in each.
     """
-    taskset = CodeA1TasksetConfig(id=TASKSET, problems=problems, split=split)
+    taskset = CodeA1TasksetConfig(id=TASKSET, problems=problems, split=split, seeds=seeds)
     config = CodeA1EnvConfig(taskset=taskset, side=side, opponent=opponent, wording=wording)
     env = CodeA1Env(config)
     _ = env.game  # a wrong name is told now

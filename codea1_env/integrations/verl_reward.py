@@ -9,6 +9,7 @@ judges with a sandbox of its own. None of this imports verl.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +24,10 @@ def _game(side: Any, opponent: str, problems: str) -> OneSide:
 
 
 def verl_rows(
-    side: OneSide, opponent: str | None = None, problems: str | None = None
+    side: OneSide,
+    opponent: str | None = None,
+    problems: str | None = None,
+    seeds: Iterable[int] = (0,),
 ) -> list[dict[str, Any]]:
     """Return rows of verl's format: prompt, data_source, ability, reward_model and extra_info.
 
@@ -32,6 +36,7 @@ def verl_rows(
         opponent: Who is to attack a coder's programs when they are paid: a name as `find_opponent` takes it; None for the
             side's own.
         problems: The source of the problems, which the workers load again; None for the side's own.
+        seeds: A tester attacks another program in the rows of another seed.
 
     Raises:
         ValueError: The side was made from objects that have no name.
@@ -43,7 +48,7 @@ def verl_rows(
             "workers make it again. Actually: objects"
         )
     rows = []
-    for question in side.questions():
+    for question in side.questions(seeds=seeds):
         truth = {
             "side": side.side,
             "task_id": question.task_id,

@@ -162,6 +162,10 @@ class LLMAgent(FixedAgent):
         self._limit = longest_prompt(sampling, backend.context_length)
         self._calls = 0
 
+    def reset(self, seed: int) -> None:
+        """Start the draws anew, from a seed."""
+        self.seed, self._calls = seed, 0
+
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Return one answer for each observation, in order: the model's text as it is."""
         started = time.perf_counter()
@@ -225,6 +229,11 @@ class BothRoles(LLMAgent):
         self.completions = [answers[i] for i in range(len(observations))]
         self.usage = total([agent.usage for agent in self._turns.values()])
         return [answer.text for answer in self.completions]
+
+    def reset(self, seed: int) -> None:
+        """Start the draws of both roles anew, from a seed."""
+        for agent in self._turns.values():
+            agent.reset(seed)
 
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation."""
