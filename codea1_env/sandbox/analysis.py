@@ -6,17 +6,17 @@ import functools
 import os
 import select
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .clocks import cpu_time_of
+from .clocks import cpu_time_of, memory_of
 from .inside import codec
 from .inside.codec import frames
 from .results import AnalysisError, InfraError, SandboxError, one_line
-from .supervise import is_readable
 from .worker import start_helper
 
 _TIMEOUT = 10.0
@@ -24,6 +24,7 @@ _TIMEOUT = 10.0
 _WALL_FACTOR = 5.0
 _PROCESSES = 2
 _MUCH = 128 << 20  # bytes of memory
+_NEXT_LOOK = 100  # milliseconds
 _TRIES = 3
 # A process provokes these itself. Other signals come from outside, SIGKILL from the kernel that lacks memory.
 _OWN_SIGNALS = frozenset({
@@ -107,11 +108,11 @@ class Analyst:
             helper.stop()
             raise AnalysisError(f"the analysis process ended: {error}, killed") from None
         except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
-            status, memory = helper.stop()
+            status = helper.stop()
             message = f"the analysis process ended: {error}, {_in_words(status)}"
             if status is not None and -status in _OWN_SIGNALS:
                 raise AnalysisError(message) from None
-            if status is not None and (status >= 0 or memory > _MUCH):
+            if status is not None and (status >= 0 or helper.memory > _MUCH):
                 raise _EndedError(message) from None
             raise _LostError(message) from None
         except BaseException:  # a reply may still come: nobody would read the next one rightly
@@ -143,6 +144,7 @@ class _Helper:
     """One process, and the pipes to it."""
 
     def __init__(self) -> None:
+        self.memory = 0  # bytes that it was seen to have
         their_receive, self._send = os.pipe()
         self._receive, their_send = os.pipe()
         os.set_blocking(self._send, False)
@@ -181,7 +183,9 @@ class _Helper:
         poll.register(self._receive, select.POLLIN)
         poll.register(self._send, select.POLLOUT)
         while size is None or len(received) < size:
-            ready = {descriptor for descriptor, _ in poll.poll(milliseconds_left())}
+            ready = {each for each, _ in poll.poll(min(milliseconds_left(), _NEXT_LOOK))}
+            if not ready:
+                self.memory = max(self.memory, memory_of(self._process.pid))
             if self._send in ready:
                 data = data[os.write(self._send, data[:65536]) :]
                 if not data:
@@ -195,20 +199,17 @@ class _Helper:
                     size = frames.PREFIX.size + frames.PREFIX.unpack_from(received)[0]
         return bytes(received[frames.PREFIX.size :])
 
-    def stop(self) -> tuple[int | None, int]:
-        """End the process; how it had ended (status, minus a signal, or None if it was alive), and its most memory."""
+    def stop(self) -> int | None:
+        """End the process and return how it had ended: status, minus a signal, or None if it was alive."""
         for descriptor in (self._send, self._receive):
             os.close(descriptor)
-        if self._process.returncode is not None:
-            return self._process.returncode, 0
-        handle = os.pidfd_open(self._process.pid)
-        ended = is_readable(handle, 0.2)
-        os.close(handle)
-        if not ended:
+        try:
+            status = self._process.wait(0.2)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-        _, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        return (self._process.returncode if ended else None), usage.ru_maxrss << 10
+            self._process.wait()
+            return None
+        return status
 
 
 def _in_words(status: int | None) -> str:

@@ -55,6 +55,14 @@ def _clock_of(pid: int, kind: int) -> float:
         return 0.0
 
 
+def memory_of(pid: int) -> int:
+    """Bytes of memory that a process has; 0 if it is gone."""
+    try:
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0
+
+
 def own_queue_time() -> float:
     """Seconds so far in which the calling thread could have run but had no processor."""
     return _queue_time_of("thread-self")

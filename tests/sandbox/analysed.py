@@ -56,4 +56,5 @@ def nap(seconds: float) -> str:
 def kill_itself(memory: int = 0) -> None:
     held = b"x" * memory
     assert len(held) == memory
+    time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGKILL)

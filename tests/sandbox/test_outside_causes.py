@@ -209,12 +209,15 @@ def test_who_is_killed_with_much_memory_is_out_of_memory_the_second_time(
 
     monkeypatch.setattr(watch.Watch, "frame", kill_when_grown)
     code = GREEDY + "def f(x):\n    time.sleep(0.7)\n    return 2 * x"
-    found = sandbox.call(code, "f", [((1,), {})])[0].outcome
-    assert found is (Outcome.MEMORY if kills > 1 else Outcome.PASS)
-    assert len(killed) == min(kills, 2)
-    killed.clear()
-    script = sandbox.run_script(GREEDY + "time.sleep(0.7)")
-    assert script.outcome is (Outcome.MEMORY if kills > 1 else Outcome.PASS)
+    ours = b"x" * (300 << 20)  # which is no memory of those that we start
+    with Sandbox(level=sandbox.level) as fresh:
+        found = fresh.call(code, "f", [((1,), {})])[0].outcome
+        assert found is (Outcome.MEMORY if kills > 1 else Outcome.PASS)
+        assert len(killed) == min(kills, 2)
+        killed.clear()
+        script = fresh.run_script(GREEDY + "time.sleep(0.7)")
+        assert script.outcome is (Outcome.MEMORY if kills > 1 else Outcome.PASS)
+    assert ours
 
 
 POISON = "def f(x):\n    return 'poison' if x == 1 else x"

@@ -217,6 +217,8 @@ class Zygote:
         self.main = main
         self.confinement = confinement
         self.live: set[int] = set()
+        # Of those that tried the confinement. Not our own, which begins with that of who started us.
+        self.memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         settings = confinement.settings
         # From "kernel" on children can start no process, and only those with folders can write a file.
         self.leaves_something = settings.scratch or not settings.at_least("kernel")
@@ -280,7 +282,7 @@ class Zygote:
         self.live.discard(pid)
         if self.leaves_something:
             self.tidy()
-        grown = usage.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        grown = usage.ru_maxrss - self.memory
         cpu_time = usage.ru_utime + usage.ru_stime
         self.control.send(_ENDED.pack(status, cpu_time, max(0, grown) << 10))
 
