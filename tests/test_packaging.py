@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import distribution, files, requires
 from pathlib import Path
 
 import pytest
@@ -78,17 +79,35 @@ def test_sdist_can_be_built_and_tested_from(distributions: Path) -> None:
     assert not any(member.issym() for member in members.values())
 
 
+def needed(name: str) -> set[str]:
+    """Names of all that a package needs without extras, and what that needs, and so on."""
+    from packaging.requirements import Requirement
+
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for line in requires(waiting.pop()) or ():
+            asked = Requirement(line)
+            wanted = asked.marker is None or asked.marker.evaluate({"extra": ""})
+            if wanted and canonical(asked.name) not in found:
+                found.add(canonical(asked.name))
+                waiting.append(asked.name)
+    return found
+
+
 @pytest.mark.slow
 def test_wheel_plays_in_an_empty_environment(distributions: Path, tmp_path: Path) -> None:
     """Without extras, without the repository: what the index would give."""
     home = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True, timeout=120)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in {path.parts[0] for each in needed("codea1-env") for path in files(each) or ()}:
+        if name != ".." and name != "__pycache__":
+            (site / name).symlink_to(distribution("numpy").locate_file(name))
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin/python"), "install", "-q"]
     wheel = str(only(distributions, "*.whl"))
-    command = [*pip, "--no-compile", "--constraint", str(ROOT / "constraints.txt"), wheel]
+    command = [*pip, "--no-compile", "--no-index", wheel]  # all that it asks for is there
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
-    if "connection" in done.stderr.lower():
-        pytest.skip("needs a package index")
     assert done.returncode == 0, done.stderr
     done = subprocess.run(
         [str(home / "bin/codea1"), "play", "--problem", "starter/is_leap_year"],
