@@ -1,16 +1,20 @@
 """What the names of a text stand for, as far as statements bind them to literals and calls.
 
-And what methods of unittest and functions of numpy.testing say that assert something.
+Values are shared as in Python and never changed: of code that is not followed it is noted which containers it may
+change, and no value that holds one of them is read again. Beside it what methods of unittest and functions of
+numpy.testing say that assert something.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
+from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 
 from .predictions import (
     ENTRY_POINT,
@@ -18,28 +22,64 @@ from .predictions import (
     UNSAID,
     Call,
     Conditions,
+    Helper,
     Names,
     Prediction,
     Tolerance,
     UnreadableError,
+    name_of,
 )
 
 PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 """Functions of Python that change no argument."""
+_CALLING = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
+"""Those of them that call an argument."""
 _PURE_METHODS = frozenset({
     "allclose", "approx", "array_equal", "copy", "count", "deepcopy", "encode", "endswith", "fabs", "find", "format",
     "get", "index", "isclose", "isdigit", "issubset", "issuperset", "items", "join", "keys", "lower", "lstrip",
-    "replace", "rstrip", "split", "startswith", "strip", "title", "union", "upper", "values",
+    "replace", "rstrip", "split", "startswith", "strip", "subTest", "title", "union", "upper", "values",
 })  # fmt: skip
 """Methods of plain data, and functions of modules, that change neither it nor their arguments."""
+_COPYING = frozenset({"copy", "deepcopy", "frozenset", "join", "len", "list", "set", "sorted", "str", "sum", "tuple"})
+"""Those of both that return none of what they are given, but at most what is in it."""
+_ODD = re.compile(r"\b(?:global|nonlocal|class|globals|locals|exec|eval|setattr|vars|__dict__)\b")
+_REACHING = frozenset({"globals", "locals", "exec", "eval", "setattr", "vars", "__dict__"})
+"""What binds names that no statement shows."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CHANGED = (ast.Store, ast.Del)
 
 
 class Bindings:
-    """Binds names, and forgets them where code that cannot be read may change them."""
+    """Binds names, and notes what code that is not followed may bind or change."""
 
     def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool) -> None:
         self._meter = meter
         self._conditions = Conditions(entry_point, meter, strict)
+        self._names: Names = {}
+        self._volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
+        self._methods: set[str] = set()
+        self._reaches_all = False
+        self._escaped: dict[int, Any] = {}  # containers that an unknown value may hold
+        self._unseen: list[ast.Module] = []
+        self._touched: set[str] = set()  # names in functions that change something
+
+    def _look_over(self, body: list[ast.stmt], text: str) -> None:
+        """Note which names are bound in other places than where a reader of statements meets them."""
+        whole = ast.Module(body, [])
+        self._unseen.append(whole)
+        if not _ODD.search(text):
+            return
+        for each in self._conditions.walk(whole):
+            kind: Any = type(each)
+            if kind in (ast.Global, ast.Nonlocal):
+                self._volatile.update(each.names)  # type: ignore[attr-defined]
+            elif kind in _FUNCTIONS:
+                self._methods.add(each.name)  # type: ignore[attr-defined]
+            elif kind in (ast.Name, ast.Attribute):
+                name = each.id if kind is ast.Name else each.attr  # type: ignore[attr-defined]
+                self._reaches_all |= name in _REACHING
+                if kind is ast.Attribute and isinstance(each.ctx, _CHANGED):  # type: ignore[attr-defined]
+                    self._volatile.add(f".{name}")
 
     def _assign(self, node: Any, names: Names) -> None:
         if node.value is None:
@@ -58,7 +98,7 @@ class Bindings:
         try:
             call = self._conditions.call(node, names)
         except NotLiteralError as error:
-            self._forget(node, names)
+            self._forget(node, names, kept=True)
             return Call([], {}, str(error))
         if call is not None:
             return call
@@ -67,12 +107,15 @@ class Bindings:
         except NotLiteralError:
             if type(node) is ast.Tuple:  # a, b = f(1), 2
                 return tuple([self._value(each, names) for each in node.elts])
-            self._forget(node, names)
+            self._forget(node, names, kept=True)
             return UNKNOWN
 
     def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
         if type(target) is ast.Name:
-            names[target.id] = value
+            is_sure = not self._reaches_all and target.id not in self._volatile
+            names[target.id] = value if is_sure else UNKNOWN
+            if is_sure:
+                return
         elif type(target) in (ast.Tuple, ast.List):
             parts = target.elts  # type: ignore[attr-defined]
             self._meter.work(len(parts))
@@ -81,72 +124,143 @@ class Bindings:
             items = list(value) if fits else [UNKNOWN] * len(parts)
             for part, item in zip(parts, items, strict=True):
                 self._bind(part, item, names)
-        elif type(target) is ast.Attribute and type(target.value) is ast.Name:
-            names[f"{target.value.id}.{target.attr}"] = value
+            if fits:
+                return
         else:
             self._forget(target, names)
+        self._escaped.update(self._parts([value]))
 
     def _augmented(self, node: Any, names: Names) -> None:
         target = node.target
-        if type(target) is not ast.Name or target.id not in names:
-            self._forget(target, names)
+        if type(target) is not ast.Name or type(names.get(target.id, UNKNOWN)) not in _ADDED_TO:
+            self._forget(node, names, kept=True)
             return
         total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
+        before = names[target.id]
         try:
             value = read(total, names, self._meter)
         except NotLiteralError:
-            value = UNKNOWN
-        self._forget_name(target.id, names)
-        names[target.id] = value
+            self._forget(node, names, kept=True)
+        else:
+            self._bind(target, value, names)
+            if type(before) in (list, dict, set):
+                self._meter.changed[id(before)] = before
 
-    def _forget(self, node: ast.AST, names: Names) -> None:
-        """Names that a piece of code may change have no known value any more."""
+    # Code that is not followed
+
+    def _forget(self, node: ast.AST, names: Names, kept: bool = False) -> None:
+        """Forget the names that a piece of code may bind, and the containers that it may change.
+
+        It is taken to change all that it mentions, if anything. Where it may run functions of the text, or has hold of
+        something unknown, it changes what those mention, or what that may hold. `kept`: its value is bound.
+        """
+        if type(node) is ast.Compare:  # what stands beside a call is not given to it
+            for part in (node.left, *node.comparators):
+                self._forget(part, names, kept)
+            return
+        changes = False
+        bound: list[str] = []
+        seen: list[Any] = []
+        copied: set[int] = set()  # nodes of which only what is in them can be changed
         for each in self._conditions.walk(node):
-            if type(each) is ast.Call:
-                self._forget_call(each, names)
-            elif isinstance(getattr(each, "ctx", None), (ast.Store, ast.Del)):
-                if type(each) is ast.Name:
-                    names[each.id] = UNKNOWN
-                elif type(each) in (ast.Attribute, ast.Subscript):
-                    self._forget_base(each.value, names)  # type: ignore[attr-defined]
-
-    def _forget_call(self, node: Any, names: Names) -> None:
-        if self._conditions.is_function(node.func, names):
-            return
-        if type(node.func) is ast.Attribute:
-            if node.func.attr in _PURE_METHODS:
-                return
-            self._forget_base(node.func.value, names)
-            if node.func.attr.lower().startswith("assert"):
-                return
-        elif type(node.func) is ast.Name and node.func.id in PURE:
-            return
-        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            self._forget_base(argument, names)
-
-    def _forget_base(self, node: ast.AST, names: Names) -> None:
-        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            key = self._conditions.key(node)
+            changes = changes or self._changes(each, names)
+            if type(each) is ast.Call and name_of(each.func) in _COPYING:
+                copied.update(map(id, [*each.args, getattr(each.func, "value", None)]))
+            key = self._conditions.key(each)
             if key in names:
-                return self._forget_name(key, names)
-            node = node.value
-        return self._forget_name(node.id if isinstance(node, ast.Name) else "", names)
+                value = names[key]
+                is_copied = id(each) in copied and type(value) in CONTAINERS
+                seen += items_of(value) if is_copied else [value]
+            bound += bound_by(each)
+        if changes:
+            self._change(seen, names)
+        elif kept or bound:
+            self._escaped.update(self._parts(seen))
+        names.update(dict.fromkeys(bound, UNKNOWN))
 
-    def _forget_name(self, name: str, names: Names) -> None:
-        if name in names:
-            self._meter.work(self._size(names))
-            self._forget_object(names[name], names)
+    def _change(self, seen: list[Any], names: Names) -> None:
+        changed = self._meter.changed
+        if any(x is UNKNOWN or type(x) is Helper or id(x) in changed for x in seen):
+            self._look_into_functions()
+            self._meter.work(len(self._touched))
+            for scope in (names, self._names):
+                seen += [scope[name] for name in self._touched if name in scope]
+            changed.update(self._escaped)
+            self._escaped.clear()
+        changed.update(self._parts(seen))
 
-    @staticmethod
-    def _forget_object(value: Any, names: Names) -> None:
-        if type(value) in (list, dict, set):
-            for name in [each for each, bound in names.items() if bound is value]:
-                names[name] = UNKNOWN
+    def _look_into_functions(self) -> None:
+        for each in [part for whole in self._unseen for part in self._conditions.walk(whole)]:
+            if type(each) in (*_FUNCTIONS, ast.Lambda):
+                inner = list(self._conditions.walk(each))
+                if any(self._changes(part, self._names) for part in inner):
+                    self._touched.update(map(self._conditions.key, inner))
+        self._unseen = []
 
-    @staticmethod
-    def _size(names: Names) -> int:
-        """Return what it costs to copy or search names; much less than following code does."""
-        return 1 + len(names) // 8
+    def _changes(self, node: Any, names: Names) -> bool:
+        """Whether a node, without what is in it, may change an object."""
+        kind = type(node)
+        if kind is ast.Call:
+            return not self._is_pure(node, names)
+        if kind is ast.Attribute or kind is ast.Subscript:
+            return isinstance(node.ctx, _CHANGED)
+        return kind is ast.AugAssign
+
+    def _is_pure(self, node: ast.Call, names: Names) -> bool:
+        function = node.func
+        if self._conditions.is_function(function, names):
+            return True
+        if type(function) is ast.Attribute:
+            name = function.attr
+            is_known = name in _PURE_METHODS or name.lower().startswith("assert")
+            return is_known and name not in self._methods
+        if type(function) is not ast.Name or function.id in names or function.id not in PURE:
+            return False
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        return function.id not in _CALLING or not any(self._may_run(each, names) for each in given)
+
+    def _may_run(self, node: ast.expr, names: Names) -> bool:
+        """Whether an argument may be a function that changes something."""
+        value = names.get(self._conditions.key(node), node)
+        return value is UNKNOWN or type(value) in (Helper, ast.Attribute)
+
+    def _parts(self, values: Iterable[Any]) -> dict[int, Any]:
+        """Return the containers in values that can be changed, and the calls whose results can."""
+        found: dict[int, Any] = {}
+        left = list(values)
+        while left:
+            value = left.pop()
+            kind = type(value)
+            if kind in (list, dict, set, Call):
+                if id(value) in found:
+                    continue
+                found[id(value)] = value
+            if kind is Call:
+                left += [*value.arguments, *value.keywords.values()]
+            elif kind in (list, dict, tuple):
+                self._meter.work(1 + len(value))
+                left += items_of(value)
+        return found
+
+
+_ADDED_TO = ATOMS | CONTAINERS
+
+
+def items_of(value: Any) -> list[Any]:
+    """Return the items of a container, without those that nobody can change."""
+    items = value.values() if type(value) is dict else value
+    return [item for item in items if type(item) not in ATOMS]
+
+
+def bound_by(node: Any) -> list[str]:
+    """Return the names that a node binds or deletes, without what is in it."""
+    kind = type(node)
+    if kind is ast.Name:
+        return [node.id] if isinstance(node.ctx, _CHANGED) else []
+    if kind is ast.alias:
+        return [node.asname or node.name.partition(".")[0]]
+    name = getattr(node, "name", None)  # functions, classes, handlers and patterns
+    return [name] if type(name) is str else []
 
 
 _EQUAL = frozenset({

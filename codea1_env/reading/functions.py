@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,6 +23,10 @@ _ENDS = frozenset({
     "sys.exit", "os._exit", "os.abort", "pytest.skip", "pytest.exit", "pytest.fail", "pytest.xfail", "self.skipTest",
     "self.fail", "exit", "quit",
 })  # fmt: skip
+_EXITS = _ENDS - {"os.abort", "pytest.fail", "pytest.xfail", "self.fail"}
+"""Those that no failed test makes."""
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def called_or_named(node: ast.expr) -> str:
@@ -42,19 +47,22 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
     return [each.arg for each in listed if each.arg not in ("self", "cls")]
 
 
-def rows_of(
+def tables_of(
     node: ast.FunctionDef, names: Names, meter: LiteralMeter, outer: Sequence[ast.expr] = ()
-) -> Iterator[dict[str, Any]]:
-    """Yield what the parameters stand for, each time the function runs: by defaults and the tables above it and its class."""
+) -> list[list[Names]]:
+    """Return what parameters stand for where a function is defined: by its defaults, and by the tables above it and its class."""
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
-    defaults = {each.arg: _cell(default, names, meter) for each, default in given}
+    named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    defaults = [*given, *((each, default) for each, default in named if default is not None)]
     decorators = filter(is_table, reversed([*outer, *node.decorator_list]))
     tables = [_table(each, node, names, meter) for each in decorators]
+    return [[{each.arg: _cell(default, names, meter) for each, default in defaults}], *tables]
+
+
+def rows_of(tables: list[list[Names]]) -> Iterator[Names]:
+    """Yield what the parameters stand for, each time the function runs."""
     for rows in itertools.islice(itertools.product(*tables), _MAX_ROWS):
-        row = dict(defaults)
-        for part in rows:
-            row.update(part)
-        yield row
+        yield {name: value for part in rows for name, value in part.items()}
 
 
 def is_table(decorator: ast.expr) -> bool:
@@ -124,9 +132,44 @@ def _called(node: ast.stmt) -> str:
     return function.id if type(function) is ast.Name else ""
 
 
-def ends(node: ast.stmt) -> bool:
-    """Whether what stands behind a statement, in its block, does not run."""
-    return type(node) in (ast.Return, ast.Raise) or _called(node) in _ENDS
+class Leaves(enum.Enum):
+    """What ends a block before its end."""
+
+    BREAK = enum.auto()
+    CONTINUE = enum.auto()
+    RETURN = enum.auto()
+    RAISE = enum.auto()
+    """An exception or an exit."""
+    UNSURE = enum.auto()
+    """A round of a loop that may be the last, or may end early."""
+
+
+_LEAVES = {
+    ast.Break: Leaves.BREAK, ast.Continue: Leaves.CONTINUE, ast.Return: Leaves.RETURN, ast.Raise: Leaves.RAISE,
+}  # fmt: skip
+
+
+def ends(node: ast.stmt) -> Leaves | None:
+    """How a statement ends its block, if it does."""
+    return _LEAVES.get(type(node)) or (Leaves.RAISE if _called(node) in _ENDS else None)
+
+
+def may_end(node: ast.AST, meter: LiteralMeter) -> Leaves | None:
+    """How a statement may end its block that is not followed. What it may raise is a failure, and ends nothing."""
+    found: Leaves | None = None
+    left: list[tuple[ast.AST, bool]] = [(node, False)]
+    while left:
+        each, in_loop = left.pop()
+        meter.work(1)
+        kind = type(each)
+        if kind is ast.Return or (isinstance(each, ast.stmt) and _called(each) in _EXITS):
+            return Leaves.RETURN
+        if kind in (ast.Break, ast.Continue) and not in_loop:
+            found = Leaves.UNSURE
+        if isinstance(each, (ast.stmt, ast.ExceptHandler, ast.match_case)) and kind not in _SCOPES:
+            in_loop = in_loop or kind in _LOOPS
+            left += [(inner, in_loop) for inner in ast.iter_child_nodes(each)]
+    return found
 
 
 def is_main(node: ast.expr) -> bool:

@@ -8,16 +8,19 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.assertions import Rule, form_of, sides
 from codea1_env.sandbox.inside.analysis.literals import (
+    LIBRARY,
     LiteralMeter,
     NotLiteralError,
     read,
     read_items,
     rounds,
 )
+from codea1_env.sandbox.inside.analysis.plain import check_unchanged
 
 MAX_TOLERANCE = 0.01
 """A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
@@ -47,8 +50,20 @@ MODULE = object()
 """What a name is bound to that is a module which may hold the function under test."""
 INSTANCE = object()
 """What a name is bound to that is an object of the class whose method is under test."""
-HELPER = object()
-"""What a name is bound to that is a function of the text: it is not followed where it is called."""
+
+
+@dataclass(eq=False, slots=True)
+class Helper:
+    """What a name is bound to that is a function of the text: it is followed once, where it is called, or at the end."""
+
+    node: Any
+    scope: Names
+    """What names stand for around it when it runs."""
+    own: Names
+    """What more names stand for in it: attributes of its class."""
+    tables: list[list[Names]]
+    """What its parameters stand for, by its defaults and by each table above it."""
+    is_followed: bool = False
 
 
 class Call(NamedTuple):
@@ -88,6 +103,7 @@ class Conditions:
         owner, _, self.entry_point = entry_point.rpartition(".")
         self.owner = owner or MAIN_CLASS
         self.meter = meter
+        self._in_rounds = False
 
     def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
         """Return what a condition says if it holds.
@@ -115,7 +131,7 @@ class Conditions:
             return self._comparison(node, names)
         if kind is ast.Call:
             self.meter.work(len(node.args) + len(node.keywords))
-            if name_of(node.func) == "all" and len(node.args) == 1:
+            if self._names_library(node.func, ("all",), names) and len(node.args) == 1:
                 return self._each(node.args[0], names, self.predictions)
         raise UnreadableError(UNSAID)
 
@@ -129,10 +145,13 @@ class Conditions:
                 return None
             if bound.error:
                 raise NotLiteralError(bound.error)
+            check_unchanged(bound, self.meter)
             return bound
         if type(node) is ast.NamedExpr:
             call = self.call(node.value, names)
             if call is not None:
+                if self._in_rounds:
+                    raise NotLiteralError("a name that is bound in a comprehension")
                 names[node.target.id] = call
             return call
         if type(node) is not ast.Call or not self.is_function(node.func, names):
@@ -228,7 +247,7 @@ class Conditions:
         if call is None:
             return self._converted(left, right, names)
         tolerance = None
-        if type(other) is ast.Call and name_of(other.func) == "approx":
+        if type(other) is ast.Call and self._names_library(other.func, ("approx",), names):
             self.meter.work(len(other.args) + len(other.keywords))
             if not other.args:
                 raise UnreadableError("approx without a value")
@@ -325,9 +344,13 @@ class Conditions:
         if type(node) not in (ast.GeneratorExp, ast.ListComp):
             raise UnreadableError(UNSAID)
         found: list[Prediction] = []
-        for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
-            found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
-            self.meter.work(1 + len(inner) // 8)
+        self._in_rounds, before = True, self._in_rounds
+        try:
+            for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
+                found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
+                self.meter.work(1 + len(inner) // 8)
+        finally:
+            self._in_rounds = before
         return found
 
     def _difference(
@@ -336,7 +359,7 @@ class Conditions:
         """`abs(f(x) - value) < tolerance`."""
         match left:
             case ast.Call(func=called, args=[ast.BinOp(one, ast.Sub(), other)]):
-                if name_of(called) in ("abs", "fabs", "absolute"):
+                if self._names_library(called, ("abs", "fabs", "absolute"), names):
                     tolerance = self.number(right, names)
                     if strict and not tolerance:
                         raise UnreadableError("no difference is less than 0")
@@ -349,7 +372,7 @@ class Conditions:
             if type(each) is not ast.Call or not each.args or each.keywords:
                 continue
             name = name_of(each.func)
-            known = name in _CONVERTS and name not in names
+            known = name in _CONVERTS and self._names_library(each.func, (name,), names)
             call = self.call(each.args[0], names) if known else None
             if call is None:
                 continue
@@ -364,7 +387,16 @@ class Conditions:
         raise UnreadableError(UNSAID)
 
     def _is_close(self, node: ast.expr, names: Names) -> bool:
-        return name_of(node) in _CLOSE and not self.is_function(node, names)
+        return self._names_library(node, _CLOSE, names) and not self.is_function(node, names)
+
+    def _names_library(self, node: ast.expr, known: tuple[str, ...], names: Names) -> bool:
+        """Whether an expression has one of some names, and is nothing that the text defines itself."""
+        if name_of(node) not in known:
+            return False
+        while type(node) is ast.Attribute:
+            node = node.value
+        bound = names.get(node.id, LIBRARY) if type(node) is ast.Name else None
+        return bound is LIBRARY or bound is MODULE
 
     def _closeness(self, node: Any, names: Names) -> Tolerance:
         """Return the tolerance of a call such as `math.isclose(f(1), 0.5, rel_tol=1e-3)`."""

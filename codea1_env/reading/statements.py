@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
+    LIBRARY,
     UNKNOWN,
     LiteralMeter,
     NotLiteralError,
@@ -17,9 +18,19 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
-from .bindings import PURE, Bindings, said_by
-from .functions import called_or_named, ends, is_main, is_table, parameters_of, rows_of
-from .predictions import ENTRY_POINT, HELPER, MODULE, Names, Prediction, UnreadableError
+from .bindings import PURE, Bindings, bound_by, said_by
+from .functions import (
+    Leaves,
+    called_or_named,
+    ends,
+    is_main,
+    is_table,
+    may_end,
+    parameters_of,
+    rows_of,
+    tables_of,
+)
+from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
 
 MAX_DROPPED = 256
 _MAX_NAME = 80
@@ -29,6 +40,9 @@ _RAISES = frozenset({
     "assert_raises", "suppress",
 })  # fmt: skip
 _RAISING = "says that a call raises"
+_YIELDS = (ast.Yield, ast.YieldFrom)
+_NUMERIC = frozenset({"builtins", "cmath", "math", "numpy"})
+_LIBRARIES = sys.stdlib_module_names | {"numpy", "pytest"}
 _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 
 Say = Callable[[Any, Names], Iterable[Prediction]]
@@ -54,7 +68,10 @@ class Enough(Exception):  # noqa: N818 - no error: what was read stays
 
 
 class Statements(Bindings):
-    """Follows statements, and reports predictions.
+    """Follows statements as Python runs them, and reports predictions.
+
+    A function of the text is followed once, with what names stand for then: where it is called without arguments, or
+    behind the statements of the text, where pytest runs it. Functions within functions run only where they are called.
 
     Args:
         entry_point: The function under test: `f`, or `Solution.f` for a method of a new instance.
@@ -82,18 +99,22 @@ class Statements(Bindings):
         self._strict = strict
         self._steps = self._tests = 0
         self._told = 0  # assertions about the function, read or not
-        self._outer: list[ast.expr] = []  # tables above the class that is followed
-        self._names: Names = {}
+        self._waiting: list[Helper] = []
+        self._is_blind = False  # whether what is followed may never run
         self._text = ""
         self._reported: set[int] = set()
 
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follow the statements of a text; names keep their values from one text to the next."""
         self._text, self._reported = text, set()
+        self._waiting = []
+        self._look_over(body, text)
         self._body(body, self._names)
+        for helper in self._waiting:  # which grows
+            self._enter(helper)
 
-    def _body(self, body: list[ast.stmt], names: Names) -> bool:
-        """Follow a block, and return whether what stands behind it does not run either."""
+    def _body(self, body: list[ast.stmt], names: Names) -> Leaves | None:
+        """Follow a block, and return how it ends before its end."""
         for node in body:
             self._steps += 1
             if self._steps > self._bounds.steps:
@@ -104,18 +125,21 @@ class Statements(Bindings):
                 continue
             parts = vars(node).values()
             self._meter.work(1 + sum([len(part) for part in parts if type(part) is list]))
-            if ends(node):
-                return True
+            if leaves := ends(node):
+                self._forget(node, names)
+                return leaves
             follow = _FOLLOW.get(type(node))
-            if follow is not None and follow(self, node, names):
-                return True
-        return False
+            if follow is not None and (leaves := follow(self, node, names)):
+                return leaves
+        return None
 
     # Conditions
 
     def _assertion(self, node: ast.stmt, part: ast.expr, names: Names, say: Say) -> None:
         try:
             found = list(say(part, names))
+            if self._is_blind and found:
+                raise UnreadableError("may never run")
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, node if self._strict else part, names, str(error))
             self._forget(part, names)  # one that was read calls nothing that changes a value
@@ -146,16 +170,18 @@ class Statements(Bindings):
 
     def _expression(self, node: Any, names: Names) -> None:
         call = node.value
-        if type(call) is not ast.Call:
+        if type(call) is ast.Constant:
             return
-        self._meter.work(len(call.args) + len(call.keywords))
-        if names.get(self._conditions.key(call.func)) is HELPER:
-            self._unreadable(node, call, names, "calls a function that is not followed")
+        if type(call) is not ast.Call:
             self._forget(call, names)
             return
+        self._meter.work(len(call.args) + len(call.keywords))
+        bound = names.get(self._conditions.key(call.func), LIBRARY)
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
-        if plain.startswith("assert") or plain == "eq":
+        if type(bound) is Helper:
+            self._helper(node, bound, names)
+        elif bound is LIBRARY and (plain.startswith("assert") or plain == "eq"):
             self._assertion(
                 node, call, names, lambda *given: said_by(self._conditions, plain, *given)
             )
@@ -164,56 +190,86 @@ class Statements(Bindings):
         else:
             self._forget(call, names)
 
-    def _for(self, node: Any, names: Names) -> None:
+    def _helper(self, node: Any, helper: Helper, names: Names) -> None:
+        """Follow a call of a function of the text, or note what it may change."""
+        call = node.value
+        is_check = self._is_check(helper.node)
+        if not is_check and (call.args or call.keywords):
+            self._unreadable(node, call, names, "calls a function that is not followed")
+        elif not helper.is_followed and not self._is_blind:
+            if is_check or self._conditions.mentions(helper.node, names):
+                self._enter(helper)
+                return
+        self._forget(call, names)
+
+    def _for(self, node: Any, names: Names) -> Leaves | None:
         if not self._conditions.mentions(node, names):
-            self._forget(node, names)
-            return
-        inside = {type(each) for each in self._conditions.walk(node)}
+            return self._unfollowed(node, names)
+        is_display = type(node.iter) in (ast.List, ast.Tuple)
+        parts = () if is_display else self._conditions.walk(node.iter)
+        sources = [names.get(self._conditions.key(part)) for part in parts]
         try:
-            if not inside.isdisjoint((ast.Break, ast.Continue)):
-                raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
-            self._forget(node, names)
-            self._body(node.body, names)
-        else:
-            for item in items:
-                self._bind(node.target, item, names)
-                self._body(node.body, names)
-        self._body(node.orelse, names)
+            self._blindly([*node.body, *node.orelse], node, names)
+            return may_end(node, self._meter)
+        for item in items:
+            self._bind(node.target, item, names)
+            leaves = self._body(node.body, names)
+            if leaves is Leaves.BREAK:
+                return None
+            if leaves in (Leaves.RETURN, Leaves.RAISE):
+                return leaves
+            if leaves is Leaves.UNSURE or any(id(each) in self._meter.changed for each in sources):
+                self._blindly(node.orelse, node, names)
+                return None
+        return self._body(node.orelse, names)
 
-    def _while(self, node: Any, names: Names) -> None:
+    def _blindly(self, body: list[ast.stmt], node: ast.stmt, names: Names) -> None:
+        """Follow a part of a statement that may never run: nothing that it asserts is a test."""
         self._forget(node, names)
-        self._unreadable(node, node, names, "in a loop whose end cannot be read")
+        before, self._is_blind = self._is_blind, True
+        try:
+            self._body(body, names)
+        finally:
+            self._is_blind = before
 
-    def _if(self, node: Any, names: Names) -> bool:
+    def _unfollowed(self, node: ast.stmt, names: Names, reason: str = "") -> Leaves | None:
+        self._forget(node, names)
+        if reason:
+            self._unreadable(node, node, names, reason)
+        return may_end(node, self._meter)
+
+    def _while(self, node: Any, names: Names) -> Leaves | None:
+        return self._unfollowed(node, names, "in a loop whose end cannot be read")
+
+    def _if(self, node: Any, names: Names) -> Leaves | None:
         if is_main(node.test):
-            self._body(node.body, names)
-            return False
+            return self._body(node.body, names)
         try:
             branch = node.body if read(node.test, names, self._meter) else node.orelse
         except NotLiteralError:
-            self._forget(node, names)
-            self._unreadable(node, node, names, "under a condition that cannot be read")
-            return False
+            return self._unfollowed(node, names, "under a condition that cannot be read")
         return self._body(branch, names)
 
-    def _with(self, node: Any, names: Names) -> bool:
+    def _with(self, node: Any, names: Names) -> Leaves | None:
         for item in node.items:
             call = item.context_expr
             if type(call) is ast.Call and called_or_named(call) in _RAISES:
-                self._unreadable(node, node, names, _RAISING)
-                return False
-            if item.optional_vars is not None:
-                self._forget(item.optional_vars, names)
+                return self._unfollowed(node, names, _RAISING)
+            self._forget(item, names, kept=True)
         return self._body(node.body, names)
 
-    def _try(self, node: Any, names: Names) -> None:
+    def _try(self, node: Any, names: Names) -> Leaves | None:
         # Whoever catches what an assertion raises has said it all the same.
-        self._body(node.body, names)
+        leaves = self._body(node.body, names)
         for handler in node.handlers:
             self._forget(handler, names)
-        self._body([*node.orelse, *node.finalbody], names)
+        if leaves is None:
+            leaves = self._body(node.orelse, names)
+        elif leaves is Leaves.RAISE and node.handlers:
+            leaves = None
+        return self._body(node.finalbody, names) or leaves
 
     def _import(self, node: Any, names: Names) -> None:
         for alias in node.names:
@@ -221,20 +277,19 @@ class Statements(Bindings):
             if type(node) is ast.Import:
                 if alias.name == self._entry_point:
                     continue  # a file that is named like the function
-                is_library = alias.name.partition(".")[0] in sys.stdlib_module_names
-                names[name] = UNKNOWN if is_library else MODULE
+                is_library = alias.name.partition(".")[0] in _LIBRARIES
+                names[name] = LIBRARY if is_library else MODULE
             elif alias.name == self._entry_point:
                 names[name] = ENTRY_POINT
             elif alias.name == self._owner and name == self._owner:
                 names.pop(name, None)
             elif node.module == "math" and alias.name in _MATHS:
                 names[name] = _MATHS[alias.name]
-            elif alias.name not in PURE:
-                names[name] = UNKNOWN
+            elif alias.asname or alias.name not in PURE or node.module not in _NUMERIC:
+                names[name] = LIBRARY
 
-    def _other(self, node: ast.stmt, names: Names) -> None:
-        self._forget(node, names)
-        self._unreadable(node, node, names, "in a statement that cannot be read")
+    def _other(self, node: ast.stmt, names: Names) -> Leaves | None:
+        return self._unfollowed(node, names, "in a statement that cannot be read")
 
     # Functions
 
@@ -242,11 +297,22 @@ class Statements(Bindings):
         is_check = self._is_check(node)
         if node.name == self._entry_point and names is self._names and not is_check:
             return  # the program is repeated: what it asserts is no test
-        names[node.name] = UNKNOWN if is_check else HELPER
+        names[node.name] = helper = Helper(node, names, {}, [{}])
         if node.name == self._entry_point and not is_check:
+            names[node.name] = UNKNOWN
             return
         if is_check or self._conditions.mentions(node, names):
-            self._enter(node, names)
+            self._define(helper)
+            if names is self._names:
+                self._waiting.append(helper)
+
+    def _define(self, helper: Helper, outer: Sequence[ast.expr] = ()) -> None:
+        """Read what stands at the head of a function, which runs where it is defined."""
+        node = helper.node
+        decorators = [each for each in node.decorator_list if not is_table(each)]
+        for each in (*decorators, *node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self._forget(each, helper.scope, kept=True)
+        helper.tables = tables_of(node, helper.scope, self._meter, outer)
 
     def _is_check(self, node: Any) -> bool:
         """Whether a function holds tests as HumanEval writes them: it is called with the function under test.
@@ -258,21 +324,31 @@ class Statements(Bindings):
             node.name.startswith("check") and parameters_of(node) in parameter[: 1 + self._strict]
         )
 
-    def _enter(self, node: Any, names: Names) -> None:
-        if self._is_marked(node):
+    def _enter(self, helper: Helper) -> None:
+        if helper.is_followed or self._is_marked(helper.node):
             return
-        before = self._told
+        helper.is_followed = True
+        node, before = helper.node, self._told
         parameters = parameters_of(node)
-        for row in rows_of(node, names, self._meter, self._outer):
-            self._meter.work(len(row) + self._size(names) + len(parameters))
-            inner = dict(names)
-            inner.update(dict.fromkeys(parameters, UNKNOWN))
+        own: list[str] = list(parameters)
+        for each in [each for part in node.body for each in self._conditions.walk(part)]:
+            own += bound_by(each)
+            if type(each) in _YIELDS:
+                return  # it makes an iterator, and runs nothing
+        for row in rows_of(helper.tables):
+            self._meter.work(len(row) + self._size(helper.scope) + len(own))
+            inner = helper.scope | helper.own | dict.fromkeys(own, UNKNOWN)
             if self._is_check(node):
                 inner[parameters[0]] = ENTRY_POINT
             inner.update(row)
             self._body(node.body, inner)
         if self._strict and self._told == before and node.name.startswith("test"):
             self._say(node, "asserts nothing")
+
+    @staticmethod
+    def _size(names: Names) -> int:
+        """Return what it costs to copy names; much less than following code does."""
+        return 1 + len(names) // 8
 
     def _is_marked(self, node: Any) -> bool:
         """Whether a test of a data file has a decorator that may say that it does not run, or is to fail."""
@@ -284,29 +360,37 @@ class Statements(Bindings):
     def _class(self, node: Any, names: Names) -> None:
         if node.name in (self._entry_point, self._owner) and names is self._names:
             return  # the program is repeated
+        names[node.name] = UNKNOWN
+        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+        rest = [each for each in node.body if not isinstance(each, _FUNCTIONS)]
         if node.name == self._entry_point or not self._conditions.mentions(node, names):
-            names[node.name] = UNKNOWN
+            self._forget(ast.Module(rest, []), {**names})
             return
         if self._is_marked(node):
             return
-        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
-        inner = self._in_class(node, names)
-        before, self._outer = self._outer, list(filter(is_table, node.decorator_list))
+        own = self._in_class(node, rest, names)
+        outer = list(filter(is_table, node.decorator_list))
         for method in methods:
             if method.name != self._entry_point:
-                self._enter(method, inner)
-        self._outer = before
+                helper = Helper(method, names, own, [{}])
+                self._define(helper, outer)
+                self._waiting.append(helper)
+                own[f"self.{method.name}"] = helper
 
-    def _in_class(self, node: Any, names: Names) -> Names:
-        """Return what names stand for in a class."""
+    def _in_class(self, node: Any, rest: list[ast.stmt], names: Names) -> Names:
+        """Return what attributes of a class stand for; its names are no names of its methods."""
         self._meter.work(4 * self._size(names))
         inner = dict(names)
-        self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
-        for name in inner.keys() - names.keys():
-            self._meter.work(1 + len(name) // 100)
-            for owner in ("self", node.name, "cls"):
-                inner[f"{owner}.{name}"] = inner[name]
-        return inner
+        self._body(rest, inner)
+        own: Names = {"self": UNKNOWN}
+        bases = [names.get(self._conditions.key(base), LIBRARY) for base in node.bases]
+        if self._reaches_all or any(base is not LIBRARY for base in bases):
+            return own  # what a class of the text sets up is not followed
+        for name, value in inner.items():
+            if names.get(name, inner) is not value and f".{name}" not in self._volatile:
+                self._meter.work(1 + len(name) // 100)
+                own |= {f"{owner}.{name}": value for owner in ("self", node.name, "cls")}
+        return own
 
 
 @functools.lru_cache(maxsize=4)
@@ -314,7 +398,7 @@ def _lines_of(text: str) -> list[str]:
     return text.split("\n")
 
 
-_FOLLOW: dict[type, Callable[[Statements, Any, Names], bool | None]] = {
+_FOLLOW: dict[type, Callable[[Statements, Any, Names], Leaves | None]] = {
     ast.Assign: Statements._assign, ast.AnnAssign: Statements._assign, ast.AugAssign: Statements._augmented,
     ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._while,
     ast.If: Statements._if, ast.With: Statements._with, ast.AsyncWith: Statements._with, ast.Try: Statements._try,

@@ -179,15 +179,17 @@ def test_what_is_written_is_read_as_the_same_value(value: Any) -> None:
     assert write(read(node(text))) == text
 
 
-def test_no_place_shares_an_object_with_another() -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["[[0] * 3] * 3", "[row, row]", "[row] * 2", "[items[0]] * 2", "[row, row.copy()]", "[items[0], row]", "[items[:][0], row]",
+     "[[*items][0], row]", "[(row or [])] * 2", "[row[:], row]", "[dict(a=row).get('a'), row]", "[row + [], row]",
+     "list(zip([row], [row]))[0]", "[x for x in items + [row]]"],
+)  # fmt: skip
+def test_places_share_an_object_as_in_python(text: str) -> None:
     row = [1]
-    for text in ("[[0] * 3] * 3", "[row, row]", "[row] * 2", "[items[0]] * 2"):
-        try:
-            found = read(node(text), {"row": row, "items": [row]})
-        except NotLiteralError:
-            continue
-        assert found[0] is not found[1]
-        assert all(item is not row for item in found)
+    scope = {"row": row, "items": [row]}
+    found, wanted = read(node(text), scope, LiteralMeter(loops=True)), eval(text, scope)
+    assert (found[0] is found[1]) == (wanted[0] is wanted[1])
 
 
 HUGE = [

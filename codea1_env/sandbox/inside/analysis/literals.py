@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import plain
-from .plain import MAX_SOURCE, UNKNOWN, LiteralMeter, NotLiteralError, write
+from .plain import LIBRARY, MAX_SOURCE, UNKNOWN, LiteralMeter, NotLiteralError, write
 
 __all__ = [
-    "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
+    "LIBRARY", "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
 ]  # fmt: skip
 
 _MODULES = frozenset({"cmath", "math", "np", "numpy"})
@@ -27,7 +27,7 @@ _CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
 def read(
     node: ast.expr, names: Mapping[str, Any] | None = None, meter: LiteralMeter | None = None
 ) -> Any:
-    """Return the value of an expression that is plain data. Each place in it is an object of its own.
+    """Return the value of an expression that is plain data. Containers that it shares with names it shares as in Python.
 
     Raises:
         NotLiteralError: It is something else, or too large.
@@ -132,12 +132,13 @@ class _Reader:
     def named(self, name: str) -> Any:
         if name not in self.names:
             raise NotLiteralError(f"the value of {name} is not known")
-        return plain.copied(self.bound(name), self.meter)
+        return plain.paid(self.bound(name), self.meter)
 
     def bound(self, name: str) -> Any:
         value = self.names[name]
-        if type(value) not in plain.COPIERS and type(value) not in plain.ATOMS:
+        if type(value) not in plain.CONTAINERS and type(value) not in plain.ATOMS:
             raise NotLiteralError(f"the value of {name} is not known")
+        plain.check_unchanged(value, self.meter)
         return value
 
     def attribute(self, node: Any) -> Any:
@@ -148,14 +149,13 @@ class _Reader:
             if f"{module}.{node.attr}" in self.names:
                 return self.named(f"{module}.{node.attr}")
             known = module in _MODULES and node.attr in _CONSTANTS and not self.meter.exact
-            # An import leaves the name of a module `UNKNOWN`, which is no harm.
-            if known and self.names.get(module, UNKNOWN) is UNKNOWN:
+            if known and self.names.get(module, LIBRARY) is LIBRARY:
                 return _CONSTANTS[node.attr]
         raise NotLiteralError(f"the value of {_shown(node)} is not known")
 
     def item(self, node: Any) -> Any:
         if type(node.value) is ast.Name and node.value.id in self.names:
-            base = self.bound(node.value.id)  # not copied: only an item of it is wanted
+            base = self.bound(node.value.id)  # not paid for: only an item of it is wanted
         else:
             base = self.value(node.value)
         try:
@@ -165,11 +165,11 @@ class _Reader:
                 ends = (node.slice.lower, node.slice.upper, node.slice.step)
                 bounds = [None if end is None else self.value(end) for end in ends]
                 self.meter.spend(len(base))
-                return plain.copied(base[slice(*bounds)], self.meter)
+                return plain.paid(base[slice(*bounds)], self.meter)
             key = self.value(node.slice)
             if type(base) not in (*plain.SEQUENCES, dict):
                 raise NotLiteralError("an item of something else than a sequence or dict")
-            return plain.copied(base[key], self.meter)
+            return plain.paid(base[key], self.meter)
         except (LookupError, TypeError, ValueError):
             raise NotLiteralError("an item that is not there") from None
 
@@ -274,7 +274,7 @@ class _Reader:
             raise NotLiteralError(f"{_shown(node)} is a call")
         self.meter.work(plain.weight(base) + plain.weight(arguments))
         try:
-            return plain.copied(getattr(base, name)(*arguments), self.meter)
+            return plain.paid(getattr(base, name)(*arguments), self.meter)
         except (LookupError, TypeError, ValueError):
             raise NotLiteralError(f"{_shown(node)} fails") from None
 
@@ -314,10 +314,10 @@ class _Reader:
             given = node.args[0]
             is_pairs = type(given) in (ast.List, ast.Tuple, ast.Call)
             value = self.items(given) if is_pairs else self.value(given)
-            pairs = list(value.items()) if type(value) is dict else value
-            if type(pairs) is not list or any(
-                type(pair) not in (list, tuple) or len(pair) != 2 for pair in pairs
-            ):
+            if type(value) not in (dict, list):
+                raise NotLiteralError("dict(...) needs pairs")
+            pairs = [*(value.items() if type(value) is dict else value)]
+            if any(type(pair) not in (list, tuple) or len(pair) != 2 for pair in pairs):
                 raise NotLiteralError("dict(...) needs pairs")
         self.meter.spend(len(node.keywords))
         pairs += [(keyword.arg, self.value(keyword.value)) for keyword in node.keywords]

@@ -40,6 +40,8 @@ class _Unknown:
 
 UNKNOWN = _Unknown()
 """As a value in `names`: the name is bound, to something else than a literal."""
+LIBRARY = _Unknown()
+"""The same, to what a text imports and cannot define itself."""
 
 
 class LiteralMeter:
@@ -51,9 +53,13 @@ class LiteralMeter:
             several places of one value (`[[0]] * 3`), and names of modules.
         work: Nodes that may be looked at, and characters and items that may be compared, however often.
         loops: Whether comprehensions are read.
+
+    Attributes:
+        changed: Lists, dicts and sets, by their ids, that code may have changed after they were read. No value that
+            holds one is read.
     """
 
-    __slots__ = ("exact", "left", "loops", "work_left")
+    __slots__ = ("changed", "exact", "left", "loops", "work_left")
 
     def __init__(
         self, items: int = MAX_ITEMS, exact: bool = False, work: int = MAX_WORK, loops: bool = False
@@ -62,6 +68,7 @@ class LiteralMeter:
         self.work_left = work
         self.exact = exact
         self.loops = loops
+        self.changed: dict[int, Any] = {}
 
     def spend(self, items: int) -> None:
         """Pay for items before they are made."""
@@ -83,7 +90,7 @@ def weight(value: Any) -> int:
         return len(value)
     if kind is dict:
         return sum(map(weight, value)) + sum(map(weight, value.values()))
-    return 1 + sum(map(weight, value)) if kind in COPIERS else 1
+    return 1 + sum(map(weight, value)) if kind in CONTAINERS else 1
 
 
 def hashable(values: list[Any]) -> list[Any]:
@@ -95,46 +102,50 @@ def hashable(values: list[Any]) -> list[Any]:
     return values
 
 
-def copied(value: Any, meter: LiteralMeter) -> Any:
-    """Return a copy of plain data that shares nothing with it."""
-    copier = COPIERS.get(type(value))
-    if copier is None:
-        if type(value) not in ATOMS:
-            raise NotLiteralError("a part of it is not known")
+def paid(value: Any, meter: LiteralMeter) -> Any:
+    """Return plain data that is read again: the same object, so that who shares it is known. It costs what a copy costs."""
+    kind = type(value)
+    if kind in ATOMS:
         return value
+    if kind not in CONTAINERS:
+        raise NotLiteralError("a part of it is not known")
+    check_unchanged(value, meter)
     meter.spend(len(value))
-    return copier(value, meter)
+    if kind not in SETS:
+        for item in value.values() if kind is dict else value:
+            if type(item) not in ATOMS:
+                paid(item, meter)
+    return value
+
+
+def check_unchanged(value: Any, meter: LiteralMeter) -> None:
+    """Refuse a container that may have been changed."""
+    if id(value) in meter.changed:
+        raise NotLiteralError("it may have been changed")
 
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
 _CONSTANT = ATOMS | {frozenset}
-COPIERS: dict[type, Callable[[Any, LiteralMeter], Any]] = {
-    list: lambda value, meter: [copied(item, meter) for item in value],
-    tuple: lambda value, meter: tuple([copied(item, meter) for item in value]),
-    dict: lambda value, meter: {key: copied(item, meter) for key, item in value.items()},
-    set: lambda value, meter: set(value),
-    frozenset: lambda value, meter: value,
-}
+CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
 
 
 # Arithmetic
 
 
 def repeated(value: Any, times: int, meter: LiteralMeter) -> Any:
-    """`value * times` of a sequence; each place is an object of its own."""
+    """`value * times` of a sequence."""
     if times <= 0 or not value:
         return value[:0]
     if times > meter.left:
         raise NotLiteralError("too large: it has too many items")
     meter.spend(len(value) * times)
-    if type(value) in (str, bytes) or all(type(item) in ATOMS for item in value):
-        return value * times
-    if meter.exact and times > 1 and not all(map(_never_changes, value)):
-        raise NotLiteralError("a container in several places at once")
-    copies: list[Any] = []
-    for _ in range(times):
-        copies += [copied(item, meter) for item in value]
-    return type(value)(copies)
+    if type(value) not in (str, bytes) and not all(type(item) in ATOMS for item in value):
+        if meter.exact and times > 1 and not all(map(_never_changes, value)):
+            raise NotLiteralError("a container in several places at once")
+        for _ in range(times):
+            for item in value:
+                paid(item, meter)
+    return value * times
 
 
 def _never_changes(value: Any) -> bool:
