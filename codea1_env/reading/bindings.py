@@ -40,7 +40,9 @@ _PURE_METHODS = frozenset({
     "replace", "rstrip", "split", "startswith", "strip", "subTest", "title", "union", "upper", "values",
 })  # fmt: skip
 """Methods of plain data, and functions of modules, that change neither it nor their arguments."""
-_COPYING = frozenset({"copy", "deepcopy", "frozenset", "join", "len", "list", "set", "sorted", "str", "sum", "tuple"})
+_COPYING = frozenset(
+    {"copy", "deepcopy", "frozenset", "join", "len", "list", "set", "sorted", "str", "sum", "tuple"}
+)
 """Those of both that return none of what they are given, but at most what is in it."""
 _ODD = re.compile(r"\b(?:global|nonlocal|class|globals|locals|exec|eval|setattr|vars|__dict__)\b")
 _REACHING = frozenset({"globals", "locals", "exec", "eval", "setattr", "vars", "__dict__"})

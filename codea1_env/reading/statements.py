@@ -301,7 +301,7 @@ class Statements(Bindings):
         if node.name == self._entry_point and not is_check:
             names[node.name] = UNKNOWN
             return
-        if is_check or self._conditions.mentions(node, names):
+        if is_check or node.name.startswith("test") or self._conditions.mentions(node, names):
             self._define(helper)
             if names is self._names:
                 self._waiting.append(helper)
@@ -364,7 +364,7 @@ class Statements(Bindings):
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
         rest = [each for each in node.body if not isinstance(each, _FUNCTIONS)]
         if node.name == self._entry_point or not self._conditions.mentions(node, names):
-            self._forget(ast.Module(rest, []), {**names})
+            self._forget(ast.Module(node.body, []), {**names})
             return
         if self._is_marked(node):
             return
