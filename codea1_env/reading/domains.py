@@ -3,8 +3,8 @@
 A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (finite ones, and integers no larger than those),
 "nonfinite" (all floats: where nan or an infinity was seen), "str", ...,
 ["list", D], ["set", D], ["frozenset", D], ["dict", K, V], ["tuple", [D, ...]], ["tuple*", D] (of any length),
-["sequence", D], ["iterable", D], ["literal", [text, ...]], ["union", [D, ...]]. "never" is what is not known of
-something that was only seen empty.
+["sequence", D], ["iterable", D], ["literal", [text, ...]], ["union", [D, ...]], ["instance", name] (of a class that no
+literal has: no value). "never" is what is not known of something that was only seen empty.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ import ast
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
-from .chunks import PARSE_ERRORS
+from .chunks import PARSE_ERRORS, parse
 from .predictions import name_of
 
 Domain = Any
 Check = Callable[[Any], bool]
 
 _LARGEST = int(sys.float_info.max)
-_WIDER = {("float", "int"), ("nonfinite", "int"), ("nonfinite", "float")}
+_WIDER = {
+    ("float", "int"), ("nonfinite", "int"), ("nonfinite", "float"), ("complex", "int"), ("complex", "float"),
+}  # fmt: skip
 _MAX_SEEN = 200
 """Items of a container that are looked at."""
 _MAX_ALTERNATIVES = 8
@@ -36,6 +38,8 @@ _ATOMS: dict[type, str] = {
 _NAMES: dict[str, Domain] = {
     "int": "int", "float": "float", "complex": "complex", "str": "str", "Text": "str", "AnyStr": "str",
     "bytes": "bytes", "bool": "bool", "None": "None", "NoneType": "None", "Number": "float", "Real": "float",
+    "Any": "any", "object": "any",
+    "Hashable": ["union", ["complex", "str", "bytes", "bool", "None", ["tuple*", "any"], ["frozenset", "any"]]],
 }  # fmt: skip
 _KINDS = {
     "list": "list", "List": "list", "MutableSequence": "list", "tuple": "tuple", "Tuple": "tuple", "dict": "dict",
@@ -50,75 +54,166 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 _BARE: dict[str, Domain] = {"tuple": ["tuple*", "any"], "dict": ["dict", "any", "any"]}
+_INSTANCES = frozenset({
+    "AsyncIterator", "Awaitable", "BinaryIO", "Callable", "ChainMap", "Coroutine", "Counter", "DefaultDict", "Deque",
+    "Generator", "IO", "Iterator", "Match", "OrderedDict", "Pattern", "TextIO", "Type", "type",
+})  # fmt: skip
+"""Types that no literal has, whatever a text says of these names."""
+_TYPING = frozenset(
+    {"typing", "typing_extensions", "collections.abc", "numbers", "abc", "__future__"}
+)
+_MAX_NAMED = 200
 
 
-def annotated(node: ast.expr | None, seen: Sequence[Any]) -> Domain:
+class Types:
+    """What the names of types stand for in a text: an annotation, or None for a class that no literal has."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, ast.expr | None] = {}
+        self.left = _MAX_NAMED
+        """How often a name may be looked up: one may stand for itself."""
+
+    def __contains__(self, name: str) -> bool:
+        self.left -= 1
+        return self.left > 0 and name in self.named
+
+
+def types_in(texts: Iterable[str]) -> Types:
+    """Return the types that some texts define or import at the top. What is no Python defines none."""
+    found = Types()
+    for text in texts:
+        with contextlib.suppress(*PARSE_ERRORS):
+            for node in parse(text):
+                for name, kind in _types_by(node):
+                    found.named.setdefault(name, kind)
+    return found
+
+
+def _types_by(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    if isinstance(node, ast.ClassDef):
+        bases = {name_of(base) for base in node.bases}
+        if "TypedDict" in bases:
+            yield node.name, ast.Name("dict")
+        elif "Protocol" not in bases:
+            yield node.name, None
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        module = node.module if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            is_known = (module or alias.name) in _TYPING or name in _NAMES or name in _KINDS
+            if not is_known:
+                yield name, None
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        value = node.value
+        if (
+            isinstance(value, ast.Call)
+            and name_of(value.func) == "NewType"
+            and len(value.args) == 2
+        ):
+            value = value.args[1]
+        if isinstance(target, ast.Name) and isinstance(value, _ANNOTATIONS):
+            yield target.id, value
+
+
+_ANNOTATIONS = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
+
+
+def annotated(node: ast.expr | None, seen: Sequence[Any], types: Types | None = None) -> Domain:
     """Return the domain of a parameter, from its annotation and values that it has in golden tests.
 
     A container without its kind of items (`list`) takes its items from the values that were seen, as a parameter
-    without annotation takes all of it; `list[Any]` says that it takes anything. A value that was seen is always
-    in the domain, whatever the annotation says of it.
+    without annotation takes all of it; `list[Any]` says that it takes anything. So does a type that is not known, or that
+    no literal has; where nothing was seen the latter takes nothing. A value that was seen is always in the domain,
+    whatever the annotation says of it.
     """
     seen = seen[:_MAX_SEEN]
     if node is None:
         return known(merged(map(shape, seen)))
-    domain = known(_resolved(node, seen, 0))
+    domain = known(_Annotations(types or Types()).resolved(node, seen, 0))
     check = checker(domain)
     odd = [shape(value) for value in seen if check is not None and not check(value)]
     return known(merged([domain, *odd])) if odd else domain
 
 
-def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
-    if depth > _MAX_DEPTH:
-        return "any"
-    if isinstance(node, ast.Constant):
-        if isinstance(node.value, str) and len(node.value) < 1000:
-            with contextlib.suppress(*PARSE_ERRORS):
-                return _resolved(ast.parse(node.value, mode="eval").body, seen, depth + 1)
-        return "None" if node.value is None else "any"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return merged([_resolved(each, seen, depth + 1) for each in (node.left, node.right)])
-    name = name_of(node)
-    if name in _NAMES:
-        return _NAMES[name]
-    if name in _KINDS:
-        kind = _KINDS[name]
-        shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
-        return merged(shapes) if shapes else [*_BARE.get(kind, [kind, "any"])]
-    if isinstance(node, ast.Subscript):
-        return _subscripted(name_of(node.value), node.slice, seen, depth + 1)
-    return "any"
+class _Annotations:
+    """Reads annotations of one text."""
 
+    def __init__(self, types: Types) -> None:
+        self._types = types
 
-def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
-    parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-    if name in ("Optional", "Union"):
-        domains = [_resolved(part, seen, depth) for part in parts]
-        return merged([*domains, "None"] if name == "Optional" else domains)
-    if name in ("Annotated", "Final") and parts:
-        return _resolved(parts[0], seen, depth)
-    if name == "Literal":
-        try:
-            texts = [write(read(part)) for part in parts]
-        except NotLiteralError:
+    def resolved(self, node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
+        if depth > _MAX_DEPTH:
             return "any"
-        return "any" if None in texts else ["literal", texts]
-    kind = _KINDS.get(name)
-    if kind is None or not parts:
-        return ["tuple", []] if kind == "tuple" else "any"
-    if kind == "dict" and len(parts) != 2:
-        return [*_BARE[kind]]
-    values = [value for value in seen if type(value) in _TYPES[kind]]
-    dots = len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value is Ellipsis
-    if kind == "tuple" and not dots:
-        columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
-        return ["tuple", [_resolved(*pair, depth) for pair in zip(parts, columns, strict=True)]]
-    items = [item for value in values if type(value) is not str for item in value]
-    first = _resolved(parts[0], items, depth)
-    if kind != "dict":
-        return ["tuple*" if kind == "tuple" else kind, first]
-    items = [item for value in values for item in value.values()]
-    return ["dict", first, _resolved(parts[1], items, depth)]
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and len(node.value) < 1000:
+                with contextlib.suppress(*PARSE_ERRORS):
+                    return self.resolved(ast.parse(node.value, mode="eval").body, seen, depth + 1)
+            return "None" if node.value is None else "any"
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            parts = node.left, node.right
+            return merged([self.resolved(each, seen, depth + 1) for each in parts])
+        name = name_of(node)
+        if isinstance(node, ast.Name) and name in self._types:
+            named = self._types.named[name]
+            return (
+                self._unknown(node, seen)
+                if named is None
+                else self.resolved(named, seen, depth + 1)
+            )
+        if name in _NAMES:
+            return _NAMES[name]
+        if name in _KINDS:
+            kind = _KINDS[name]
+            shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
+            return merged(shapes) if shapes else [*_BARE.get(kind, [kind, "any"])]
+        if isinstance(node, ast.Subscript) and name_of(node.value) not in self._types:
+            return self._subscripted(node, seen, depth + 1)
+        return self._unknown(node, seen)
+
+    def _unknown(self, node: ast.expr, seen: Sequence[Any]) -> Domain:
+        """Return the domain of a type that is not known: what was seen; if nothing was, none if no literal has the type."""
+        if seen:
+            return merged(map(shape, seen))
+        root = node.value if isinstance(node, ast.Subscript) else node
+        name = name_of(root)
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        types, home = self._types.named, name_of(root)
+        is_instance = name in _INSTANCES or (home in types and types[home] is None)
+        return ["instance", name] if is_instance else "any"
+
+    def _subscripted(self, node: ast.Subscript, seen: Sequence[Any], depth: int) -> Domain:
+        name, inner = name_of(node.value), node.slice
+        parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        if name in ("Optional", "Union"):
+            domains = [self.resolved(part, seen, depth) for part in parts]
+            return merged([*domains, "None"] if name == "Optional" else domains)
+        if name in ("Annotated", "Final") and parts:
+            return self.resolved(parts[0], seen, depth)
+        if name == "Literal":
+            try:
+                texts = [write(read(part)) for part in parts]
+            except NotLiteralError:
+                return "any"
+            return "any" if None in texts else ["literal", texts]
+        kind = _KINDS.get(name)
+        if kind is None or not parts:
+            return ["tuple", []] if kind == "tuple" else self._unknown(node, seen)
+        if kind == "dict" and len(parts) != 2:
+            return [*_BARE[kind]]
+        values = [value for value in seen if type(value) in _TYPES[kind]]
+        dots = len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value is Ellipsis
+        if kind == "tuple" and not dots:
+            columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
+            pairs = zip(parts, columns, strict=True)
+            return ["tuple", [self.resolved(*pair, depth) for pair in pairs]]
+        items = [item for value in values if type(value) is not str for item in value]
+        first = self.resolved(parts[0], items, depth)
+        if kind != "dict":
+            return ["tuple*" if kind == "tuple" else kind, first]
+        items = [item for value in values for item in value.values()]
+        return ["dict", first, self.resolved(parts[1], items, depth)]
 
 
 def shape(value: Any, depth: int = 0) -> Domain:
@@ -199,7 +294,7 @@ def _includes(wide: Domain, narrow: Domain) -> bool:
         return type(wide) is type(narrow) and (wide, narrow) in _WIDER
     if wide[0] == "tuple*" and narrow[0] == "tuple":
         return all(_includes(wide[1], each) for each in narrow[1])
-    if wide[0] != narrow[0] or wide[0] == "literal":
+    if wide[0] != narrow[0] or wide[0] in ("literal", "instance"):
         return False
     if wide[0] == "tuple":
         pairs = zip(wide[1], narrow[1], strict=False)
@@ -211,7 +306,7 @@ def known(domain: Domain) -> Domain:
     """Return a domain in which what was never seen may be anything."""
     if domain == "never":
         return "any"
-    if type(domain) is not list or domain[0] == "literal":
+    if type(domain) is not list or domain[0] in ("literal", "instance"):
         return domain
     if domain[0] in ("union", "tuple"):
         inner = [known(each) for each in domain[1]]
@@ -229,6 +324,8 @@ def checker(domain: Domain) -> Check | None:
     if head == "literal":
         texts = frozenset(inner)
         return lambda value: write(value) in texts
+    if head == "instance":
+        return lambda value: False
     if head == "union":
         checks = [each for each in map(checker, inner) if each is not None]
         return lambda value: any(check(value) for check in checks)
@@ -253,7 +350,7 @@ def checker(domain: Domain) -> Check | None:
     if of_items is None:
         return lambda value: type(value) is kind
     only = next(
-        (frozenset({each}) for each, name in _ATOMS.items() if name == inner != "float"), None
+        (frozenset({each}) for each, name in _ATOMS.items() if name == inner not in _WIDE), None
     )
     if only is not None:  # much faster
         return lambda value: type(value) is kind and only.issuperset(map(type, value))
@@ -273,16 +370,22 @@ def _is_of(kind: type) -> Check:
     return lambda value: type(value) is kind
 
 
+_WIDE = ("float", "complex")
+
+
+def _is_float(value: Any) -> bool:
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) is int and abs(value) <= _LARGEST  # what a float can be, too
+
+
 _ATOM_CHECKS: dict[str, Check | None] = {
     **{name: _is_of(kind) for kind, name in _ATOMS.items()},
     "any": None,
     "never": lambda value: False,
     "nonfinite": lambda value: type(value) in (float, int),
-    "float": lambda value: (
-        math.isfinite(value)
-        if type(value) is float
-        else type(value) is int and abs(value) <= _LARGEST  # what a float can be, too
-    ),
+    "float": _is_float,
+    "complex": lambda value: type(value) is complex or _is_float(value),
 }
 
 
@@ -298,6 +401,8 @@ def described(domain: Domain) -> str:
     head = domain[0]
     if head == "union":
         return " | ".join(map(described, domain[1]))
+    if head == "instance":
+        return str(domain[1])
     if head == "literal":
         return f"Literal[{', '.join(domain[1])}]"
     if head == "tuple":

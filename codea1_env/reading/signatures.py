@@ -11,14 +11,14 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
 
 from .calls import MAX_CHARS, Call, seen_calls
 from .chunks import PARSE_ERRORS, parse
-from .domains import Check, annotated, checker, described, shape
+from .domains import Check, Types, annotated, checker, described, shape, types_in
 from .predictions import name_of
 
 _MAX_SHOWN = 80
@@ -33,9 +33,10 @@ Row = tuple[str, str, str | None, Any]
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
     """Return the signatures of problems' functions, as JSON for `Signature`.
 
-    Calls are bound by the reference's definition, or where it defines no function by the prompt's. Domains are the
-    annotations of the prompt's definition if it has any, else of the reference's; where a parameter has none, the
-    shapes of its arguments in the golden tests and in the prompt's examples.
+    Names and number of parameters are those of the prompt's definition, or without one of the reference's. A default
+    counts where both have it; without a definition in the prompt, where a golden test leaves it out and another gives
+    it. Domains are the annotations of the prompt's definition if it has any, else of the reference's; where a parameter
+    has none, the shapes of its arguments in the golden tests and in the prompt's examples.
     """
     return [json.dumps({"parameters": _signature(*problem)}) for problem in problems]
 
@@ -44,13 +45,63 @@ def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) 
     prompt, reference = prompt[:MAX_CHARS], reference[:MAX_CHARS]
     try:
         asked = _definition_in_prompt(prompt, entry_point)
-        function = _definition(reference, entry_point) or asked
-        if function is None:
-            return None
+        solved = _definition(reference, entry_point)
         calls = seen_calls(prompt, entry_point, tests)
-        return _parameters(function, asked, calls, _constants(reference))
+        texts = (reference, prompt, f"{prompt}\n    pass")
+        types, names = types_in(texts), _constants(texts)
+        rows = None
+        for function, other in ((asked, solved), (solved, asked)):
+            if function is None or (function is asked and solved and _is_open(function)):
+                continue
+            rows = _parameters(function, other, calls, types)
+            rows = [(name, kind, _text(node, names), domain) for name, kind, node, domain in rows]
+            if function is solved:
+                rows = _shown(rows, _seen(_listed(function), calls), len(calls))
+            else:
+                rows = _agreed(rows, _listed(solved) if solved else None, names)
+            if _takes(rows, calls):
+                break
+        return rows
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
         return None
+
+
+def _is_open(function: Function) -> bool:
+    """Whether a definition says nothing of its parameters: `def f(*args)`."""
+    return [kind for _, kind, *_ in _listed(function)] in (["*"], ["*", "**"])
+
+
+def _agreed(rows: list[Row], solved: Listed | None, names: dict[str, Any]) -> list[Row]:
+    """Return the parameters that a prompt shows, without defaults that the reference has otherwise."""
+    if solved is None:
+        return rows
+    places = [_text(default, names) for _, kind, default, _ in solved if kind in ("", "/")]
+    named = {name: _text(default, names) for name, _, default, _ in solved}
+    return [
+        (name, kind, default if default == named.get(name, [*places[i : i + 1], None][0]) else None, domain)
+        for i, (name, kind, default, domain) in enumerate(rows)
+    ]  # fmt: skip
+
+
+def _shown(rows: list[Row], seen: dict[str, list[Any]], calls: int) -> list[Row]:
+    """Return the parameters of a reference that calls show: what all of them give is no default, and what none gives is none."""
+    shown = []
+    for name, kind, default, domain in rows:
+        given = len(seen[name])
+        if calls and default is not None and not given:
+            continue
+        shown.append((name, kind, None if calls and given >= calls and kind in _ONE else default, domain))  # fmt: skip
+    return shown
+
+
+def _takes(rows: list[Row], calls: list[Call]) -> bool:
+    signature = Signature(json.dumps({"parameters": rows}))
+    try:
+        for arguments, keywords in calls:
+            signature.bound(arguments, {**keywords})
+    except BindingError:
+        return False
+    return True
 
 
 def _definition(code: str, name: str) -> Function | None:
@@ -118,36 +169,40 @@ def _attempts(prompt: str, name: str) -> Iterator[str]:
             yield text.rstrip() + end
 
 
-def _constants(code: str) -> dict[str, Any]:
+def _constants(texts: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    with contextlib.suppress(*PARSE_ERRORS):
-        for node in parse(code):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                with contextlib.suppress(NotLiteralError):
-                    found[node.targets[0].id] = read(node.value)
+    for text in texts:
+        with contextlib.suppress(*PARSE_ERRORS):
+            for node in parse(text):
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    with contextlib.suppress(NotLiteralError):
+                        found.setdefault(node.targets[0].id, read(node.value))
     return found
 
 
 def _parameters(
-    function: Function, asked: Function | None, calls: list[Call], names: dict[str, Any]
-) -> list[Row]:
+    function: Function, other: Function | None, calls: list[Call], types: Types
+) -> Listed:
+    """Return the parameters of a function, with domains in place of annotations."""
     listed = _listed(function)
     annotations = {name: node for name, _, _, node in listed}
-    if asked is not None:
-        theirs = _listed(asked)
-        if any(node is not None for *_, node in theirs):
-            annotations = {name: node for name, _, _, node in theirs}
-            if len(theirs) == len(listed):  # other names, the same places
-                for (name, *_), (*_, node) in zip(listed, theirs, strict=True):
-                    annotations.setdefault(name, node)
+    theirs = _listed(other) if other is not None else []
+    if not any(annotations.values()):
+        annotations = {name: node for name, _, _, node in theirs}
+        if len(theirs) == len(listed):  # other names, the same places
+            for (name, *_), (*_, node) in zip(listed, theirs, strict=True):
+                annotations.setdefault(name, node)
     seen = _seen(listed, calls)
     return [
-        (name, kind, _text(default, names), annotated(annotations.get(name), seen[name]))
+        (name, kind, default, annotated(annotations.get(name), seen[name], types))
         for name, kind, default, _ in listed
     ]
 
 
-Listed = list[tuple[str, str, ast.expr | None, ast.expr | None]]
+Listed = list[tuple[str, str, ast.expr | None, Any]]
+"""Name, kind, default and annotation of parameters, or their domain in its place."""
+_ONE = ("", "/", "k")
+"""Kinds of parameters that take one argument."""
 
 
 def _listed(function: Function) -> Listed:

@@ -194,13 +194,14 @@ class Statements(Bindings):
         """Follow a call of a function of the text, or note what it may change."""
         call = node.value
         is_check = self._is_check(helper.node)
-        if not is_check and (call.args or call.keywords):
+        is_known = is_check or not (call.args or call.keywords)
+        if not is_known:
             self._unreadable(node, call, names, "calls a function that is not followed")
-        elif not helper.is_followed and not self._is_blind:
-            if is_check or self._conditions.mentions(helper.node, names):
-                self._enter(helper)
-                return
-        self._forget(call, names)
+        runs = is_known and not helper.is_followed and not self._is_blind
+        if runs and (is_check or self._conditions.mentions(helper.node, names)):
+            self._enter(helper)
+        else:
+            self._forget(call, names)
 
     def _for(self, node: Any, names: Names) -> Leaves | None:
         if not self._conditions.mentions(node, names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import math
@@ -47,10 +48,8 @@ def seen_by_python(text: str) -> list[str]:
 
     def tried(function: Any, **given: Any) -> None:
         if not inspect.isgeneratorfunction(function):
-            try:
+            with contextlib.suppress(BaseException):  # what stands behind it does not run
                 function(**given)
-            except BaseException:  # what stands behind it does not run
-                pass
 
     names: dict[str, Any] = {"f": f, "math": math, "pytest": pytest, "unittest": unittest}
     tried(lambda: exec(text, names))

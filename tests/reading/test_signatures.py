@@ -50,7 +50,9 @@ def admits(
         ("Unheard[int]", [None, 1, "a"], []),
         ("list", [[1, "a"], []], [(1,), None]),
         ("Annotated[int, 'size']", [1], ["a"]),
-        ("Callable[[int], int]", [1, None], []),
+        ("Callable[[int], int]", [], [1, None]),
+        ("complex", [1j, 2, 2.5], ["a", None, True]),
+        ("Hashable", ["a", 1, None, (1,)], [[1], {}]),
     ],
 )
 def test_annotations(annotation: str, inside: list[Any], outside: list[Any]) -> None:
@@ -61,6 +63,97 @@ def test_annotations(annotation: str, inside: list[Any], outside: list[Any]) -> 
         assert not admits(prompt, value), value
     # The reference's annotations count where the prompt has none.
     assert all(admits("Do it.", value, None, f"def f(x: {annotation}): pass") for value in inside)
+
+
+HEAD = """from datetime import date
+import numpy as np
+from collections import deque
+Matrix = list[list[int]]
+Rows = "list[Matrix]"
+UserId = NewType("UserId", int)
+Tree = dict[str, "Tree"]
+T = TypeVar("T")
+
+class Node:
+    pass
+
+class Point(TypedDict):
+    x: int
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "seen", "inside", "outside"),
+    [
+        ("Matrix", [], [[[1]], []], [0, "", None, {}, [1]]),
+        ("Matrix", ["[[1]]"], [[[2]]], [0, [1]]),
+        ("list[Matrix]", [], [[[[1]]]], [[[1]]]),
+        ("UserId", [], [1], ["a"]),
+        ("Point", [], [{"x": 1}], [1, []]),
+        ("T", [], [1, "a"], []),
+        ("T", ["1"], [2], ["a"]),
+        ("Tree", [], [{"a": {}}], [1, {1: {}}]),
+        ("Optional[Node]", [], [None], [[], "", 0]),
+        ("Optional[Node]", ["None"], [None], [[], "", 0]),
+        ("'Node | None'", [], [None], [[], 0]),
+        ("list[Node] | None", [], [None, []], [[1], 0]),
+        ("list[Optional[Node]]", ["[None, 1]"], [[2, None]], [["a"], [[]]]),
+        ("date", [], [], ["2024-01-01", 5, None]),
+        ("date", ["'2024-01-01'"], ["2024-02-01"], [5, None]),
+        ("np.ndarray", ["[1, 2]"], [[3]], ["ab", {}]),
+        ("np.ndarray", [], [], [[3], "ab"]),
+        ("deque[int]", [], [], [[1], "a"]),
+        ("Iterator[int]", ["[1]"], [[2]], [5]),
+        ("Unheard", ["[1]"], [[2]], [5]),
+        ("Optional[Unheard]", ["[1]"], [[2], None], [5]),
+        ("dict[str, date]", ["{'a': '2024'}"], [{"b": "x"}], [{"a": 1}]),
+    ],
+)
+def test_types_that_a_text_names(
+    annotation: str, seen: list[str], inside: list[Any], outside: list[Any]
+) -> None:
+    prompt = f"{HEAD}\ndef f(x: {annotation}):\n    ...\n"
+    tests = [f"assert f({each}) == 0" for each in seen]
+    assert [value for value in inside if not admits(prompt, value, tests)] == []
+    assert [value for value in outside if admits(prompt, value, tests)] == []
+    hidden = f"{HEAD}\ndef f(x: {annotation}): pass"
+    assert [value for value in outside if admits("Do it.", value, tests, hidden)] == []
+
+
+def test_types_that_stand_for_each_other_are_bounded() -> None:
+    names = "ABCDEFGH"
+    each = "".join(f"{name} = Union[{', '.join(names)}]\n" for name in names)
+    assert admits(f"{each}def f(x: A): ...", 1)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reference", "tests", "calls"),
+    [
+        # The prompt shows no default: what only the reference has is none.
+        ("def f(x, by):\n    'f(3, 2) == 6'", "def f(x, by=2): pass", [], {"3, 2": "3, 2", "3": None, "by=2, x=3": "3, 2"}),
+        ("def f(x, by):\n    ...", "def f(a, b=2, *, k=1): pass", [], {"3, 2": "3, 2", "3, by=2": "3, 2", "3, 2, k=1": None}),
+        ("def f(x, by=2):\n    ...", "def f(x, by=2): pass", [], {"3, 2": "3", "3": "3"}),
+        ("def f(x, by=2):\n    ...", "def f(x, by=3): pass", [], {"3, 2": "3, 2", "3": None}),
+        ("def f(x, by=2):\n    ...", "def f(x, by): pass", [], {"3, 2": "3, 2", "3": None}),
+        # Nothing is shown: golden calls tell.
+        ("Scale it: f(3, 2) == 6", "def f(x, by=2, *, k=1): pass", [], {"3, 2": "3, 2", "3": None, "3, 2, k=0": None}),
+        ("Scale it.", "def f(x, by=2): pass", ["f(1)", "f(1, 3)"], {"3, 2": "3", "3": "3", "3, 4": "3, 4"}),
+        ("Scale it.", "def f(x, memo={}): pass", ["f(1)"], {"3": "3", "3, {}": None}),
+        ("Scale it.", "def f(x, by=2): pass", [], {"3, 2": "3", "3": "3"}),
+        # A definition that its own golden calls contradict, or that says nothing.
+        ("def f(x):\n    ...", "def f(x, by): pass", ["f(1, 3)"], {"3, 2": "3, 2"}),
+        ("def f(*args):\n    ...", "def f(x, by=2): pass", ["f(1, 3)", "f(1)"], {"3, 2": "3"}),
+    ],
+)  # fmt: skip
+def test_a_default_counts_where_it_is_shown(
+    prompt: str, reference: str, tests: list[str], calls: dict[str, str | None]
+) -> None:
+    text = read_signatures([(prompt, "f", reference, [f"assert {test} == 1" for test in tests])])[0]
+    for call, bound in calls.items():
+        (((test,), _),) = json.loads(read_suites([("f", text, [f"assert f({call}) == 0"])]))
+        assert test[2] == bound if bound else test[8].startswith("the signature does not take"), (
+            call
+        )
 
 
 @pytest.mark.parametrize(
