@@ -121,9 +121,29 @@ def _chunk(pieces: list[str], at: int, budget: _Budget) -> tuple[Chunk, int]:
             pass
     if text[0] in " \t":  # a block of code by indentation
         return _dedented(text, first, budget), 1
+    whole = Chunk(text, [], message_of(first))
     if _COMPOUND.match(text) and text.count("\n"):
-        return _repaired(text, first, budget), 1
-    return Chunk(text, [], message_of(first)), 1
+        whole = _repaired(text, first, budget)
+    if whole.error and (parts := _prose_and_code(text, budget)):
+        pieces[at : at + 1] = parts
+        whole = Chunk(parts[0], [], message_of(first))
+    return whole, 1
+
+
+def _prose_and_code(text: str, budget: _Budget) -> list[str]:
+    """Return lines of prose and the indented code below them, as Markdown has it; nothing where there is none."""
+    lines = text.split("\n")
+    first = next(
+        (place for place, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0
+    )
+    parts = ["\n".join(lines[:first]), "\n".join(lines[first:])]
+    if not first or _dedented(parts[1], ValueError(), budget).error:
+        return []
+    try:
+        budget.parse(f"{parts[0].rstrip()}\n pass")
+    except PARSE_ERRORS:
+        return parts
+    return []  # the head of a block
 
 
 def _dedented(text: str, error: BaseException, budget: _Budget) -> Chunk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,9 +18,11 @@ _REASONING = re.compile(
     r"|<\|channel\|>analysis<\|message\|>|<\|begin_of_thought\|>)(?![\"'])",
     re.IGNORECASE | re.MULTILINE,
 )
+_CODE_LINE = re.compile(r"^(?:```|~~~|def |class |import |from |assert |@)", re.MULTILINE)
 _END = re.compile(
     r"(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
-    r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
+    r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))",
+    re.IGNORECASE,
 )
 _BEGUN = re.compile(r"^\[BEGIN\][ \t]*+$", re.MULTILINE)
 _DONE = re.compile(r"^\[DONE\][ \t]*+$", re.MULTILINE)
@@ -82,7 +85,9 @@ def answer_in(text: str) -> str:
     if "<" not in text and "[/THINK]" not in text and "◁" not in text:
         return text
     in_line = _said(text, with_long=False) if _REASONED.search(text) else []
-    ends = [found.end() for found in _REASONED.finditer(text) if not _within(found, in_line)]
+    ends = [found for found in _REASONED.finditer(text) if not _within(found, in_line)]
+    docstrings = _docstrings(text) if ends and ('"""' in text or "'''" in text) else []
+    ends = [found.end() for found in ends if not _within(found, docstrings) or _is_alone(found)]
     if ends:
         text = text[ends[-1] :]
     begins = _REASONING.search(text)
@@ -117,6 +122,23 @@ def _said(text: str, with_long: bool = True) -> list[tuple[int, int]]:
             else:
                 spans.append((found.start(), end))
                 at = end + 3
+
+
+def _docstrings(text: str) -> list[tuple[int, int]]:
+    """Return where long strings are that begin their line, and hold nothing that begins code: reasoning has open quotes, too."""
+    return [
+        (start, end)
+        for start, end in _said(text)
+        if text.startswith(('"""', "'''"), start)
+        and text[text.rfind("\n", 0, start) + 1 : start].strip("rRuU \t") == ""
+        and not _CODE_LINE.search(text, start, end)
+    ]
+
+
+def _is_alone(found: re.Match[str]) -> bool:
+    """Whether a tag is all there is on its line."""
+    text, start, end = found.string, found.start(), found.end()
+    return text[:start].endswith("\n") and text[end : end + 1] in ("", "\n")
 
 
 def _within(found: re.Match[str], spans: list[tuple[int, int]]) -> bool:
@@ -169,6 +191,8 @@ def _blocks(lines: list[str], with_strings: bool) -> Iterator[Block]:
             code, end, closed, _ = _body(lines, at + 1, fence, indentation, False)
         if with_code is not None:
             code = f"{with_code['code']}\n{code}"
+        if code.lstrip("\n")[:1] in (" ", "\t"):  # all of it is indented, or it is a body
+            code = textwrap.dedent(code)
         if code.strip() or closed:
             yield Block(code, language, closed)
         at = end

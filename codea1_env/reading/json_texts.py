@@ -16,33 +16,36 @@ _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 def listed_statements(answer: str, key: str) -> list[str] | None:
     r"""Return the texts under a key of the JSON in an answer; None if there is none.
 
-    One text may stand for the list. Of JSON that is cut off, the complete texts are taken.
+    One text may stand for the list. Of several lists the last one counts, which corrects the others. Of JSON that is cut
+    off, the complete texts are taken.
 
     Example:
         >>> listed_statements('So: {"tests": ["assert f(1) == 2", "assert f(', "tests")
         ['assert f(1) == 2']
     """
     decoder = json.JSONDecoder(strict=False)
-    place = -1
-    for _ in range(_MAX_TRIES):
-        place = answer.find("{", place + 1)
-        if place < 0:
-            break
+    last: list[str] | None = None
+    at = tries = 0
+    while tries < _MAX_TRIES and (at := answer.find("{", at)) >= 0:
+        end = at + 1
         with contextlib.suppress(ValueError, RecursionError):
-            found, _ = decoder.raw_decode(answer, place)
+            found, behind = decoder.raw_decode(answer, at)
             if key in found:
                 items = found[key] if isinstance(found[key], list) else [found[key]]
-                return [item for item in items if isinstance(item, str)]
+                last, end, tries = [item for item in items if isinstance(item, str)], behind, -1
+        at, tries = end, tries + 1
+    if last is not None:
+        return last
     start = re.search(rf"\"{re.escape(key)}\"\s*+:\s*+\[?", answer)
     if start is None:
         return None
     texts: list[str] = []
-    last = start.end()
-    for begin, end, text in _strings(answer, last):
-        if answer[last:begin].strip() not in ("", ","):
+    at = start.end()
+    for begin, end, text in _strings(answer, at):
+        if answer[at:begin].strip() not in ("", ","):
             break
         texts += [text] if text is not None else []
-        last = end
+        at = end
     return texts
 
 

@@ -34,6 +34,7 @@ _CONVERTS: dict[str, type | None] = {
 _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
 _CLOSE = ("isclose", "is_close", "allclose")
 _PLAIN = frozenset({ast.Constant, ast.UnaryOp, ast.Dict, ast.Set})
+_LITERALS = frozenset({ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set})
 _CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
@@ -255,7 +256,7 @@ class Conditions:
             only = stated.absolute is not None and stated.relative is None
             tolerance = stated if only else _or_else(stated, Tolerance(1e-12, 1e-6))
             other = other.args[0]
-        return prediction(call, read(other, names, self.meter), tolerance)
+        return prediction(call, read(_stated(other, names), names, self.meter), tolerance)
 
     def almost(
         self, left: ast.expr, right: ast.expr, tolerance: Tolerance, names: Names
@@ -289,7 +290,7 @@ class Conditions:
         if rule == "==" and type(left) is ast.Call and _is_plain(right):  # most are
             call = self.call(left, names)
             if call is not None:
-                return [Prediction(call, read(right, names, self.meter))]
+                return [Prediction(call, read(_stated(right, names), names, self.meter))]
         if type(left) is ast.Compare or type(right) is ast.Compare:
             for condition, constant in ((left, right), (right, left)):
                 is_true = type(constant) is ast.Constant and constant.value is True
@@ -426,6 +427,19 @@ def _or_else(stated: Tolerance, default: Tolerance) -> Tolerance:
 def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
     pairs = zip(one, other or Tolerance(), strict=True)
     return Tolerance(*(max((x for x in pair if x is not None), default=None) for pair in pairs))
+
+
+def _stated(node: Any, names: Names) -> ast.expr:
+    """Return a value without a remark behind it, with which no value would be left: `3 // basic`, `0 (zero)`."""
+    kind = type(node)
+    if kind is ast.UnaryOp and type(node.operand) is ast.Call:
+        return ast.UnaryOp(node.op, _stated(node.operand, names))
+    if kind is ast.Call and type(node.func) in _LITERALS:
+        return node.func  # type: ignore[no-any-return]
+    if kind is ast.BinOp and type(node.op) is ast.FloorDiv and type(node.right) is ast.Name:
+        word = node.right.id
+        return node if word in names or not word.islower() else node.left  # type: ignore[no-any-return]
+    return node  # type: ignore[no-any-return]
 
 
 def _is_plain(node: Any) -> bool:

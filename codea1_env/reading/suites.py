@@ -32,7 +32,11 @@ _ASSERTION = re.compile(
     r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
 )
 _INLINE = re.compile(r"`(assert [^`\n]++)`")
-_BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
+_BULLET = re.compile(
+    # "- ", "1. ", "a) ", "Test 1: ", also one behind the other; then marks of emphasis
+    r"[ \t]*+(?:(?:[-*+•✅✔☑]|[0-9]{1,3}[.)]|[a-zA-Z][.)]|[*_]*+[a-zA-Z][\w ,()'-]{0,60}+[*]*+:[*]*+)[ \t]++)*+"
+    r"(?P<mark>[*_]{0,3}+)(?=assert\b)"
+)
 _REASON = re.compile(
     r"(?<!\s)\s++(?:(?:[-\u2013\u2014\u2192]{1,2}+>?|//|=>|because|since|as|for)(?=\s)|\((?=[a-zA-Z]))|[,;:.](?=\s|$)"
 )
@@ -113,6 +117,16 @@ def _goes_on(body: list[ast.stmt]) -> bool:
     except NotLiteralError:
         return True
     return False
+
+
+def _unmarked(line: str) -> str:
+    """Return a line without what a list puts before an assertion, and without marks of emphasis."""
+    found = _BULLET.match(line)
+    if found is None:
+        return line
+    mark, rest = found["mark"], line[found.end() :]
+    before, _, behind = rest.rpartition(mark) if mark else (rest, "", "")
+    return f"{before} {behind}".rstrip() if before else rest
 
 
 class _Suite:
@@ -222,10 +236,10 @@ class _Suite:
         if "`assert " in text:
             return _INLINE.findall(text)
         lines = text.strip().split("\n")
-        if _BULLET.match(text):
-            return [_BULLET.sub("", line) for line in lines]
         if _ASSERTION.match(text):
             return [line.strip() for line in lines if line.strip()]
+        if _BULLET.match(text):
+            return [_unmarked(line) for line in lines]
         return []
 
     def _is_meant(self, text: str) -> bool:
