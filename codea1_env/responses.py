@@ -23,6 +23,7 @@ from codea1_env.reading.programs import read_programs as programs_in
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
 from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.sandbox.jobs import exact
 from codea1_env.support.texts import LRUCache, in_batches
 
 MAX_ACTION_CHARS = 65_536
@@ -44,6 +45,9 @@ class Program:
     """Why the answer holds no program that could run; None if it may."""
     shown: frozenset[str] = frozenset()
     """Calls whose values its writer has seen in earlier rounds: tests with them do not score it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", exact(self.code))
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ def parse_programs(
         One program for each. An answer that cannot hold one gives a `problem`; whether the code is Python shows when
         it runs.
     """
+    answers = [(exact(text), name) for text, name in answers]
     problems = [text_problem(text) for text, _ in answers]
     rows = zip(answers, prompts or [""] * len(answers), problems, strict=True)
     asked = [(*answer, prompt) for answer, prompt, problem in rows if problem is None]
@@ -159,6 +164,7 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     A test is `OUTSIDE_SIGNATURE` if its arguments contradict the annotations of the problem's signature, or where it
     has none, the shapes of the arguments in its golden tests and examples.
     """
+    answers = [(exact(text), problem) for text, problem in answers]
     reasons = [text_problem(text) for text, _ in answers]
     left = [answer for answer, reason in zip(answers, reasons, strict=True) if reason is None]
     signatures = _signatures([problem for _, problem in left], sandbox)

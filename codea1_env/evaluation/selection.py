@@ -22,6 +22,7 @@ from codea1_env.evaluation.statistics import mean_over_problems, written
 from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.problems import Problem
+from codea1_env.reading.definitions import put_before
 from codea1_env.rendering.display import counted
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Limits, Outcome, Sandbox
@@ -98,7 +99,7 @@ def _choice(
     tests = list(usable.values())
 
     def signs(code: str) -> str:
-        whole = f"{problem.preamble}\n\n{code}" if problem.preamble else code
+        whole = put_before(problem.preamble, code)
         results = run_once(whole, tests, problem.entry_point, _LIMITS, sandbox).tests
         known = {Outcome.UNJUDGED: _UNKNOWN, Outcome.PASS: "1"}
         return "".join(known.get(each.outcome, "0") for each in results)

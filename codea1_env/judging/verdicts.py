@@ -13,6 +13,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite
 from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import UNANSWERED, Limits, Outcome, TestResult
+from codea1_env.sandbox.jobs import exact
 
 NOT_MADE = "comes behind slow calls of the suite, and is slow itself"
 """Reason of a test that is not made, since the reference would take too long."""
@@ -36,6 +37,7 @@ class Round:
     history: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "code", exact(self.code))
         for name, lists in (("suites", (self.suites, *self.suites)), ("history", (self.history,))):
             if any(isinstance(each, str) for each in lists):
                 raise TypeError(f"Expect Round.{name} to be lists of tests, actually a str.")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import read_value
 from codea1_env.problem_sets.problem import Problem, statement
+from codea1_env.reading.definitions import put_before
 from codea1_env.sandbox import (
     DIGEST,
     RETURNED,
@@ -120,7 +121,7 @@ def ask_reference(problem: Problem, sandbox: Sandbox) -> Future[Asked]:
     """Return what the reference of a problem answers where the value of a case is unknown. It is asked once."""
     numbers = unknown_cases(problem)
     calls = [problem.encoded.calls[number] for number in numbers]
-    code = f"{problem.preamble}\n\n{problem.reference}" if problem.preamble else problem.reference
+    code = put_before(problem.preamble, problem.reference)
     text = repr((code, problem.entry_point, calls))
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     with _lock:

@@ -15,6 +15,7 @@ from functools import partial
 from codea1_env.compare import Checker, difference
 from codea1_env.problem_sets.expected import done, encoded, expected_values, then
 from codea1_env.problem_sets.problem import Problem, StdinTest
+from codea1_env.reading.definitions import put_before
 from codea1_env.sandbox import (
     MAX_INPUT,
     Comparison,
@@ -62,8 +63,7 @@ def submit_to_tests(
         The results of all tests, or of those up to the first that failed. Those of a test module come last. Or a
         `NoValueError`, where the reference is asked for a value and gives none; a TypeError, where a case is no plain data.
     """
-    if problem.preamble:
-        code = f"{problem.preamble}\n\n{code}"
+    code = put_before(problem.preamble, code)
     if problem.stdin_tests:
         return _in_background(sandbox, run_stdin_tests, problem, code, limits, sandbox)
     if problem.test_module and not problem.cases:

@@ -15,6 +15,7 @@ from codea1_env.reading.calls import MAX_CALLS
 from codea1_env.reading.examples import called
 from codea1_env.sandbox import UNKNOWN, Case, EncodedCases, encoded_cases
 from codea1_env.sandbox.inside.analysis.literals import write
+from codea1_env.sandbox.jobs import exact
 
 
 class ProblemsError(ValueError):
@@ -168,6 +169,7 @@ class Problem:
     def __post_init__(self) -> None:
         for name in _TEXTS:
             _check_text(name, getattr(self, name))
+            object.__setattr__(self, name, exact(getattr(self, name)))
         for name in ("task_id", "prompt", "entry_point"):
             _check(bool(getattr(self, name).strip()), f"{name} not to be empty")
         names = self.entry_point.split(".")
@@ -210,7 +212,7 @@ class Problem:
             raise TypeError(
                 f"Expect Problem.{name} to be a list or tuple of {kind.__name__}, actually: {given!r:.100}"
             )
-        object.__setattr__(self, name, tuple(given))
+        object.__setattr__(self, name, tuple(map(exact, given)))
 
     def _take(self, golden: Golden) -> None:
         object.__setattr__(self, "cases", golden.cases)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from codea1_env.reading.definitions import put_before
+
 
 class Row(NamedTuple):
     """One row of a file or data set, and where it stands."""
@@ -108,16 +110,8 @@ def above(prompt: str, entry: str) -> str:
 
 
 def behind(given: str, code: str) -> str:
-    """Return a program behind what is given, unless it has that itself or there is no program.
-
-    What comes from __future__ must stay at the very beginning.
-    """
-    if not given.strip() or not code.strip() or given in code:
-        return code
-    future = _FUTURE.match(code)
-    if future is not None:
-        return f"{future.group().rstrip()}\n{given}\n\n\n{code[future.end() :]}"
-    return f"{given}\n\n\n{code}"
+    """Return a program behind what is given, see `put_before`, unless it has that itself or there is no program."""
+    return code if given in code else put_before(f"{given}\n", code)
 
 
 _LONG_STRING = re.compile(r"\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}")
@@ -129,8 +123,4 @@ _CODE = re.compile(
     # Statements that may stand above a function, what continues one, and lines that are indented.
     rf"(?:{_IMPORT.pattern}) *(?:\($|\($|#|$)|from +[\w.]+ +import +\($"
     r"|(?:async +)?def +\w+ *\(|class +\w+ *[(:]|@\w|\w[\w.\[\]'\"]*(?: *:[^=]+)? *=|#|['\"]{2}|[)\]}]|\s"
-)
-# The code is a player's: possessive quantifiers (*+) never go back, so that no text can make the search slow.
-_FUTURE = re.compile(
-    r"(?:[ \t]*+(?:#[^\n]*+)?\n)*+(?:from +__future__ +import +[\w, ]++(?:\n|$)\n*+)++"
 )

@@ -29,6 +29,7 @@ from codea1_env.problem_sets.judging import comparison_of, passes, submit_to_tes
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
+from codea1_env.reading.definitions import put_before
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox, TestResult
 
 LIMITS = Limits(
@@ -349,7 +350,7 @@ def _of_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_
 
 
 def _program(problem: Problem) -> str:
-    return f"{problem.preamble}\n\n{problem.reference}"
+    return put_before(problem.preamble, problem.reference)
 
 
 def _both(one: TestResult, two: TestResult) -> str:

@@ -1,10 +1,12 @@
-"""Whether code defines a function, and completions of a prompt that has begun it."""
+"""Whether code defines a function, completions of a prompt that has begun it, and texts that are put before programs."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, parse
@@ -168,3 +170,64 @@ def parsed(code: str) -> list[ast.stmt] | None:
         return parse(code)
     except PARSE_ERRORS:
         return None
+
+
+# Texts that are put before programs
+
+_FUTURE = ("from", "__future__", "import")
+
+
+def put_before(given: str, code: str) -> str:
+    r"""Return a program behind a text. A docstring and imports from __future__ stay at the very beginning.
+
+    Example:
+        >>> put_before("import math", "'Mine.'\nfrom __future__ import annotations; x = 1")
+        "'Mine.'\nfrom __future__ import annotations;\nimport math\n\nx = 1"
+    """
+    if not given.strip() or not code.strip():
+        return code
+    code = code.removeprefix("\ufeff")
+    if "__future__" not in code:
+        return f"{given}\n\n{code}"
+    (own_text, own, body), (text, futures, rest) = _head_of(code), _head_of(given)
+    parts = (part.strip("\r\n") for part in (own_text or text, futures, own, rest))
+    head = "\n".join(filter(None, parts))
+    return f"{head}\n\n{body.lstrip(' ')}"
+
+
+def _head_of(text: str) -> tuple[str, str, str]:
+    """Return the docstring of a program, its imports from __future__, and what stands behind them.
+
+    The text is a player's, so nothing parses it here: its tokens are looked at, as far as the head goes.
+    """
+    starts, source = [0], io.StringIO(text, newline="")
+
+    def line() -> str:
+        found = source.readline()
+        starts.append(starts[-1] + len(found))
+        return found
+
+    statement: list[str] = []
+    ends = [0, 0]  # of the docstring, and of the imports
+    try:
+        for token in tokenize.generate_tokens(line):
+            if token.type in (tokenize.COMMENT, tokenize.NL):
+                continue
+            if token.type == tokenize.NEWLINE or token.string == ";":
+                if not statement:
+                    break
+                ends[1] = starts[token.end[0] - 1] + token.end[1]
+                ends[0] = ends[0] if statement[0] == "from" else ends[1]
+                statement = []
+                continue
+            is_text = token.type == tokenize.STRING or token.string in ("(", ")")
+            if statement[:1] == ["from"] or token.string == "from":
+                known = _FUTURE[len(statement) : len(statement) + 1] in ((), (token.string,))
+            else:
+                known = is_text and not ends[1]
+            if not known:
+                break
+            statement.append(token.string)
+    except (tokenize.TokenError, SyntaxError):
+        pass  # what came before the fault stands
+    return text[: ends[0]], text[ends[0] : ends[1]], text[ends[1] :]

@@ -10,7 +10,7 @@ import symtable
 from collections.abc import Iterator
 
 from .chunks import PARSE_ERRORS, chunks
-from .definitions import code_in, completion, defines, is_word, parsed
+from .definitions import code_in, completion, defines, is_word, parsed, put_before
 from .fences import Block, answer_in, python_in, unfenced
 from .json_texts import strings_with
 
@@ -184,7 +184,7 @@ def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
             missing |= _missing(found[1])
     if not taken:
         return code
-    return "\n".join([*(taken[number] for number in sorted(taken)), "", code])
+    return put_before("\n".join(taken[number] for number in sorted(taken)), code)
 
 
 def _missing(code: str) -> set[str]:

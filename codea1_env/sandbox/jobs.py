@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+T = TypeVar("T")
 _MOST = 1 << 40
 HASH_SEEDS = 4
 """How many seeds of hashes there are."""
@@ -109,8 +110,8 @@ class Job:
             raise TypeError(
                 f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"
             )
-        object.__setattr__(self, "tests", tuple(map(_exact, self.tests)))
-        object.__setattr__(self, "code", _exact(self.code))
+        object.__setattr__(self, "tests", tuple(map(exact, self.tests)))
+        object.__setattr__(self, "code", exact(self.code))
         check_seed("Job.hash_seed", self.hash_seed)
 
 
@@ -132,9 +133,13 @@ class WorkerKind(NamedTuple):
     testing: bool = False
 
 
-def _exact(text: str) -> str:
-    """Return a text of a derived class, such as numpy's, as a plain one."""
-    return text if type(text) is str else str.__str__(text)
+def exact(given: T) -> T:
+    """Return a text of a derived class, such as numpy's, as a plain one, and anything else as it is.
+
+    Each door by which texts come in calls it: behind them a text is what marshal and the codec write.
+    """
+    is_derived = isinstance(given, str) and type(given) is not str
+    return str.__str__(given) if is_derived else given  # type: ignore[return-value]
 
 
 def check_seed(name: str, seed: object) -> None:

@@ -14,7 +14,7 @@ from .analysis import Analyst
 from .assertions import AssertionReader
 from .calls import Calls, Case, answer_calls, encoded_arguments, encoded_cases, expected_frame
 from .compare import FLOAT_ATOL, Comparison, Rule
-from .jobs import Job, Limits, WorkerKind
+from .jobs import Job, Limits, WorkerKind, exact
 from .levels import check_level, check_memory, strongest_level
 from .outcomes import fault
 from .packages import packages_of
@@ -53,7 +53,7 @@ def _submitting(
     """Return the method that starts such a task in a sandbox."""
 
     def submit(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> Future[T]:
-        return self._later(make(self._tasks, *args, **keywords))
+        return self._later(self._made(make, *args, **keywords))
 
     _describe(submit, make, name, "Future[{}]")
     return submit
@@ -65,7 +65,7 @@ def _running(
     """Return the method that does such a task in a sandbox and waits for it."""
 
     def run(self: Sandbox, /, *args: P.args, **keywords: P.kwargs) -> T:
-        return self._now(make(self._tasks, *args, **keywords))
+        return self._now(self._made(make, *args, **keywords))
 
     _describe(run, make, name, "{}")
     return run
@@ -194,6 +194,12 @@ class Sandbox:
         """Start a job and return at once."""
         return self._later(self._tasks.tests(job))
 
+    def _made(
+        self, make: Callable[..., SandboxTask[T]], /, *args: Any, **keywords: Any
+    ) -> SandboxTask[T]:
+        named = {name: exact(value) for name, value in keywords.items()}
+        return make(self._tasks, *map(exact, args), **named)
+
     def _now(self, task: SandboxTask[T]) -> T:
         self._pool.check_open()
         self._check_memory(task)
@@ -273,7 +279,8 @@ class Sandbox:
         rule = Comparison(compare, atol or FLOAT_ATOL)
         options: dict[str, Any] = {"limits": limits, "hash_seed": hash_seed, "stop": stop}
         encoded = encoded_cases(cases)
-        result = self._now(self._tasks.cases(code, name, encoded, comparison=rule, **options))
+        task = self._made(Tasks.cases, code, name, encoded, comparison=rule, **options)
+        result = self._now(task)
         return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
