@@ -82,6 +82,8 @@ TESTS = (StdinTest("3", "6"), StdinTest("0", "0"), StdinTest("-2", "-4"))
         ("print(2 * int(input()))", ["pass", "pass", "pass"]),
         ("print(abs(2 * int(input())))", ["pass", "pass", "fail"]),
         ("print(6)", ["pass", "fail"]),
+        ("import os\nprint(2 * int(input()), flush=True)\nos._exit(0)", ["pass", "pass", "pass"]),
+        ("import os\nos._exit(0)", ["fail"]),
         ("print(6 // int(input()) * 3)", ["pass", "error"]),
         ("print(2 *", ["syntax_error"]),
         ("while True: pass", ["timeout"]),

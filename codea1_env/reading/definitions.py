@@ -190,7 +190,7 @@ def put_before(given: str, code: str) -> str:
     if "__future__" not in code:
         return f"{given}\n\n{code}"
     (own_text, own, body), (text, futures, rest) = _head_of(code), _head_of(given)
-    parts = (part.strip("\r\n") for part in (own_text or text, futures, own, rest))
+    parts = (part.strip() for part in (own_text or text, futures, own, rest))
     head = "\n".join(filter(None, parts))
     return f"{head}\n\n{body.lstrip(' ')}"
 
@@ -213,9 +213,9 @@ def _head_of(text: str) -> tuple[str, str, str]:
         for token in tokenize.generate_tokens(line):
             if token.type in (tokenize.COMMENT, tokenize.NL):
                 continue
-            if token.type == tokenize.NEWLINE or token.string == ";":
-                if not statement:
-                    break
+            if token.type == tokenize.NEWLINE and not statement:  # behind a semicolon
+                continue
+            if statement and (token.type == tokenize.NEWLINE or token.string == ";"):
                 ends[1] = starts[token.end[0] - 1] + token.end[1]
                 ends[0] = ends[0] if statement[0] == "from" else ends[1]
                 statement = []

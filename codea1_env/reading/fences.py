@@ -87,9 +87,9 @@ def answer_in(text: str) -> str:
     in_line = _said(text, with_long=False) if _REASONED.search(text) else []
     ends = [found for found in _REASONED.finditer(text) if not _within(found, in_line)]
     docstrings = _docstrings(text) if ends and ('"""' in text or "'''" in text) else []
-    ends = [found.end() for found in ends if not _within(found, docstrings) or _is_alone(found)]
+    ends = [found for found in ends if not _within(found, docstrings) or _is_alone(found)]
     if ends:
-        text = text[ends[-1] :]
+        text = text[ends[-1].end() :]
     begins = _REASONING.search(text)
     if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]

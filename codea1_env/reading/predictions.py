@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.assertions import Rule, form_of, sides
@@ -60,9 +60,9 @@ class Helper:
     node: Any
     scope: Names
     """What names stand for around it when it runs."""
-    own: Names
+    own: Names = field(default_factory=dict)
     """What more names stand for in it: attributes of its class."""
-    tables: list[list[Names]]
+    tables: list[list[Names]] = field(default_factory=list)
     """What its parameters stand for, by its defaults and by each table above it."""
     is_followed: bool = False
 
@@ -177,7 +177,7 @@ class Conditions:
             keywords |= given
         return Call(arguments, keywords)
 
-    def key(self, node: ast.expr) -> str:
+    def key(self, node: ast.AST) -> str:
         """Return under which key `names` keeps a name or an attribute of a name; "" for others."""
         if type(node) is ast.Name:
             return node.id
@@ -220,11 +220,11 @@ class Conditions:
         for each in found:  # which grows; as `ast.walk`, without contexts
             self.meter.work(1)
             yield each
-            for field in each._fields:
-                part = getattr(each, field, None)
+            for name in each._fields:
+                part = getattr(each, name, None)
                 if type(part) is list:
                     found += [item for item in part if isinstance(item, ast.AST)]
-                elif isinstance(part, ast.AST) and field != "ctx":
+                elif isinstance(part, ast.AST) and name != "ctx":
                     found.append(part)
 
     def mentions(self, node: ast.AST, names: Names) -> bool:

@@ -94,7 +94,7 @@ def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, st
     code = None
     if places := real or naming:
         place = next((i for i in reversed(places) if blocks[i].closed), places[-1])
-        code = _without_cut_end(blocks[place].code, name)
+        code = _without_cut_end(blocks[place].code.removeprefix("\ufeff"), name)
         code = _with_helpers(code, blocks[:place], blocks[place + 1 :])
     if real:
         return None, code

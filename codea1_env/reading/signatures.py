@@ -49,14 +49,14 @@ def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) 
         calls = seen_calls(prompt, entry_point, tests)
         texts = (reference, prompt, f"{prompt}\n    pass")
         types, names = types_in(texts), _constants(texts)
-        rows = None
+        rows: list[Row] | None = None
         for function, other in ((asked, solved), (solved, asked)):
             if function is None or (function is asked and solved and _is_open(function)):
                 continue
-            rows = _parameters(function, other, calls, types)
-            rows = [(name, kind, _text(node, names), domain) for name, kind, node, domain in rows]
+            listed = _parameters(function, other, calls, types)
+            rows = [(name, kind, _text(node, names), domain) for name, kind, node, domain in listed]
             if function is solved:
-                rows = _shown(rows, _seen(_listed(function), calls), len(calls))
+                rows = _shown(rows, _seen(listed, calls), len(calls))
             else:
                 rows = _agreed(rows, _listed(solved) if solved else None, names)
             if _takes(rows, calls):
@@ -84,21 +84,22 @@ def _agreed(rows: list[Row], solved: Listed | None, names: dict[str, Any]) -> li
 
 
 def _shown(rows: list[Row], seen: dict[str, list[Any]], calls: int) -> list[Row]:
-    """Return the parameters of a reference that calls show: what all of them give is no default, and what none gives is none."""
-    shown = []
-    for name, kind, default, domain in rows:
-        given = len(seen[name])
-        if calls and default is not None and not given:
-            continue
-        shown.append((name, kind, None if calls and given >= calls and kind in _ONE else default, domain))  # fmt: skip
-    return shown
+    """Return the parameters of a reference that calls show: those that all of them give have no default, and what none gives at the end is none."""
+    shown: list[Row] = []
+    for name, kind, default, domain in reversed(rows if calls else ()):
+        given, is_last = len(seen[name]), all(each[1] not in ("", "/") for each in shown)
+        if given or default is None or (kind in ("", "/") and not is_last):
+            is_said = given >= calls and kind in _ONE
+            shown.append((name, kind, None if is_said else default, domain))
+    return shown[::-1] if calls else rows
 
 
 def _takes(rows: list[Row], calls: list[Call]) -> bool:
     signature = Signature(json.dumps({"parameters": rows}))
     try:
         for arguments, keywords in calls:
-            signature.bound(arguments, {**keywords})
+            with contextlib.suppress(NotLiteralError):  # a long one
+                signature.bound(arguments, {**keywords})
     except BindingError:
         return False
     return True

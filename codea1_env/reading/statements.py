@@ -298,7 +298,7 @@ class Statements(Bindings):
         is_check = self._is_check(node)
         if node.name == self._entry_point and names is self._names and not is_check:
             return  # the program is repeated: what it asserts is no test
-        names[node.name] = helper = Helper(node, names, {}, [{}])
+        names[node.name] = helper = Helper(node, names)
         if node.name == self._entry_point and not is_check:
             names[node.name] = UNKNOWN
             return
@@ -373,7 +373,7 @@ class Statements(Bindings):
         outer = list(filter(is_table, node.decorator_list))
         for method in methods:
             if method.name != self._entry_point:
-                helper = Helper(method, names, own, [{}])
+                helper = Helper(method, names, own)
                 self._define(helper, outer)
                 self._waiting.append(helper)
                 own[f"self.{method.name}"] = helper

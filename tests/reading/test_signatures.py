@@ -139,6 +139,8 @@ def test_types_that_stand_for_each_other_are_bounded() -> None:
         ("Scale it: f(3, 2) == 6", "def f(x, by=2, *, k=1): pass", [], {"3, 2": "3, 2", "3": None, "3, 2, k=0": None}),
         ("Scale it.", "def f(x, by=2): pass", ["f(1)", "f(1, 3)"], {"3, 2": "3", "3": "3", "3, 4": "3, 4"}),
         ("Scale it.", "def f(x, memo={}): pass", ["f(1)"], {"3": "3", "3, {}": None}),
+        ("Scale it.", "def f(x, a=1, b=2): pass", ["f(1)", "f(1, b=3)"], {"3, b=4": "3, 1, 4", "3, b=2": "3", "3, 4": "3, 4"}),
+        ("Scale it.", "def f(x, by=2): pass", ["f(1)", f"f('{'a' * 30_000}', 3)"], {"3, 2": "3", "3": "3"}),
         ("Scale it.", "def f(x, by=2): pass", [], {"3, 2": "3", "3": "3"}),
         # A definition that its own golden calls contradict, or that says nothing.
         ("def f(x):\n    ...", "def f(x, by): pass", ["f(1, 3)"], {"3, 2": "3, 2"}),

@@ -21,6 +21,7 @@ QUICK = Limits(call_cpu_time=0.3, call_wall_time=0.6, output=20_000)
         ("import sys\nprint(1)\nprint('noise', file=sys.stderr)", "", "1\n"),
         ("import atexit\natexit.register(print, 'last')\nprint('first')", "", "first\nlast\n"),
         ("import threading\nthreading.Thread(target=print, args=('late',)).start()", "", "late\n"),
+        ("import os\nprint(1, flush=True)\nos._exit(0)\nprint(2)", "", "1\n"),
         ("import sys\nprint(1)\nsys.stdout.close()", "", "1\n"),
         ("import sys\nwith sys.stdout as out:\n    out.write('1')", "", "1"),
         ("import sys\nprint(1)\nsys.stdout = None", "", "1\n"),
@@ -43,7 +44,7 @@ def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
         ("print(1, flush=True)\nwhile True: pass", Outcome.TIMEOUT),
         ("import time\nprint(1, flush=True)\ntime.sleep(9)", Outcome.TIMEOUT),
         ("import sys\nprint(1)\nsys.exit(3)", Outcome.EXITED),
-        ("import os\nprint(1, flush=True)\nos._exit(0)", Outcome.EXITED),
+        ("import os\nprint(1, flush=True)\nos._exit(1)", Outcome.EXITED),
         ("import os\nprint(1, flush=True)\nos.kill(os.getpid(), 15)", Outcome.SIGNALLED),
         ("print(1, flush=True)\nx = [0] * 10**11", Outcome.MEMORY),
         # Plain Python ends with a status that is not 0, too, where standard output cannot be flushed.
