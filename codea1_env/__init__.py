@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from codea1_env.code_a1_v1 import env as env
     from codea1_env.code_a1_v1 import parallel_env as parallel_env
     from codea1_env.code_a1_v1 import raw_env as raw_env
+    from codea1_env.game import judge as judge
+    from codea1_env.game import judge_many as judge_many
     from codea1_env.mistake_book import MistakeBook as MistakeBook
     from codea1_env.mutation import Mutant as Mutant
     from codea1_env.mutation import generate_mutants as generate_mutants
@@ -78,6 +80,8 @@ _HOME = {
     "Verdict": "referee",
     "env": "code_a1_v1",
     "generate_mutants": "mutation",
+    "judge": "game",
+    "judge_many": "game",
     "load_problems": "problems",
     "parallel_env": "code_a1_v1",
     "raw_env": "code_a1_v1",

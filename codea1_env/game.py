@@ -1,25 +1,28 @@
 """The game: turns, observations and rewards.
 
 `Game` knows nothing of PettingZoo; `codea1_env.code_a1_v1` shows it through both of PettingZoo's
-interfaces. It scores nothing either: `codea1_env.referee` does.
+interfaces. It scores nothing either: `codea1_env.referee` does. `judge` asks it without a game.
 """
 
 from __future__ import annotations
 
+import ast
 import copy
 import difflib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
 from codea1_env.judging.feedback import explain
-from codea1_env.judging.verdicts import AttackAnswers, Verdict
+from codea1_env.judging.verdicts import AttackAnswers, Round, Verdict
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
+from codea1_env.reading.definitions import parsed
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program, read_programs
 from codea1_env.rewards import RewardFunction
@@ -266,6 +269,85 @@ def _judge_together(games: Sequence[Game], actions: Sequence[str], which: Sequen
             books.setdefault(id(book), (book, []))[1].append(verdict)
     for book, verdicts in books.values():
         enter(book, verdicts)
+
+
+Judged = tuple[Problem | str | tuple[str, str], str, str | Sequence[str]]
+"""Problem, program and tests, as `judge` takes them."""
+_referee: Referee | None = None
+
+
+def judge(
+    problem: Problem | str | tuple[str, str],
+    program: str,
+    tests: str | Sequence[str],
+    entry_point: str | None = None,
+) -> Verdict:
+    """Judge one program by tests, on a sandbox that the process shares, with the referee's usual rules.
+
+    Args:
+        problem: A problem; the task id of a starter problem; or the text of a reference, alone or with its entry point.
+        program: The program, or an answer with it in a block of code.
+        tests: The tests, as one text or several. One that predicts a wrong value attacks with the reference's.
+        entry_point: The function that is tested, where a reference defines several.
+
+    Returns:
+        The verdict: `code_reward`, and for each test what became of it. A reward is None where the sandbox could not tell.
+
+    Raises:
+        ValueError: There is no such problem, or the reference defines several functions, or none.
+        BrokenReferenceError: The reference does not run.
+
+    Example:
+        >>> verdict = judge("def inc(n): return n + 1", "def inc(n): return 2", ["assert inc(1) == 2", "assert inc(2) == 3"])
+        >>> verdict.code_reward, verdict.suites[0].rewards.test
+        (0.5, 0.1875)
+    """
+    named = (problem, entry_point) if isinstance(problem, str) and entry_point else problem
+    return judge_many([(named, program, tests)])[0]
+
+
+def judge_many(items: Iterable[Judged]) -> list[Verdict]:
+    """Judge many programs together, each as `judge` does."""
+    global _referee
+    asked = [(_problem(problem), program, tests) for problem, program, tests in items]
+    sandbox = default_sandbox()
+    if _referee is None or _referee.sandbox is not sandbox:
+        _referee = Referee(sandbox)
+    programs = _referee.read_programs(
+        [each for each, _, _ in asked], [text for _, text, _ in asked]
+    )
+    return _referee.judge(
+        [
+            Round(problem, program, [[tests] if isinstance(tests, str) else list(tests)])
+            for (problem, _, tests), program in zip(asked, programs, strict=True)
+        ]
+    )
+
+
+def _problem(given: Problem | str | tuple[str, str]) -> Problem:
+    if isinstance(given, Problem):
+        return given
+    reference, entry_point = (given, None) if isinstance(given, str) else given
+    if entry_point is None and not {"\n", " "} & set(reference):
+        return find_problem(reference, _starter())
+    return _of_reference(reference, entry_point)
+
+
+@lru_cache(1)
+def _starter() -> dict[str, Problem]:
+    return collect_problems("starter")
+
+
+@lru_cache(1024)
+def _of_reference(reference: str, entry_point: str | None) -> Problem:
+    found = [node.name for node in parsed(reference) or () if isinstance(node, ast.FunctionDef)]
+    if entry_point is None and len(found) != 1:
+        raise ValueError(
+            "Expect a reference that defines one function, or its entry_point beside it, actually the functions: "
+            f"{', '.join(found[:NAMED]) or 'none'}"
+        )
+    name = entry_point or found[0]
+    return Problem(name, name, name, reference)
 
 
 OPTIONS = ("problem_id", "mistake_book")

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
 
+import codea1_env
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict
@@ -323,3 +324,44 @@ def test_what_comes_after_the_last_test_takes_no_place(sandbox):
     assert statuses(verdict) == ["kept"] * 2 + ["invalid"] * 2
     verdict = judge(referee, RIGHT, [f"assert inc(1) == {n}" for n in (5, 6, 2)])
     assert statuses(verdict) == ["corrected", "invalid", "invalid"]
+
+
+PLUS_ONE = "def inc(n):\n    return n + 1"
+TWO = ["assert inc(1) == 2", "assert inc(2) == 3"]
+
+
+def test_the_judge_alone() -> None:
+    halves = Problem("demo/inc", "def inc(n):", "inc", PLUS_ONE)
+    for problem in (PLUS_ONE, (PLUS_ONE, "inc"), halves):
+        verdict = codea1_env.judge(problem, "def inc(n): return 2", TWO)
+        assert (verdict.code_reward, verdict.suites[0].rewards.test) == (0.5, 0.1875)
+    for name in ("is_even", "starter/is_even"):
+        verdict = codea1_env.judge(
+            name, "```\ndef is_even(n): return not n % 2\n```", "assert is_even(2)"
+        )
+        assert verdict.code_reward == 1.0
+    helped = "def one(): return 1\n\n\ndef inc(n): return n + one()"
+    assert codea1_env.judge(helped, PLUS_ONE, "\n".join(TWO), entry_point="inc").code_reward == 1.0
+    for text, said in (
+        (helped, "actually the functions: one, inc"),
+        ("x = 1", "functions: none"),
+        ("is_evn", "Did you mean 'starter/is_even'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            codea1_env.judge(text, PLUS_ONE, TWO)
+
+
+def test_many_are_judged_as_one_is() -> None:
+    texts = (
+        "",
+        "no program",
+        PLUS_ONE,
+        "def inc(n): return 2",
+        "import os; os._exit(0)",
+        "while True: pass",
+    )
+    items = [(PLUS_ONE, text, tests) for text in texts for tests in (TWO, "nothing", TWO[0])]
+    together, alone = codea1_env.judge_many(items), [codea1_env.judge(*item) for item in items]
+    for said in (lambda each: each.code_reward, lambda each: each.suites[0].rewards):
+        assert list(map(said, together)) == list(map(said, alone))
+    assert codea1_env.judge_many(iter(())) == []
