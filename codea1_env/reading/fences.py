@@ -130,7 +130,7 @@ def _docstrings(text: str) -> list[tuple[int, int]]:
         (start, end)
         for start, end in _said(text)
         if text.startswith(('"""', "'''"), start)
-        and text[text.rfind("\n", 0, start) + 1 : start].strip("rRuU \t") == ""
+        and text[max(0, start - 80) : start].rpartition("\n")[2].strip("rRuU \t") == ""
         and not _CODE_LINE.search(text, start, end)
     ]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 _MAX_STRINGS = 20
-_MAX_TRIES = 5
+_MAX_TRIES = 8
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 
 
@@ -32,7 +32,8 @@ def listed_statements(answer: str, key: str) -> list[str] | None:
             found, behind = decoder.raw_decode(answer, at)
             if key in found:
                 items = found[key] if isinstance(found[key], list) else [found[key]]
-                last, end, tries = [item for item in items if isinstance(item, str)], behind, -1
+                last, end = [item for item in items if isinstance(item, str)], behind
+                tries -= 1
         at, tries = end, tries + 1
     if last is not None:
         return last

@@ -18,6 +18,10 @@ SLOW = {
     "sorted": "x = ['a' * 9000, 'a' * 9000 + 'b'] * 5000\n" + "if x: y = sorted(x)\n" * 10,
     "keywords": "for i in range(4900):\n  z = float(" + "k=1," * 12_000 + ")\n  f\n",
     "names": "".join(f"a{i} = []\n" for i in range(2_400)) + "".join(f"a{i}.b()\n" for i in range(2_400)),
+    "changes": "x = [[]] * 4_000\n" + "x.append(g)\n" * 4_000,
+    "helpers": "".join(f"def h{i}(): a.b({i})\n" for i in range(1_000)) + "h1()\n" * 3_000,
+    "nested": "\n".join(f"{' ' * i}def h{i}(): g(a{i})" if i == 90 else f"{' ' * i}def h{i}():" for i in range(91)) + "\nh0()\n",
+    "kept": "a = [[]] * 900\n" + "b = g(a), a\n" * 4_500,
     "rows": "@pytest.mark.parametrize('a', range(1000))\ndef t(a):\n  assert g(" + "a," * 25_000 + "f)\n",
     "parameters": "@pytest.mark.parametrize('a', range(1000))\ndef t(" + ",".join(f"a{i}" for i in range(8_000)) + "):\n  f\n",
 }  # fmt: skip
@@ -34,6 +38,23 @@ def test_work_is_bounded(text: str) -> None:
     assert tests[0] == "f(1) == 2"
     enough = "it takes too much work to read: the others are left out"
     assert dropped[-1:] == [enough] or len(tests) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + '""""""' * 10_000 + "\n</think>",
+        '{"k": [{"assert_statements": []}, ' * 1_900,
+        "Prose:\n\n    x\n" * 4_000,
+        "So\n" + "    1 +\n" * 8_000,
+        "**" * 30_000 + "assert f(1) == 2",
+        "a: " * 20_000 + "assert f(1) == 2",
+    ],
+)
+def test_answers_that_nobody_can_read_cost_little(text: str) -> None:
+    started = time.process_time()
+    read(text)
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.slow
