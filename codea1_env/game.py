@@ -83,7 +83,7 @@ class Game:
             paying = replace(self.config.rewards, function=rewards)
             self.config = replace(self.config, rewards=paying)
         paper = self.config.rewards.strict_paper
-        new = MistakeBook(stale_after=None) if paper else MistakeBook()
+        new = MistakeBook(None, stale_after=None) if paper else MistakeBook()
         self.book = new if mistake_book is None else mistake_book
         self.rng = np.random.default_rng()
         self.episode: Episode | None = None
@@ -232,7 +232,10 @@ def act_together(games: Sequence[Game], actions: Sequence[str]) -> None:
     episodes = [game.running() for game in games]
     coding = [i for i, episode in enumerate(episodes) if episode.program is None]
     programs = read_programs(
-        [episodes[i].problem for i in coding], [actions[i] for i in coding], games[0].sandbox
+        [episodes[i].problem for i in coding],
+        [actions[i] for i in coding],
+        games[0].sandbox,
+        first_block=games[0].config.rewards.strict_paper,
     )
     for i, program in zip(coding, programs, strict=True):
         if episodes[i].rounds:

@@ -24,6 +24,8 @@ from codea1_env.support.logs import write_whole
 
 Decay = Literal["per-program", "per-step"]
 Replay = Literal["frequency", "quality", "uniform"]
+MAX_TESTS = 64
+"""Tests of a problem, at most."""
 STALE_AFTER = 5
 """Steps in a row in which a replayed test fails every program, before others that wait go first."""
 _SURROGATES = "surrogatepass"
@@ -59,7 +61,7 @@ class MistakeBook:
     """Tests that broke programs, with how often they did.
 
     Args:
-        max_tests_per_problem: Size of a page. A new test enters a full page in place of the least
+        max_tests_per_problem: Size of a page; None for no bound, as released. A new test enters a full page in place of the least
             frequent one (of several, the one that has been there longest), so that the book keeps
             learning; a test that is new itself is then the first to go, so that proven ones stay.
         decay: ``"per-program"``: every program that passes a replayed test counts -1, as released.
@@ -85,14 +87,14 @@ class MistakeBook:
 
     def __init__(
         self,
-        max_tests_per_problem: int = 64,
+        max_tests_per_problem: int | None = MAX_TESTS,
         decay: Decay = "per-program",
         stale_after: int | None = STALE_AFTER,
         replay: Replay = "frequency",
     ) -> None:
-        if max_tests_per_problem < 1 or (stale_after is not None and stale_after < 1):
+        if any(each is not None and each < 1 for each in (max_tests_per_problem, stale_after)):
             raise ValueError(
-                "Expect max_tests_per_problem and stale_after to be positive integers, actually: "
+                "Expect max_tests_per_problem and stale_after to be positive integers or None, actually: "
                 f"{max_tests_per_problem!r}, {stale_after!r}"
             )
         for name, value, known in (("decay", decay, Decay), ("replay", replay, Replay)):
@@ -144,13 +146,16 @@ class MistakeBook:
             page[test] = PageEntry(entry.frequency + failures[test], entry.stuck)
         evicted = 0
         for test in new:  # after the others, so that none of them is evicted just before it counts
-            if len(page) >= self.max_tests_per_problem:
+            if self._is_over(len(page) + 1):
                 del page[_least_frequent(page)]
                 evicted += 1
             page[test] = PageEntry(failures[test])
         if not page:
             del self._pages[task_id]
         return BookChange(len(new), removed, evicted)
+
+    def _is_over(self, tests: int) -> bool:
+        return self.max_tests_per_problem is not None and tests > self.max_tests_per_problem
 
     def _note_stuck(self, page: Page, unpassed: Collection[str]) -> None:
         """Count a step in which tests failed every program, if other tests wait for their places."""
@@ -237,7 +242,7 @@ class MistakeBook:
             )
         pages = {task: _checked_page(task, rows) for task, rows in problems.items()}
         for page in pages.values():
-            while len(page) > self.max_tests_per_problem:
+            while self._is_over(len(page)):
                 del page[_least_frequent(page)]
         self._pages = {task: page for task, page in pages.items() if page}
 
@@ -252,7 +257,10 @@ class MistakeBook:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], max_tests_per_problem: int = 64, **settings: Any
+        cls,
+        path: str | os.PathLike[str],
+        max_tests_per_problem: int | None = MAX_TESTS,
+        **settings: Any,
     ) -> Self:
         """Read a book from the file that `save` wrote, with these arguments of the class.
 

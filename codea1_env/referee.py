@@ -179,7 +179,8 @@ class Referee:
 
     def read_programs(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Program]:
         """Find the programs in coders' answers, one for each."""
-        return read_programs(problems, answers, self.sandbox)
+        paper = self.config.rewards.strict_paper
+        return read_programs(problems, answers, self.sandbox, first_block=paper)
 
     def references_run(self, problems: Sequence[Problem]) -> list[bool]:
         """Whether the reference of each problem runs and defines its entry point.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from codea1_env.problem_sets.rows import above, behind
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.reading.programs import read_first_blocks
 from codea1_env.reading.programs import read_programs as programs_in
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
@@ -114,7 +115,11 @@ def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Progr
 
 
 def parse_programs(
-    answers: Sequence[tuple[str, str | None]], sandbox: Sandbox, prompts: Sequence[str] = ()
+    answers: Sequence[tuple[str, str | None]],
+    sandbox: Sandbox,
+    prompts: Sequence[str] = (),
+    *,
+    first_block: bool = False,
 ) -> list[Program]:
     """Find the programs in coders' answers.
 
@@ -124,6 +129,7 @@ def parse_programs(
         answers: Pairs of the answer and the function that the program must define, if it is known.
         sandbox: Where the texts are read.
         prompts: What the answers may complete, one for each; none by default.
+        first_block: Take the first block, as the paper's release does.
 
     Returns:
         One program for each. An answer that cannot hold one gives a `problem`; whether the code is Python shows when
@@ -137,7 +143,7 @@ def parse_programs(
         in_batches(
             asked,
             lambda answer: len(answer[0]) + len(answer[2]),
-            lambda batch: sandbox.analyse(programs_in, batch),
+            lambda batch: sandbox.analyse(read_first_blocks if first_block else programs_in, batch),
             # The parser has crashed: what Python makes of such a text shows when it runs.
             lambda answer, error: (answer[0], None),
         )
@@ -264,12 +270,17 @@ def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
 
 
 def read_programs(
-    problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox
+    problems: Sequence[Problem],
+    answers: Sequence[str],
+    sandbox: Sandbox,
+    *,
+    first_block: bool = False,
 ) -> list[Program]:
     """Find the programs in answers, see `parse_programs`, and make them whole, see `whole_program`."""
     names = [problem.entry_point for problem in problems]
     asked = list(zip(answers, names, strict=True))
-    programs = parse_programs(asked, sandbox, [problem.prompt for problem in problems])
+    prompts = [problem.prompt for problem in problems]
+    programs = parse_programs(asked, sandbox, prompts, first_block=first_block)
     return [
         Program(whole_program(problem, program.code), program.problem)
         for problem, program in zip(problems, programs, strict=True)

@@ -148,6 +148,18 @@ def test_a_full_page_evicts_the_least_frequent_then_the_oldest():
     assert len(book) == 3
 
 
+def test_a_page_without_a_bound(tmp_path):
+    tests = [f"assert f({n}) == {n}" for n in range(512)]
+    book = MistakeBook(None)
+    assert book.update("p", failed=tests) == BookChange(512, 0, 0)
+    book.save(tmp_path / "book.jsonl")
+    again = MistakeBook.load(tmp_path / "book.jsonl", None)
+    assert (
+        book.tests("p") == again.tests("p") == pickle.loads(pickle.dumps(book)).tests("p") == tests
+    )
+    assert len(MistakeBook.load(tmp_path / "book.jsonl").tests("p")) == 64
+
+
 @pytest.mark.parametrize("task", ["ordinary", "\ud800 \x00 ' 🎉"])
 def test_texts_come_out_as_they_went_in(tmp_path, task):
     book = MistakeBook()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from codea1_env.compare import check_replies
+from codea1_env.game import Game, act_together
 from codea1_env.oracle import Oracle, Subject
 from codea1_env.problems import Problem, read_problems
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
@@ -97,6 +98,30 @@ def test_as_released_there_is_one_rule(sandbox):
         assert outcomes(judge(sandbox, demo, program, tests)) == [("kept", "pass")]
         strict = judge(sandbox, demo, program, tests, rewards=RewardConfig(strict_paper=True))
         assert outcomes(strict) == [("corrected", "fail")]
+
+
+FENCED = "Like ```this```:\n```python\n\ndef f(n): return {}\n```\nor\n```python\ndef f(n): return {}\n```"
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "last"),
+    [
+        (FENCED.format(1, 2), "def f(n): return 1", "def f(n): return 2\n"),
+        ("def f(n): return 3\n", "def f(n): return 3", "def f(n): return 3\n"),
+        ("```python\ndef f(n): return 4", "```python\ndef f(n): return 4", "def f(n): return 4"),
+        ("```\ndef f(n): return 5\n```", "```\ndef f(n): return 5\n```", "def f(n): return 5\n"),
+    ],
+)
+def test_as_released_the_first_block_is_the_program(sandbox, answer, first, last):
+    """The release takes what stands behind the first ```python, if a fence closes it, or all of the text."""
+    for strict, code in ((True, first), (False, last)):
+        config = RefereeConfig(RewardConfig(strict_paper=strict))
+        [program] = Referee(sandbox, config).read_programs([problem("return n")], [answer])
+        game = Game(problems=[problem("return n")], referee=config, sandbox=sandbox)
+        game.reset(seed=0)
+        act_together([game], [answer])
+        assert program.code == game.observation()["code"] == code
+        assert (game.book.max_tests_per_problem is None) is strict
 
 
 ROOT = problem(

@@ -51,7 +51,25 @@ def _read(text: str, entry_point: str | None, prompt: str) -> tuple[str, str | N
     answer = answer_in(text)
     if not answer.strip():
         return "", "the answer is nothing but reasoning"
-    code = _program(answer, entry_point, prompt)
+    return _checked(_program(answer, entry_point, prompt))
+
+
+def read_first_blocks(answers: list[tuple[str, str | None, str]]) -> list[tuple[str, str | None]]:
+    r"""Return the programs in answers as the paper's release takes them: the first closed ```python block, or the whole text.
+
+    Example:
+        >>> read_first_blocks([("```python\nx = 1\n```\nor\n```python\nx = 2\n```", "x", "")])
+        [('x = 1', None)]
+    """
+    return [_checked(_first_block(text)) for text, *_ in answers]
+
+
+def _first_block(text: str) -> str:
+    block, closed, _ = "".join(text.split("```python", 2)[1:2]).partition("```")
+    return (block if closed else text).strip("\n")
+
+
+def _checked(code: str) -> tuple[str, str | None]:
     if not code.strip():
         return code, "the code block is empty"
     if "\0" in code:

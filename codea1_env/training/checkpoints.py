@@ -118,7 +118,7 @@ def load_checkpoint(
         tester.load(checkpoint / "tester")
         book = MistakeBook.load(
             checkpoint / "book.jsonl",
-            config.max_tests_per_problem,
+            config.page_size,
             decay=config.decay,
             stale_after=config.stale_steps,
             replay=config.book_replay,

@@ -12,6 +12,7 @@ from pydantic import model_validator
 
 from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
 from codea1_env.agents.opponents import SCRIPTED
+from codea1_env.mistake_book import MAX_TESTS
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
@@ -87,6 +88,12 @@ class TrainConfig(
     def stale_steps(self) -> int | None:
         """What the Mistake Book takes for `stale_after`."""
         return None if self.strict_paper else self.stale_after
+
+    @property
+    def page_size(self) -> int | None:
+        """What the Mistake Book takes for `max_tests_per_problem`."""
+        released = self.strict_paper and self.max_tests_per_problem == MAX_TESTS
+        return None if released else self.max_tests_per_problem
 
     def player(self, role: str) -> PlayerConfig:
         """Return the block of a role; that of the coder for one model in both ("model")."""

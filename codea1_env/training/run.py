@@ -214,7 +214,7 @@ class Run:
         """Load the last checkpoint, and write down what was decided."""
         config, path = self.config, self.folder.path
         self.book = MistakeBook(
-            config.max_tests_per_problem, config.decay, config.stale_steps, config.book_replay
+            config.page_size, config.decay, config.stale_steps, config.book_replay
         )
         self._remembered = measuring.new_past()
         if self._saved is not None:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, P
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.judging.verdicts import GAME_LIMITS
-from codea1_env.mistake_book import STALE_AFTER
+from codea1_env.mistake_book import MAX_TESTS, STALE_AFTER
 from codea1_env.support.plugins import name_of
 
 TrackerName = Literal["trackio", "tensorboard", "wandb"]
@@ -93,8 +93,8 @@ class GameSettings:
     """Programs per problem: the coder's group."""
     num_suites: Group = 8
     """Suites per program: the tester's group."""
-    num_tests: Count = 4
-    """Tests of a suite that count, and old tests that are replayed (K in the paper, which uses 8)."""
+    num_tests: Count = 8
+    """Tests of a suite that count, and old tests that are replayed (K in the paper)."""
     suite_selection: Literal["max-variance", "all"] = "max-variance"
     """Programs whose suites the tester learns from: of every problem the one whose suites' rewards differ
     most, or all."""
@@ -130,14 +130,15 @@ class GameSettings:
     of the coder itself, the first of each group that runs."""
     strict_paper: bool = False
     """The rules of the released implementation: tests may use any arguments, floats are compared exactly, and a program
-    that no test could judge is paid 0 instead of being left out."""
+    that no test could judge is paid 0 instead of being left out; see docs/environment.md, "As in the paper"."""
     use_book: bool = True
     """Remember tests that broke programs, and replay them."""
     book_replay: Literal["frequency", "quality", "uniform"] = "frequency"
     """Which tests are replayed: the most frequent ones, or drawn ones; by quality a test is the likelier the more
     programs it broke."""
-    max_tests_per_problem: PositiveInt = 64
-    """Tests of one problem that the Mistake Book remembers at most."""
+    max_tests_per_problem: PositiveInt | None = MAX_TESTS
+    """Tests of one problem that the Mistake Book remembers at most; None for no bound. Under `strict_paper` the default is
+    no bound."""
     decay: Literal["per-program", "per-step"] = "per-program"
     """A replayed test loses one count per program that passes it, or one per step."""
     stale_after: PositiveInt = STALE_AFTER

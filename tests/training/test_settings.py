@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.prompts import Detailed, FewShot
+from codea1_env.rewards import RewardConfig
 from codea1_env.training import train
 from codea1_env.training.config import (
     CODERS,
@@ -102,6 +104,26 @@ HINTS = typing.get_type_hints(TrainConfig)
 CONFIGURATIONS = st.lists(st.sampled_from(sorted(HINTS)), unique=True, max_size=6).flatmap(
     lambda names: st.fixed_dictionaries({name: values_of(HINTS[name]) for name in names})
 )
+
+
+@pytest.mark.parametrize(
+    ("table", "size"),
+    [
+        ({}, 64),
+        ({"max_tests_per_problem": "None"}, None),
+        ({"strict_paper": True}, None),
+        ({"strict_paper": True, "max_tests_per_problem": 9}, 9),
+    ],
+)
+def test_pages_have_no_bound_as_released(table: dict[str, Any], size: int | None) -> None:
+    config = apply_table(TrainConfig(), table, "text")
+    assert config.page_size == size
+    assert apply_table(TrainConfig(), tomllib.loads(to_toml(config)), "text").page_size == size
+
+
+def test_suites_have_as_many_tests_everywhere() -> None:
+    defaults = {RewardConfig().num_tests, TrainConfig().num_tests, Detailed().num_tests}
+    assert defaults | {FewShot().num_tests} == {8}
 
 
 @given(CONFIGURATIONS)

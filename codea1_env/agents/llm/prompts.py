@@ -140,7 +140,7 @@ PromptTemplate = Callable[[Observation], list[Message]]
 class FewShot:
     """For small models, which copy the form of an example better than they follow instructions."""
 
-    num_tests: int = 4
+    num_tests: int = 8
     """Tests that a tester is asked for."""
     tester_examples: TesterExamples = "shown"
     """Whether a tester sees the examples of the problem's text, which it could copy."""

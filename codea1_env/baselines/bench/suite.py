@@ -251,6 +251,7 @@ class BenchConfig:
             runs = TrainConfig(
                 problems_per_step=max(1, self.max_problems // 4),
                 num_suites=4,
+                num_tests=4,
                 coder=PlayerConfig(learning_rate=2.0),
                 save_steps=quarter if seed >= SWEEP_SEED else max(1, self.max_steps // MOMENTS),
                 workers=1,
