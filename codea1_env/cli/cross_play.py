@@ -24,7 +24,7 @@ from codea1_env.referee import Referee
 from codea1_env.rendering.display import counted, counted_of, short_names
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import load_run
+from codea1_env.training.checkpoints import load_run, trained_on
 
 _ROLES: tuple[Role, ...] = ("coder", "tester")
 
@@ -93,8 +93,8 @@ def _play(command: CrossPlayCommand) -> CrossPlay:
     with library_errors(), ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))
         every = tuple(dict.fromkeys(command.players))
-        runs = {name: load_run(Path(name), sandbox, stack) for name in every if Path(name).is_dir()}
-        problems = common_problems(command.problems, command.split, list(runs.values()))
+        trained = {name: trained_on(Path(name)) for name in every if Path(name).is_dir()}
+        problems = common_problems(command.problems, command.split, list(trained.values()))
         problems = problems[: command.max_problems]
         check_playable(problems)
         bare = [each for each in problems if not has_golden_tests(each)]
@@ -102,6 +102,7 @@ def _play(command: CrossPlayCommand) -> CrossPlay:
         if bare and "golden" in every:
             part = counted_of(len(bare), len(problems), "problems")
             say(console, f"The tester golden has no tests for {part}")
+        runs = {name: load_run(Path(name), sandbox, stack) for name in trained}
         names = short_names(every)
         coders, testers = (
             {

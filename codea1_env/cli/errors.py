@@ -27,15 +27,18 @@ class CommandLineExit(SystemExit):
 
 @contextmanager
 def library_errors() -> Iterator[None]:
-    """Tell a user in one line what the library raises about problem sets and the sandbox."""
+    """Tell a user in one line what the library raises about problem sets, players of the user's and the sandbox."""
     from codea1_env.oracle import BrokenReferenceError
     from codea1_env.problems import ProblemsError
     from codea1_env.rewards import RewardError
+    from codea1_env.rollout import AnswerError
     from codea1_env.sandbox import AnalysisError, LevelUnavailableError, SandboxError
 
     try:
         yield
-    except (ProblemsError, BrokenReferenceError, LevelUnavailableError, RewardError) as error:
+    except (
+        ProblemsError, BrokenReferenceError, LevelUnavailableError, RewardError, AnswerError
+    ) as error:  # fmt: skip
         raise InputError(str(error)) from error
     except ImportError as error:
         raise InputError(str(explained(error))) from error

@@ -78,6 +78,7 @@ from codea1_env.evaluation.selection import NUM_TESTS, select, selection_report,
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.display import counted_of
+from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of, digest_of_class
 from codea1_env.support.stopping import StopRequest, stop_request
@@ -320,7 +321,7 @@ def _in_folder(
         with ResultFolder(path, fixed, resume=command.resume, command=words) as folder:
             try:
                 report = _evaluate(command, settings, problems, read_before, folder, console)
-            except (InputError, EvaluationError):
+            except (InputError, EvaluationError, AnswerError):
                 if not command.resume:
                     folder.leave()
                 raise

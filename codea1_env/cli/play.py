@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
@@ -20,13 +20,13 @@ from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
 from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import AnswerError, ask
+from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
-from codea1_env.training.config import rules_of
+from codea1_env.training.checkpoints import TrainedOn, load_run, trained_on
+from codea1_env.training.config import RunError, rules_of
 
-if TYPE_CHECKING:
-    from codea1_env.training.checkpoints import SavedRun
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     named = [
         each for each in (command.coder, command.tester) if (Path(each) / "config.toml").is_file()
     ]
-    runs = _runs(dict.fromkeys(named), sandbox, stack)
-    problems = common_problems(command.problems, None, list(runs.values()))
-    rules, ruling = _rules(command, runs)
+    trained = _of_runs(trained_on, dict.fromkeys(named))
+    problems = common_problems(command.problems, None, list(trained.values()))
+    rules, ruling = _rules(command, trained)
     with user_input():
         env = parallel_env(
             problems=problems,
@@ -91,7 +91,8 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     try:
         observations, infos = env.reset(seed=command.seed, options=options)
     except ValueError as error:
-        raise InputError(f"{error}{_known_to(runs, problems)}") from error
+        raise InputError(f"{error}{_known_to(command, trained, problems)}") from error
+    runs = _of_runs(lambda folder: load_run(folder, sandbox, stack), trained)
     paying = env.game.config.rewards
     size = paying.num_tests
     asked = command.seed, size, command, runs
@@ -107,10 +108,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     while env.agents:
         actor = infos[CODER]["active_agent"]
         role = "coder" if actor == CODER else "tester"
-        try:
-            (action,) = ask(players[actor], role, [observations[actor]])
-        except AnswerError as error:
-            raise InputError(str(error)) from error
+        (action,) = ask(players[actor], role, [observations[actor]])
         observations, rewards, _, _, infos = env.step({actor: action})
         turns.append({"agent": actor, "action": action, "rewards": rewards, "info": infos[actor]})
     if command.json:
@@ -122,19 +120,14 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         print(why)
 
 
-def _runs(names: Iterable[str], sandbox: Sandbox, stack: ExitStack) -> dict[str, SavedRun]:
-    if not names:
-        return {}
-    from codea1_env.training import RunError
-    from codea1_env.training.checkpoints import load_run
-
+def _of_runs(read: Callable[[Path], _T], names: Iterable[str]) -> dict[str, _T]:
     try:
-        return {name: load_run(Path(name), sandbox, stack) for name in names}
+        return {name: read(Path(name)) for name in names}
     except RunError as error:
         raise InputError(str(error)) from error
 
 
-def _rules(command: PlayCommand, runs: Mapping[str, SavedRun]) -> tuple[RefereeConfig | None, str]:
+def _rules(command: PlayCommand, runs: Mapping[str, TrainedOn]) -> tuple[RefereeConfig | None, str]:
     """Return how the run of the tester, or else that of the coder, judges and pays; and what there is to say of it."""
     for name in (command.tester, command.coder):
         if name in runs:
@@ -143,11 +136,14 @@ def _rules(command: PlayCommand, runs: Mapping[str, SavedRun]) -> tuple[RefereeC
     return None, ""
 
 
-def _known_to(runs: Mapping[str, SavedRun], problems: Sequence[Problem]) -> str:
-    """Say that there are no more problems, where tables play."""
+def _known_to(
+    command: PlayCommand, runs: Mapping[str, TrainedOn], problems: Sequence[Problem]
+) -> str:
+    """Say why there are no more problems, where runs play."""
     tables = [name for name, run in runs.items() if has_tables(run)]
     if not tables:
-        return ""
+        first = "" if command.problems else next(iter(runs), "")
+        return first and f" {first} was trained on these; --problems SOURCE takes others"
     names = first_of(problem.task_id for problem in problems)
     return (
         f" The tables of {' and '.join(tables)} know only these {len(problems)} problems: {names}"

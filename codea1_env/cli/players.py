@@ -42,7 +42,7 @@ from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 
 if TYPE_CHECKING:
-    from codea1_env.training.checkpoints import SavedRun
+    from codea1_env.training.checkpoints import SavedRun, TrainedOn
 
 _OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
 
@@ -109,7 +109,7 @@ def make_player(
 
 
 def common_problems(
-    source: str | None, split: str | None, runs: Sequence[SavedRun]
+    source: str | None, split: str | None, runs: Sequence[TrainedOn]
 ) -> list[Problem]:
     """Return what runs can play: of the source, or of the first run without one, what every table knows."""
     if source is not None or not runs:
@@ -129,7 +129,7 @@ def common_problems(
     return found
 
 
-def has_tables(run: SavedRun) -> bool:
+def has_tables(run: TrainedOn) -> bool:
     """Whether a player of a run knows only the problems that it was trained on."""
     return "tabular" in (run.config.coder.player, run.config.tester.player)
 

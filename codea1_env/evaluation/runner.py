@@ -275,15 +275,26 @@ def _plain(verdict: Any, place: str) -> Any:
     """Return a verdict of somebody's own evaluation as JSON has it: numbers of numpy become Python's."""
     if not isinstance(verdict, Mapping):
         raise EvaluationError(
-            f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
+            f"expect judge to return a mapping of names to values, actually, for {place}: {_shown(verdict)}"
         )
-    plain = {name: getattr(value, "item", lambda it=value: it)() for name, value in verdict.items()}
+    plain = {name: _number(value) for name, value in verdict.items()}
     for name, value in plain.items():
         odd = not isinstance(name, str) or name in OF_SAMPLE
         odd |= not isinstance(value, (bool, int, float, str, NoneType))
         if odd or (isinstance(value, float) and not math.isfinite(value)):
             raise EvaluationError(
                 f"expect judge to return finite numbers, flags, texts and None under names other than "
-                f"{', '.join(OF_SAMPLE)}, actually, for {place}: {name!r:.100}: {value!r:.100}"
+                f"{', '.join(OF_SAMPLE)}, actually, for {place}: {name!r:.100}: {_shown(value)}"
             )
     return plain
+
+
+def _number(value: Any) -> Any:
+    try:
+        return value.item() if hasattr(value, "item") else value
+    except (ValueError, RuntimeError, TypeError):  # an array has several
+        return value
+
+
+def _shown(value: Any) -> str:
+    return " ".join(repr(value).split())[:100]

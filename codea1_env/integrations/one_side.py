@@ -11,6 +11,7 @@ observations vectors: `PoolView` says what a small network sees and what its act
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import gymnasium
@@ -134,11 +135,24 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         seed: int | list[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode of every game."""
+        """Start an episode of every game.
+
+        Raises:
+            TypeError: The seed is something else.
+            ValueError: There is not one seed for each game.
+        """
+        if not isinstance(seed, (list, int, np.integer, NoneType)):
+            raise TypeError(
+                f"Expect seed to be None, an integer or a list of {self.num_envs} seeds, actually: {seed!r:.100}"
+            )
         if isinstance(seed, list):
             seeds = seed
         else:
-            seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
+            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
+        if len(seeds) != self.num_envs:
+            raise ValueError(
+                f"Expect {self.num_envs} seeds, one for each game, actually: {len(seeds)}"
+            )
         self._side.begin(self.games, seeds, options)
         return self._observations(), self._infos([game.info() for game in self.games])
 

@@ -9,7 +9,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,10 @@ def explained(kind: type[Any], function: str, failure: type[Exception]) -> Itera
 
 
 def load_file(path: Path) -> Any:
-    """Run a Python file of the user's, in this process, and return it as a module."""
+    """Run a Python file of the user's, in this process, and return it as a module.
+
+    While it runs its folder comes first where modules are looked for, as for a script.
+    """
     if not path.is_file():
         raise ValueError(f"Expect {path} to be a Python file, actually: there is no such file")
     spec = importlib.util.spec_from_file_location(f"{_CUSTOM}{path.stem}", path)
@@ -168,6 +171,8 @@ def load_file(path: Path) -> Any:
         raise ValueError(f"Expect the name of {path} to end with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look there
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -181,4 +186,7 @@ def load_file(path: Path) -> Any:
         raise ValueError(
             f"Expect {path} to run when it is loaded, actually, {place}{type(error).__name__}: {error}"
         ) from error
+    finally:
+        with suppress(ValueError):  # the file may have changed the path itself
+            sys.path.remove(folder)
     return module

@@ -38,6 +38,10 @@ from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 
 
+class SaveError(RuntimeError):
+    """A checkpoint cannot be written, as where the disk is full."""
+
+
 class Books(NamedTuple):
     """What a run remembers beside its players."""
 
@@ -63,17 +67,24 @@ def save_checkpoint(
     for path in folder.glob(".step_*.part"):  # what a killed run left behind
         shutil.rmtree(path)
     part = folder / f".step_{step}.part"
-    for name, learner in (("coder", coder), ("tester", tester)):
-        (part / name).mkdir(parents=True)
-        learner.save(part / name)
-    books.book.save(part / "book.jsonl")
-    books.past.save(part / "past.jsonl")
-    if past is not None:
-        _write_json(part / "opponents.json", past)
-    _write_json(part / "state.json", {"step": step})
-    _write_json(part / "manifest.json", _digests(part))
-    for path in [*part.rglob("*"), part]:
-        _flush(path)
+    try:
+        for name, learner in (("coder", coder), ("tester", tester)):
+            (part / name).mkdir(parents=True)
+            learner.save(part / name)
+        books.book.save(part / "book.jsonl")
+        books.past.save(part / "past.jsonl")
+        if past is not None:
+            _write_json(part / "opponents.json", past)
+        _write_json(part / "state.json", {"step": step})
+        _write_json(part / "manifest.json", _digests(part))
+        for path in [*part.rglob("*"), part]:
+            _flush(path)
+    except Exception as error:
+        shutil.rmtree(part, ignore_errors=True)  # a full disk has room again for logs
+        # safetensors has an error class of its own, which only says what the system said.
+        if not isinstance(error, OSError) and "os error" not in str(error):
+            raise
+        raise SaveError(f"Expect {folder} to take a checkpoint, actually: {error}") from error
     final = folder / f"step_{step}"
     if final.exists():
         shutil.rmtree(final)
@@ -177,12 +188,18 @@ def _flush(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class SavedRun:
-    """A run's players as they were at its last checkpoint."""
+class TrainedOn:
+    """What a run was trained with."""
 
     config: TrainConfig
     problems: tuple[Problem, ...]
-    """What they were trained on; tabular players know no others."""
+    """Tabular players know no others."""
+
+
+@dataclass(frozen=True)
+class SavedRun(TrainedOn):
+    """A run's players as they were at its last checkpoint."""
+
     players: Players
 
 
@@ -221,18 +238,24 @@ def find_weights(run: Path, role: str, step: int | None) -> Path:
     )
 
 
+def trained_on(path: Path) -> TrainedOn:
+    """Read what a run was trained with, without its players. Raises a RunError if it is not the folder of a run."""
+    config = read_config(path)
+    return TrainedOn(config, tuple(problems_of_run(config)))
+
+
 def load_run(path: Path, sandbox: Sandbox, stack: ExitStack, step: int | None = None) -> SavedRun:
     """Load the players of a run from its last checkpoint, or from that of a step.
 
     Raises:
         RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
     """
-    config = read_config(path)
     saved = checkpoint_of(path, step)
-    problems = problems_of_run(config)
+    known = trained_on(path)
+    config, problems = known.config, known.problems
     splits = cache(lambda: hold_out(problems, sandbox, config.seed))
     models = LanguageModels(config, len(problems))
     stack.callback(models.close)
     players = make_players(config, problems, splits, sandbox, models=models)
     load_checkpoint(saved, players.coder, players.tester, config)
-    return SavedRun(config, tuple(problems), players)
+    return SavedRun(config, problems, players)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from codea1_env.agents.llm.capacity import available_memory, give_back_at_once
-from codea1_env.agents.models import ModelError, best_device, local_folder, resolve
+from codea1_env.agents.models import ModelError, best_device, check_chat, local_folder, resolve
 from codea1_env.training.batches import Role, check_batches, roles_of
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import (
@@ -75,10 +75,12 @@ def _spare_memory(say: Callable[[str], None]) -> bool:
 
 
 def _check_folders(config: TrainConfig) -> None:
-    """Refuse a model that is no folder before torch is imported, which takes long."""
+    """Refuse a model that is no folder, or has no chat template, before torch is imported, which takes long."""
     for role in roles_of(config):
         if config.player(role).player == "llm":
             try:
-                local_folder(config.model_of(role))
+                folder = local_folder(config.model_of(role))
+                if folder is not None:
+                    check_chat(folder)
             except ModelError as error:
                 raise RunError(f"Cannot make the {role}: {error}") from error

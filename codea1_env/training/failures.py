@@ -15,7 +15,7 @@ from codea1_env.rewards import RewardError
 from codea1_env.rollout import AnswerError
 from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import exit_of
-from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
+from codea1_env.training.checkpoints import SaveError, checkpoints, remove_start, step_of
 from codea1_env.training.config import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
 from codea1_env.training.trackers import forget
@@ -26,8 +26,8 @@ _LOWER = (
     "instead of all weights."
 )
 _OF_A_STEP = (AnswerError, UpdateError, AlgorithmError)
-_FAILURES = (*_OF_A_STEP, BackendError, RewardError, StateError)
-"""Of code of the user's, or of a language model or its engine."""
+_FAILURES = (*_OF_A_STEP, BackendError, RewardError, StateError, SaveError)
+"""Of code of the user's, of a language model or its engine, or of the disk."""
 
 
 def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__: object) -> None:

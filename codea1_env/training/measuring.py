@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from codea1_env.agents import CopierTester
+from codea1_env.agents import CopierTester, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer
+from codea1_env.agents.protocols import FixedPlayer
 from codea1_env.evaluation import (
     HeldOut,
     PassRates,
@@ -32,6 +37,41 @@ from codea1_env.training.players import Players
 PAST_TESTS = 16
 """Tests of a problem at most by which forgetting is measured."""
 _SEED = 0
+_STREAM = 5
+"""Of random numbers, beside those of players and of what a step needs."""
+
+
+@contextmanager
+def apart(players: Players, seed: int, step: int) -> Iterator[None]:
+    """Let both players draw from generators of their own: however much is measured, training draws the same.
+
+    A player of the user's whose draws come neither from an attribute `rng` nor back with `load` goes on with its own.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_apart(players.coder, seed, step))
+        if players.tester is not players.coder:
+            stack.enter_context(_apart(players.tester, seed, step))
+        yield
+
+
+@contextmanager
+def _apart(player: Learner, seed: int, step: int) -> Iterator[None]:
+    if isinstance(player, LanguagePlayer):
+        calls = player.agent.calls
+        player.agent.draw_from((step + 1) << 32)
+        yield
+        player.agent.draw_from(calls)
+        return
+    drawing: Any = player.agent if isinstance(player, FixedPlayer) else player
+    if isinstance(getattr(drawing, "rng", None), np.random.Generator):
+        before, drawing.rng = drawing.rng, np.random.default_rng([seed, step, _STREAM])
+        yield
+        drawing.rng = before
+        return
+    with tempfile.TemporaryDirectory(prefix="codea1-player-") as folder:
+        player.save(Path(folder))
+        yield
+        player.load(Path(folder))
 
 
 def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:

@@ -24,6 +24,8 @@ def step_metrics(
     return {
         "reward/coder/mean": mean(episode.verdict.code_reward for episode in episodes),
         "reward/tester/mean": mean(suite.rewards.test for suite in suites),
+        "reward/coder/selected": mean(item.reward for item in coder),
+        "reward/tester/selected": mean(item.reward for item in tester),
         "coder/executes": mean(episode.verdict.code_executes for episode in episodes),
         "coder/scored": mean(episode.verdict.code_reward is not None for episode in episodes),
         "coder/chars": mean(len(episode.answer) for episode in episodes),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -285,7 +283,7 @@ class Run:
         measures = self.step % self.config.eval_steps == 0 or self.step == self.config.max_steps
         if measures or last:
             with timed(seconds, "evaluate"):
-                row |= self._measured() if measures else self._measured_aside()
+                row |= self._measured()
         self.folder.append(run_folder.METRICS, [row])
         for line in self._health.news(row) if self.config.has_language_model else ():
             self.display.say(line)
@@ -388,7 +386,8 @@ class Run:
     def _measured(self) -> Row:
         """Measure both players on what is held back."""
         started = time.monotonic()
-        with self.display.phase("evaluate"):
+        draws = measuring.apart(self.players, self.config.seed, self.step)
+        with self.display.phase("evaluate"), draws:
             row, rows = self._held_back.measure(self.players, self.book, self._remembered)
             others, other_rows = self._unseen.measure(self.players)
         self._known["evaluate"] = time.monotonic() - started
@@ -397,18 +396,6 @@ class Run:
             unseen = ({"step": self.step, **each} for each in other_rows)
             self.folder.append(run_folder.UNSEEN, unseen)
         return row | others
-
-    def _measured_aside(self) -> Row:
-        """Measure where a run with more time would not: the players draw afterwards as if nobody had asked them."""
-        players = {"coder": self.players.coder, "tester": self.players.tester}
-        with tempfile.TemporaryDirectory(prefix="codea1-players-") as folder:
-            for name, player in players.items():
-                (Path(folder) / name).mkdir()
-                player.save(Path(folder) / name)
-            row = self._measured()
-            for name, player in players.items():
-                player.load(Path(folder) / name)
-        return row
 
     def _save(self) -> None:
         self.display.begin("checkpoint")

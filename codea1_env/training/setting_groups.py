@@ -43,7 +43,7 @@ class PlayerConfig:
     "boundary" tests, or "copier", which submits the examples of the problem's text), or a player of yours (FILE.py:NAME)."""
     freeze: bool = False
     """The player plays but does not learn."""
-    learning_rate: NonNegativeFinite = 1.0
+    learning_rate: float = 1.0
     """Step size. A table of logits wants one near 1, a language model one near 1e-6."""
     algorithm: str | None = None
     """Another algorithm for this player; None for the one of both."""
@@ -67,7 +67,7 @@ class TesterConfig(PlayerConfig):
 
     __test__ = False  # pytest would collect a class of this name
 
-    learning_rate: NonNegativeFinite = 16.0
+    learning_rate: float = 16.0
     """Step size. Larger than the coder's, because the loss of an answer is the mean over its draws: a tester that
     draws K tests moves each of them K times less than a coder moves its one program."""
     objective: Literal["rewards", "golden-tests"] = "rewards"

@@ -254,6 +254,9 @@ def test_the_table_says_what_holds():
         "(code-a1 over self-play, pass_rate): **cannot be told**",
     ):
         assert said in text
+    assert "## Ranks, and how soon" not in text, "too few steps for that"
+    longer = dataclasses.replace(config, max_steps=32)
+    assert "## Ranks, and how soon" in leaderboard(longer, results, swept, "", [])
     assert "Not all that was measured" not in text
     more = leaderboard(config, results, swept, "", [], not_shown=2)
     assert "**Not all that was measured**: 2 finished" in more

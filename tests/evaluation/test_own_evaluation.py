@@ -218,6 +218,14 @@ def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
         ),
         ("{'a': np.inf}", "actually, for sample 0 of starter/add_numbers: 'a': inf"),
         ("{1: 2}", "expect judge to return finite numbers"),
+        (
+            "np.ones((2, 2))",
+            "actually, for sample 0 of starter/add_numbers: array([[1., 1.], [1., 1.]])",
+        ),
+        (
+            "{'a': np.arange(3)}",
+            "actually, for sample 0 of starter/add_numbers: 'a': array([0, 1, 2])",
+        ),
     ],
 )
 def test_what_is_no_verdict_is_named_with_its_sample(tmp_path, capsys, returned, message):

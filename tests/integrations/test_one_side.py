@@ -207,3 +207,19 @@ def test_ppo_by_hand_learns_from_what_it_sees(monkeypatch, capsys) -> None:
     seeing, blind = rates
     assert seeing > 0.85
     assert blind < seeing - 0.1
+
+
+@pytest.mark.parametrize(
+    ("seed", "error", "said"),
+    [
+        ([1], ValueError, "Expect 2 seeds, one for each game, actually: 1"),
+        ([1, 2, 3], ValueError, "Expect 2 seeds, one for each game, actually: 3"),
+        ((1, 2), TypeError, r"an integer or a list of 2 seeds, actually: \(1, 2\)"),
+        ("1", TypeError, "an integer or a list of 2 seeds, actually: '1'"),
+    ],
+)
+def test_seeds_that_are_none(seed, error, said, sandbox):
+    games = OneSideVectorEnv(2, "coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    with pytest.raises(error, match=said):
+        games.reset(seed=seed)
+    games.reset(seed=np.int64(3))

@@ -168,6 +168,10 @@ def test_a_table_on_the_command_line_is_read_back(table: dict[str, Any]) -> None
             {"tester": TesterConfig(learning_rate=0.0)},
             r"tester\.learning_rate to be a finite number greater than 0",
         ),
+        (
+            {"coder": PlayerConfig(learning_rate=-1.0)},
+            r"coder\.learning_rate to be a finite number greater than 0, actually: -1",
+        ),
         ({"coder": PlayerConfig(algorithm="ddpg")}, r"coder\.algorithm to be one of grpo, dapo, "),
         ({"coder": PlayerConfig("human")}, r"coder\.player to be one of"),
         ({"algorithm": "dr-grpo"}, r"actually: 'dr-grpo'. Did you mean dr_grpo\?"),

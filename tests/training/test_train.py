@@ -5,6 +5,7 @@ import json
 import os
 import signal
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -175,3 +176,27 @@ def test_frozen_players_do_not_learn(sandbox, tmp_path):
 def test_settings_of_the_loop(changes, sandbox, tmp_path):
     result, _ = run(tmp_path / "run", sandbox, max_steps=1, **changes)
     assert result.finished
+
+
+class Draws:
+    """A tester of the user's, with a generator of its own."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def act(self, observations):
+        return [f"assert f({self.rng.random()})" for _ in observations]
+
+
+@pytest.mark.parametrize(
+    ("changes", "player"),
+    [({}, None), ({"self_play": True}, None), ({"coder.player": "mutant"}, Draws)],
+)
+def test_what_is_measured_changes_nothing_that_is_trained(tmp_path, sandbox, changes, player):
+    changes = {"max_steps": 2, **changes}
+    measured = [{"eval_samples": 1, "eval_steps": 1}, {"eval_samples": 3, "eval_trained": 1}]
+    rows = []
+    for number, more in enumerate(measured):
+        run(tmp_path / f"{number}", sandbox, player=player and player(), **changes, **more)
+        rows.append((tmp_path / f"{number}" / EPISODES).read_bytes())
+    assert rows[0] == rows[1]

@@ -187,12 +187,21 @@ class LLMAgent(FixedAgent):
         )
         return [answer.text for answer in answers]
 
+    @property
+    def calls(self) -> int:
+        """How many batches were drawn: together with the seed all that the next draws depend on."""
+        return self._calls
+
+    def draw_from(self, calls: int) -> None:
+        """Draw the next batch as if so many had been drawn."""
+        self._calls = calls
+
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation, shortened if it had to be."""
         return self.fitted([observation])[0].messages
 
     def save(self, path: Path) -> None:
-        """Write how many batches were drawn: together with the seed all that the next draws depend on."""
+        """Write how many batches were drawn."""
         write_json(path / "agent.json", {"calls": self._calls})
 
     def load(self, path: Path) -> None:
@@ -234,6 +243,16 @@ class BothRoles(LLMAgent):
         """Start the draws of both roles anew, from a seed."""
         for agent in self._turns.values():
             agent.reset(seed)
+
+    @property
+    def calls(self) -> int:
+        """How many batches each role has drawn."""
+        return next(iter(self._turns.values())).calls
+
+    def draw_from(self, calls: int) -> None:
+        """Let both roles draw as if so many batches had been drawn."""
+        for agent in self._turns.values():
+            agent.draw_from(calls)
 
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation."""

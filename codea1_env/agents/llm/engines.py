@@ -21,6 +21,7 @@ from codea1_env.agents.models import (
     DEFAULT_MODEL,
     ModelError,
     best_device,
+    check_chat,
     load_model,
     load_tokenizer,
     resolve,
@@ -218,7 +219,7 @@ class _Weights(NamedTuple):
 def _weights_of(name: str) -> _Weights:
     folder = Path(name).expanduser()
     if not (folder / "adapter_config.json").is_file():
-        return _Weights(resolve(name))
+        return _Weights(_of_chats(name))
     try:
         settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
         base, rank = str(settings["base_model_name_or_path"]), int(settings["r"])
@@ -226,4 +227,10 @@ def _weights_of(name: str) -> _Weights:
         raise ModelError(
             f"Expect {folder}/adapter_config.json to name the adapter's model and rank, actually: {error!r}"
         ) from error
-    return _Weights(resolve(base), folder, rank)
+    return _Weights(_of_chats(base), folder, rank)
+
+
+def _of_chats(name: str) -> Path:
+    folder = resolve(name)
+    check_chat(folder)  # before anything is measured or loaded
+    return folder

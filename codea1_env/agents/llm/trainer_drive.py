@@ -22,8 +22,11 @@ from codea1_env.agents.policy import AlgorithmError
 from codea1_env.support.extras import require
 
 _ROUNDING = 1e-9  # difference of rewards that are equal
-_NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
-"""Entries of a trainer's log that differ between equal runs, or say nothing. The learning rate is taken as it was last."""
+_NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate", "reward"}
+"""Entries of a trainer's log that differ between equal runs, or say nothing, or nothing new: the run has
+`reward/ROLE/selected`. The learning rate is taken as it was last."""
+_REWARDS = "rewards/"
+"""Begins the same again, for each reward function."""
 
 
 class UpdateError(RuntimeError):
@@ -261,8 +264,9 @@ def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     metrics = {}
     for name in sorted({name for entry in logs for name in entry} - _NOT_METRICS):
         values = [entry[name] for entry in logs if isinstance(entry.get(name), (int, float))]
-        if values:
-            metrics[name] = float(sum(values) / len(values))
+        if values and not name.startswith(_REWARDS):
+            shown = "selected_reward_std" if name == "reward_std" else name
+            metrics[shown] = float(sum(values) / len(values))
     if logs:
         metrics["learning_rate"] = float(logs[-1]["learning_rate"])
     return metrics

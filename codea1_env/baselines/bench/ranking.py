@@ -105,7 +105,7 @@ def leaderboard(
         lines += ["", "## Problems that are trained on"]
     if table.entries:
         lines += ["", *_of_trained(table, names)]
-    lines += standing_lines(table, names)
+    lines += standing_lines(table, names) if config.ranks else []
     lines += game_lines(table, names)
     lines += _failed(results, of_sweep, names)
     found = list(_claims(table))

@@ -239,6 +239,11 @@ class BenchConfig:
                 f"Expect sweep to be different multiples above 0, actually: {self.sweep}. 1 for no sweep."
             )
 
+    @property
+    def ranks(self) -> bool:
+        """Whether rows are ranked: not after so few steps of tables as `QUICK` has."""
+        return self.preset is not None or self.max_steps > QUICK.max_steps
+
     def base(self, seed: int) -> TrainConfig:
         """Return the settings of a run, before those of its entry."""
         quarter = max(1, self.max_steps // 4)

@@ -69,6 +69,14 @@ class LearnerActor:
         chat: list[Message] = self._player.agent.chat(observation)
         return chat
 
+    def calls(self) -> int:
+        """Return how many batches were drawn."""
+        return int(self._player.agent.calls)
+
+    def draw_from(self, calls: int) -> None:
+        """Draw the next batch as if so many had been drawn."""
+        self._player.agent.draw_from(calls)
+
     def learn(self, experience: Sequence[Experience]) -> dict[str, float]:
         """Learn from the answers of one step."""
         return dict(self._player.learn(experience))

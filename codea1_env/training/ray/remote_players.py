@@ -28,6 +28,15 @@ class RemoteAgent(LLMAgent):
         answers, self.usage = self._group.all("act", list(observations))[0]
         return answers
 
+    @property
+    def calls(self) -> int:
+        """How many batches were drawn."""
+        return int(self._group.first("calls"))
+
+    def draw_from(self, calls: int) -> None:
+        """Let all processes draw as if so many batches had been drawn."""
+        self._group.all("draw_from", calls)
+
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation."""
         chat: list[Message] = self._group.first("chat", observation)

@@ -16,8 +16,11 @@ import torch
 from tiny import save_tiny, tiny_model, tiny_tokenizer
 
 from codea1_env.agents import smollm2
-from codea1_env.agents.models import ModelError, load_model, load_tokenizer, resolve
+from codea1_env.agents.llm.engines import load_player
+from codea1_env.agents.models import ModelError, check_chat, load_model, load_tokenizer, resolve
 from codea1_env.agents.smollm2 import cache_folder, cached, download
+from codea1_env.training import PlayerConfig, TrainConfig
+from codea1_env.training.engine import LocalEngine
 
 
 @pytest.fixture
@@ -214,3 +217,52 @@ def test_the_default_model_is_what_it_should_be() -> None:
     for text in ("def f(x):\n    return ' a , b .'  # é ▁ 漢字\t", " 12345", "I 'm n't ."):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
     assert tokenizer.eos_token == "<|im_end|>"
+
+
+def test_no_chat_template_is_known_before_anything_is_loaded(tmp_path, monkeypatch) -> None:
+    folder = save_model(tmp_path / "model")
+    check_chat(folder)
+    (folder / "chat_template.jinja").unlink()
+    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", None)
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", None)
+    llm = PlayerConfig("llm", learning_rate=1e-4, model=str(folder))
+    for refused in (
+        lambda: load_tokenizer(folder),
+        lambda: load_player(str(folder)),
+        lambda: LocalEngine().fit(TrainConfig(coder=llm), 1, print, resumed=False),
+    ):
+        with pytest.raises(ValueError, match="to have a chat template, actually: it has none"):
+            refused()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "torch.float32", torch.float32])
+def test_number_formats_have_a_name_or_are_torchs(dtype, tmp_path: Path) -> None:
+    assert load_model(save_model(tmp_path), dtype).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", ["float23", "nn", None, 32])
+def test_what_is_no_number_format(dtype, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"Expect dtype to be .* or torch\.float32, actually: "):
+        load_model(tmp_path, dtype)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("Could not import module 'LlamaConfig'."),
+        RuntimeError("Failed to import transformers.models.llama because of\nsomething"),
+    ],
+)
+def test_a_model_that_cannot_be_imported_is_no_missing_tokenizer(
+    error, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save_model(tmp_path)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise error from RuntimeError("operator torchvision::nms does not exist")
+
+    for name, load in (("AutoTokenizer", load_tokenizer), ("AutoModelForCausalLM", load_model)):
+        monkeypatch.setattr(f"transformers.{name}.from_pretrained", broken)
+        with pytest.raises(ModelError, match=r"Expect transformers to import what .*nms") as caught:
+            load(folder)
+        assert "\n" not in str(caught.value)
