@@ -195,14 +195,13 @@ class Rollouts:
             for answer, reward in zip(episode.suite_answers, episode.test_rewards, strict=True)
         ]
 
-    def max_variance_episodes(self) -> list[RolloutEpisode]:
-        """Of each problem and round, the episode whose suites' rewards differ most (the first of equals)."""
-        best: dict[str, RolloutEpisode] = {}
+    def max_variance_episodes(self, number: int = 1) -> list[RolloutEpisode]:
+        """Of each problem and round, the episodes whose suites' rewards differ most (the first of equals)."""
+        groups: dict[str, list[RolloutEpisode]] = {}
         for episode in self.episodes:
-            known = best.get(episode.question)
-            if known is None or _spread(episode) > _spread(known):
-                best[episode.question] = episode
-        return list(best.values())
+            groups.setdefault(episode.question, []).append(episode)
+        ranked = (sorted(each, key=_spread, reverse=True) for each in groups.values())
+        return [episode for each in ranked for episode in each[:number]]
 
 
 def rollout(

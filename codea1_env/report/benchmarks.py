@@ -88,7 +88,7 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     ranked = {each.entry: each for each in standings(table, skill)}
     rows = []
     for entry in [*dict.fromkeys([*ranked, *table.entries]), *CONTROLS]:
-        standing = ranked.get(entry) if decides and benchmark.config.ranks else None
+        standing = ranked.get(entry) if decides else None
         rank, area, steps = standing_cells(standing)
         row = [("entry", text_cell(CONTROLS.get(entry) or names[entry]))]
         row.append(("rank", Cell(rank, float(standing.rank[0]) if standing else None)))

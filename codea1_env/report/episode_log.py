@@ -40,7 +40,7 @@ class EpisodeLog:
 
     run: LoggedRun
     places: list[tuple[int, int, int]]
-    """Step and offset of each whole episode, and the number of the one before for the same problem, or -1."""
+    """Step and offset of each whole episode, and the number of one of the same problem in the step or round before, or -1."""
     damaged: int
 
     def episode(self, number: int) -> Row:
@@ -54,14 +54,19 @@ class EpisodeLog:
 def scan(run: LoggedRun) -> EpisodeLog:
     """Read all episodes of a run once."""
     places: list[tuple[int, int, int]] = []
-    last: dict[str, int] = {}
+    last: dict[
+        str, tuple[Any, int, int]
+    ] = {}  # step and round, their first episode, the one before
     damaged = begin = 0
     for row, end in every_line(run.path / EPISODES):
         if row is None or not is_episode(row):
             damaged += 1
         else:
-            places.append((row["step"], begin, last.get(row["task_id"], -1)))
-            last[row["task_id"]] = len(places) - 1
+            now = row["step"], row.get("round")
+            known, first, before = last.get(row["task_id"], (None, -1, -1))
+            if known != now:
+                last[row["task_id"]] = now, len(places), (before := first)
+            places.append((row["step"], begin, before))
         begin = end
     return EpisodeLog(run, places, damaged)
 

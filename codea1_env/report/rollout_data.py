@@ -1,6 +1,6 @@
 """Episodes of a run as data sets that trainers load: demonstrations for fine-tuning, or pairs of answers.
 
-A run logs one program of each problem and step, and all suites against it.
+A run logs `logged_programs` programs of each problem and step, and all suites against them.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _card(run: LoggedRun, kind: DataKind, file: FileKind, rows: Sequence[Mapping
         "sft": "Chats whose answer did its work: programs that passed all tests they met, and suites without an invalid "
         "test that broke their program. A program that met few tests may still be wrong.",
         "preference": "Of each group of answers to one prompt the best and the worst by reward. The suites of a pair attack "
-        "the same program. The programs of a pair are of different steps, and met different tests.",
+        "the same program. The programs of a pair may be of different steps, and then met different tests.",
     }[kind]
     return f"""\
 ---

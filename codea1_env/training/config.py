@@ -95,6 +95,12 @@ class TrainConfig(
         released = self.strict_paper and self.max_tests_per_problem == MAX_TESTS
         return None if released else self.max_tests_per_problem
 
+    @property
+    def kept_programs(self) -> int:
+        """Programs of each problem and step that episodes.jsonl keeps."""
+        all_of_them = self.num_generations if self.has_language_model else 1
+        return self.logged_programs or all_of_them
+
     def player(self, role: str) -> PlayerConfig:
         """Return the block of a role; that of the coder for one model in both ("model")."""
         return self.tester if role == "tester" else self.coder

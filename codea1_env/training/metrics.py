@@ -122,12 +122,13 @@ def episode_rows(
     rollouts: Rollouts,
     step: int,
     chats: Callable[[RolloutEpisode], Mapping[str, Any]] = lambda _: {},
+    programs: int = 1,
 ) -> Iterable[Row]:
-    """Yield what episodes.jsonl says of a step: of each problem the program whose suites differed most.
+    """Yield what episodes.jsonl says of a step: of each problem so many programs, those whose suites differed most.
 
     `answer` is what a player wrote; `code` and `tests` are what was read from it.
     """
-    for episode in rollouts.max_variance_episodes():
+    for episode in rollouts.max_variance_episodes(programs):
         verdict = episode.verdict
         yield {
             "step": step,

@@ -287,7 +287,8 @@ class Run:
         self.folder.append(run_folder.METRICS, [row])
         for line in self._health.news(row) if self.config.has_language_model else ():
             self.display.say(line)
-        episodes = episode_rows(played, self.step, self.players.chats)
+        kept = self.config.kept_programs
+        episodes = episode_rows(played, self.step, self.players.chats, kept)
         self.folder.append(run_folder.EPISODES, episodes)
         self.past.keep(self.step, self.players)
         if self.step % self.config.save_steps == 0 or last:

@@ -2,7 +2,7 @@
 
 config.toml       the configuration; enough to repeat the run
 metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
-episodes.jsonl    what was played, one row per problem and step: the same holds
+episodes.jsonl    what was played, one row per problem and step, or more (`logged_programs`): the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
 own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
@@ -32,7 +32,7 @@ OWN_FILES = "own_files.jsonl"
 _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
 
 _MAY_CHANGE = {
-    "output_dir", "workers", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads", "generation_threads",
+    "output_dir", "workers", "logged_programs", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads", "generation_threads",
     "vllm_gpu_share", "tracker", "engine", "address", "learner_processes", "learner_gpus",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than

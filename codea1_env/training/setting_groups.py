@@ -195,6 +195,9 @@ class MeasuringSettings:
     """Write a checkpoint every so many steps, and after the last."""
     save_total_limit: PositiveInt = 2
     """Checkpoints to keep."""
+    logged_programs: PositiveInt | None = None
+    """Programs of each problem and step that episodes.jsonl keeps, with all suites against them: those whose suites'
+    rewards differ most. None for all where a language model plays, and for one of tables."""
     seed: NonNegativeInt = 0
     """Decides every random choice of the run."""
 

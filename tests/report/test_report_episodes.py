@@ -43,6 +43,13 @@ def test_an_episode_names_its_outcome_and_the_difference_to_the_last_program(tmp
     assert texts[second["last"]["diff"]].endswith("-    return 1\n+    return 2")
 
 
+def test_the_program_before_is_of_another_step_or_round(tmp_path: Path) -> None:
+    rows = [episode(1), episode(1, program=1), episode(2), episode(2, program=1)]
+    rows += [episode(2, round=1), episode(2, program=1, round=1), episode(2, "own/other")]
+    log = scan(read_run(write_run(tmp_path / "run", rows), "run"))
+    assert [before for *_, before in log.places] == [-1, -1, 0, 0, 2, 2, -1]
+
+
 def test_lines_that_are_no_episodes_are_counted(tmp_path: Path) -> None:
     odd = [{"test": "a", "status": "kept", "outcome": []}]
     rows = [episode(1), episode(2, suites="none"), episode(2, history=odd), {"step": 3}]

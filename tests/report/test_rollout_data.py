@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from codea1_env.cli.app import run as command
+from codea1_env.rendering.display import fenced
+from codea1_env.support.logs import read_rows
 from codea1_env.training import TrainConfig, train
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
@@ -40,6 +43,32 @@ def test_data_sets_load_and_say_what_they_are(finished, tmp_path, kind, file):
     else:
         assert all(row["reward_chosen"] > row["reward_rejected"] for row in rows)
         assert all(row["chosen"] != row["rejected"] for row in rows)
+
+
+def test_all_answers_of_a_step_are_kept_and_exported(tmp_path):
+    run = tmp_path / "run"
+    numbers = {"max_steps": 2, "problems_per_step": 2, "num_generations": 3, "max_problems": 2}
+    train(TrainConfig(output_dir=run, num_suites=2, logged_programs=3, **numbers))
+    rows = list(read_rows(run / "episodes.jsonl"))
+    kept = Counter((row["step"], row["task_id"]) for row in rows)
+    assert list(kept.values()) == [3] * 4
+    assert {len(row["suites"]) for row in rows} == {2}
+    for step in (1, 2):
+        programs = sorted(row["program"] for row in rows if row["step"] == step)
+        assert programs == [0, 0, 1, 1, 2, 2]
+    assert (
+        command(["export", str(run), "--format", "sft", "--output-dir", str(tmp_path / "o")]) == 0
+    )
+    chats = [row["messages"] for row in read_rows(tmp_path / "o" / "train.jsonl")]
+    written = {chat[-1]["content"] for chat in chats}
+    right = [row for row in rows if row["executes"] and _passes(row)]
+    assert right
+    assert all(fenced(row["code"].strip("\n"), "python") in written for row in right)
+
+
+def _passes(row):
+    tests = [test for suite in row["suites"] for test in suite["tests"]] + row["history"]
+    return {test["outcome"] for test in tests if "outcome" in test} == {"pass"}
 
 
 def test_bad_input_is_one_line(finished: Path, tmp_path: Path, capsys) -> None:

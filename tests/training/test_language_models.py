@@ -112,7 +112,9 @@ def test_metrics_timings_and_samples(finished: Path) -> None:
     for row in read_rows(finished / TIMINGS):
         phases = ("coder", "tester", "judge", "learn_coder", "learn_tester")
         assert all(row[f"seconds/{phase}"] > 0 for phase in phases)
-    episode = next(iter(read_rows(finished / EPISODES)))
+    logged = list(read_rows(finished / EPISODES))
+    assert len(logged) == 3 * 2 * 2, "all programs of language models"
+    episode = logged[0]
     assert episode["problem"].startswith("def ")
     name = episode["problem"].removeprefix("def ").partition("(")[0]
     assert name in episode["prompt"][-1]["content"]
