@@ -295,7 +295,11 @@ class OneSide:
     def game(self, *, own_book: bool = False) -> Game:
         """Make a game. It shares problems and referee with the others, and the Mistake Book unless it has its own."""
         first = self._first
-        book = type(first.book)(stale_after=first.book.stale_after) if own_book else first.book
+        book = (
+            type(first.book)(first.book.max_tests_per_problem, stale_after=first.book.stale_after)
+            if own_book
+            else first.book
+        )
         known = list(self.problems.values())
         return Game(
             problems=known, max_rounds=first.max_rounds, referee=first.referee, mistake_book=book
