@@ -132,7 +132,7 @@ def test_a_server_that_is_gone(server, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "report.json").exists()
 
 
-FEW = "class P:\n    def act(self, seen): return ['x'] * (len(seen) - 1)\n"
+TOO_FEW = "class P:\n    def act(self, seen): return ['x'] * (len(seen) - 1)\n"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ FEW = "class P:\n    def act(self, seen): return ['x'] * (len(seen) - 1)\n"
 )
 def test_a_player_that_gives_too_few_answers_is_one_line(command, tmp_path, capsys):
     path = tmp_path / "mine.py"
-    path.write_text(FEW)
+    path.write_text(TOO_FEW)
     folder = [] if command[1] in ("cross-play", "--coder") else ["--output-dir", f"{tmp_path}/out"]
     assert run([*command, f"{path}:P", *folder]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]

@@ -121,6 +121,20 @@ def test_metrics_timings_and_samples(finished: Path) -> None:
     assert episode["code"] in episode["test_prompt"][-1]["content"]
 
 
+@pytest.mark.parametrize("changes", [{}, {"self_play": True, "beta": 0.1}])
+def test_what_is_measured_changes_nothing_that_is_trained(
+    tmp_path: Path, sandbox: Sandbox, model: str, changes: dict[str, Any]
+) -> None:
+    found = []
+    for name, more in (("a", {"eval_problems": 0}), ("b", {"eval_samples": 2, "eval_steps": 1})):
+        run(tmp_path / name, sandbox, model, max_steps=2, **changes, **more)
+        weights = (tmp_path / name / "checkpoints" / "step_2").rglob("adapter_model.safetensors")
+        rows = (tmp_path / name / EPISODES).read_bytes()
+        found.append([rows, *(path.read_bytes() for path in sorted(weights))])
+    assert len(found[0]) > 1
+    assert found[0] == found[1]
+
+
 def killed_and_resumed(
     folder: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch, **changes: Any
 ) -> dict[str, bytes]:
