@@ -4,8 +4,11 @@
 sends the turns of all games to the opponent and to the sandbox together.
 
 For players that choose from a pool of answers (programs, or the tests that a suite is drawn from) actions are numbers and
-observations vectors: `PoolView` says what a small network sees and what its action means. `PoolVectorEnv` and
+observations vectors: `PoolView` says what a small network sees and what its action means. `PoolEnv`, `PoolVectorEnv` and
 `PoolParallelEnv` put it around the environments.
+
+    gymnasium.make("codea1_env/OneSide-v1", side="coder", opponent="boundary")      # texts
+    gymnasium.make_vec("codea1_env/OneSidePool-v1", num_envs=8, side="tester")      # numbers, from the pools of tables
 """
 
 from __future__ import annotations
@@ -25,8 +28,10 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper  # type: ignore[import
 from codea1_env.agents.opponents import Opponent
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import KnownProblems
-from codea1_env.agents.tabular import Pool
+from codea1_env.agents.tabular import Pool, pool_of_programs, pool_of_tests
 from codea1_env.code_a1_v1 import known_agent, parallel_env
+from codea1_env.evaluation.held_out import hold_out
+from codea1_env.game import Game
 from codea1_env.integrations.side import OneSide, Side
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
@@ -69,8 +74,8 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         opponent: Opponent | None = None,
         **settings: Any,
     ) -> None:
-        self._side = OneSide(side, opponent, **settings)
-        self.game = self._side.game()
+        self.side = OneSide(side, opponent, **settings)
+        self.game = self.side.game()
         self.observation_space: spaces.Space[Any] = observation_space(self.game.max_rounds)
         self.action_space = action_space()
 
@@ -82,12 +87,12 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
         A seed decides what the opponent does, too; one of your own by its method `reset` or `seed`, or its `rng`.
         """
         super().reset(seed=seed)
-        self._side.begin([self.game], [seed], options)
+        self.side.begin([self.game], [seed], options)
         return self.game.observation(), self.game.info()
 
     def step(self, action: str) -> Step:
         """Play a turn, and let the opponent answer."""
-        [reward] = self._side.step([self.game], [action])
+        [reward] = self.side.step([self.game], [action])
         over = self.game.actor is None
         return self.game.observation(), reward, over, False, self.game.info()
 
@@ -117,8 +122,8 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         if num_envs < 1:
             raise ValueError(f"Expect num_envs to be at least 1, actually: {num_envs}")
         self.num_envs = num_envs
-        self._side = OneSide(side, opponent, **settings)
-        self.games, self.agent = [self._side.game() for _ in range(num_envs)], self._side.agent
+        self.side = OneSide(side, opponent, **settings)
+        self.games, self.agent = [self.side.game() for _ in range(num_envs)], self.side.agent
         self.single_observation_space = observation_space(self.games[0].max_rounds)
         self.single_action_space = action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -153,7 +158,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             raise ValueError(
                 f"Expect {self.num_envs} seeds, one for each game, actually: {len(seeds)}"
             )
-        self._side.begin(self.games, seeds, options)
+        self.side.begin(self.games, seeds, options)
         return self._observations(), self._infos([game.info() for game in self.games])
 
     def step(
@@ -170,11 +175,11 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
             raise ValueError(
                 f"Expect {self.num_envs} actions, one for each game, actually: {actions!r:.100}"
             )
-        rewards = self._side.step(self.games, actions)
+        rewards = self.side.step(self.games, actions)
         over = [game.actor is None for game in self.games]
         infos = [game.info() for game in self.games]
         last = {i: self.games[i].observation() for i, ended in enumerate(over) if ended}
-        self._side.begin([self.games[i] for i in last], [None] * len(last), None)
+        self.side.begin([self.games[i] for i in last], [None] * len(last), None)
         shown = self._infos([game.info() for game in self.games])
         for i, observation in last.items():
             final = {"final_obs": observation, "final_info": infos[i]}
@@ -270,13 +275,65 @@ class PoolView:
         return TEST_SEPARATOR.join(items[int(i) % len(items)] for i in drawn)
 
 
+def _viewed(side: OneSide, game: Game, view: PoolView | None) -> PoolView:
+    """Check a view, or make one from the pools that tabular players have."""
+    if view is None:
+        splits = hold_out(list(game.problems.values()), game.sandbox)
+        programs = pools = [pool_of_programs(split) for split in splits]
+        if side.side == "tester":
+            pools = [pool_of_tests(split, game.sandbox) for split in splits]
+        draws = 1 if side.side == "coder" else game.config.rewards.num_tests
+        view = PoolView(pools, programs, draws)
+    check_view(view, side.agent, game.problems)
+    return view
+
+
+class PoolEnv(gymnasium.Env[Vector, Any]):
+    """`OneSideEnv` with numbers as actions and vectors as observations.
+
+    Args:
+        env: The environment; None makes one from the settings.
+        view: What numbers mean; None takes the pools that tabular players have.
+        **settings: The arguments of `OneSideEnv`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  gymnasium's name and type
+
+    def __init__(
+        self, env: OneSideEnv | None = None, view: PoolView | None = None, **settings: Any
+    ) -> None:
+        self.env = OneSideEnv(**settings) if env is None else env
+        self.view = _viewed(self.env.side, self.env.game, view)
+        self.observation_space: spaces.Space[Any] = self.view.observation_space
+        self.action_space = self.view.action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Vector, dict[str, Any]]:
+        """Start an episode."""
+        super().reset(seed=seed)
+        seen, info = self.env.reset(seed=seed, options=options)
+        return self.view.vector(seen), info
+
+    def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        """Play one answer."""
+        seen, *rest = self.env.step(self.view.answer(self.env.game.observation(), action))
+        return self.view.vector(seen), *rest
+
+
 class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
-    """`OneSideVectorEnv` with numbers as actions and vectors as observations, for ordinary PPO code."""
+    """`OneSideVectorEnv` with numbers as actions and vectors as observations, for ordinary PPO code.
+
+    The arguments are as those of `PoolEnv`; the settings are those of `OneSideVectorEnv`.
+    """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
 
-    def __init__(self, env: OneSideVectorEnv, view: PoolView) -> None:
-        check_view(view, env.agent, env.games[0].problems)
+    def __init__(
+        self, env: OneSideVectorEnv | None = None, view: PoolView | None = None, **settings: Any
+    ) -> None:
+        env = OneSideVectorEnv(**settings) if env is None else env
+        view = _viewed(env.side, env.games[0], view)
         self.env, self.view, self.num_envs = env, view, env.num_envs
         self.single_observation_space = view.observation_space
         self.single_action_space = view.action_space

@@ -308,6 +308,9 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __deepcopy__(self, _: object) -> Self:
+        return self  # one service: gymnasium copies the arguments of its environments
+
     def __reduce__(self) -> Any:
         raise TypeError(
             "Expect a sandbox to stay in its process, actually: it was copied or pickled; "

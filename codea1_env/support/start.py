@@ -1,6 +1,6 @@
 """What `import codea1_env` does besides naming what there is.
 
-It makes the game known to PettingZoo's registry. While the command `codea1` is loading, Ctrl-C ends it at once, with the
+It makes the game known to the registries of PettingZoo and Gymnasium. While the command `codea1` is loading, Ctrl-C ends it at once, with the
 exit code that shells have for it: Python would show where it was in the imports, which helps nobody. Whoever imports the
 package gets nothing of this.
 """
@@ -14,6 +14,8 @@ import threading
 from pathlib import Path
 
 ENV_ID = "codea1_env/code_a1_v1"
+ONE_SIDE = {"codea1_env/OneSide-v1": "OneSide", "codea1_env/OneSidePool-v1": "Pool"}
+"""Ids of Gymnasium, and what the names of their classes begin with."""
 _INTERRUPTED = 130
 _SPINS = "1000"
 """Turns that a waiting thread of GNU's OpenMP, which torch brings, spins before it sleeps. Its own number is 300 times as many."""
@@ -45,7 +47,7 @@ def spin_briefly() -> None:
 
 
 def register_environments() -> None:
-    """Register the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``, once.
+    """Register the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``, and one side, once.
 
     Example:
         >>> import pettingzoo
@@ -53,6 +55,7 @@ def register_environments() -> None:
         >>> pettingzoo.spec("parallel", ENV_ID).entry_point
         'codea1_env.code_a1_v1:parallel_env'
     """
+    import gymnasium
     import pettingzoo  # type: ignore[import-untyped]  # it takes long
 
     # PettingZoo files ids under a normalised form ("-v1"); EnvSpec tells which.
@@ -63,6 +66,12 @@ def register_environments() -> None:
     ):
         if name not in registry:
             pettingzoo.register(kind, ENV_ID, entry_point=f"codea1_env.code_a1_v1:{function}")
+    for name, kind in ONE_SIDE.items():
+        if name not in gymnasium.registry:
+            home = f"codea1_env.integrations.one_side:{kind}"
+            gymnasium.register(
+                name, entry_point=f"{home}Env", vector_entry_point=f"{home}VectorEnv"
+            )
 
 
 def _leave(*_: object) -> None:

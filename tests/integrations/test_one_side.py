@@ -19,6 +19,7 @@ from codea1_env.agents import FixedAgent, Pool
 from codea1_env.integrations.one_side import (
     OneSideEnv,
     OneSideVectorEnv,
+    PoolEnv,
     PoolParallelEnv,
     PoolVectorEnv,
     PoolView,
@@ -223,3 +224,29 @@ def test_seeds_that_are_none(seed, error, said, sandbox):
     with pytest.raises(error, match=said):
         games.reset(seed=seed)
     games.reset(seed=np.int64(3))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("side", ["coder", "tester"])
+def test_gymnasium_makes_one_side_by_its_id(side: str, sandbox: Sandbox) -> None:
+    settings = {"side": side, "problems": PROBLEMS[:2], "sandbox": sandbox}
+    texts = gymnasium.make("codea1_env/OneSide-v1", **settings)
+    seen, _ = texts.reset(seed=1)
+    assert texts.observation_space.contains(seen)
+    numbers = gymnasium.make("codea1_env/OneSidePool-v1", **settings)
+    check_env(numbers.unwrapped, skip_render_check=True)
+    for name in ("OneSide", "OneSidePool"):
+        many = gymnasium.make_vec(f"codea1_env/{name}-v1", num_envs=2, **settings)
+        seen, _ = many.reset(seed=1)
+        assert many.observation_space.contains(seen)
+        _, rewards, terminated, *_ = many.step(many.action_space.sample())
+        assert (len(rewards), list(terminated)) == (2, [True, True])
+
+
+def test_one_environment_of_numbers(sandbox: Sandbox) -> None:
+    env = OneSideEnv("coder", Repeats(BREAKS), problems=[EVEN], sandbox=sandbox)
+    numbers = PoolEnv(env, PoolView(PROGRAMS, PROGRAMS))
+    seen, info = numbers.reset(seed=0)
+    assert (seen.tolist(), info["active_agent"]) == ([1, 0, 0, 0], CODER)
+    seen, reward, over, _, _ = numbers.step(1)
+    assert (seen.tolist(), reward, over) == ([1, 0, 1, 1], 1.0, True)
