@@ -240,7 +240,7 @@ class ProgramRuns:
             if subject.checker and not results[call].passed:
                 unlike[call] = (test.call, reply, expected)
         if unlike:
-            said = check_replies(subject.checker, [*unlike.values()], self._sandbox)
+            said = check_replies(subject.checker, [*unlike.values()], self._sandbox, together=True)
             results |= zip(unlike, said, strict=True)
         return results
 
