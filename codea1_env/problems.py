@@ -105,7 +105,6 @@ def _read(source: str, split: str | None) -> list[Problem]:
 
 
 def _chosen(source: str, problems: list[Problem], key: str, wanted: str | None) -> list[Problem]:
-    """Return the problems whose metadata have this value."""
     if wanted is None:
         return problems
     chosen = [problem for problem in problems if problem.metadata.get(key) == wanted]

@@ -200,7 +200,6 @@ def _without_template(folder: Path) -> ModelError:
 
 
 def _check_template(tokenizer: Any, folder: Path) -> None:
-    """Raise a ModelError if a tokenizer does not write the chats that players are shown."""
     turns = [Message(role="user", content="a"), Message(role="assistant", content="b")]
     try:
         one, two = (
@@ -242,7 +241,6 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _from_hub(name: str, report: Report | None) -> Path:
-    """Return the folder of a repository in the hub's cache, downloaded if it is not there."""
     hub: Any = require("huggingface_hub")
     errors: Any = require("huggingface_hub.errors")
     httpx: Any = require("httpx")

@@ -31,8 +31,6 @@ _TRUST = "shown"
 
 
 class _SuiteDraw(NamedTuple):
-    """What was drawn for a suite."""
-
     program: int
     """The program whose values the tests predict."""
     shown: bool
@@ -157,7 +155,6 @@ class TabularSelfPlayer:
         return Answer(TEST_SEPARATOR.join(texts[index] for index in suite.tests), suite)
 
     def _find_values(self, wanted: Iterable[tuple[str, int]]) -> None:
-        """Find out what programs return for the calls of their problem's tests."""
         new = [pair for pair in dict.fromkeys(wanted) if pair not in self._texts]
         believed = [
             dataclasses.replace(

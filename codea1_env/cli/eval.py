@@ -139,7 +139,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _compare(arguments: Sequence[str]) -> int:
-    """Run `codea1 eval compare`; returns the exit code."""
     command = parse(CompareCommand, arguments, name="eval compare")
     try:
         comparison = compare(command.a, command.b)
@@ -237,8 +236,6 @@ class EvaluationCommand(EvaluationOptions):
 
 @dataclass(frozen=True)
 class _Input:
-    """What was read before anything runs."""
-
     file: SampleFile[Any] | None
     unknown: Mapping[str, int]
     """Tasks that the problem set has not, and how often they stand in the files."""
@@ -306,7 +303,6 @@ def _in_folder(
     console: Console,
     words: str,
 ) -> dict[str, Any]:
-    """Run an evaluation in its result folder; returns the report."""
     with library_errors():
         read_before = _read(command, problems)
     goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
@@ -332,7 +328,6 @@ def _in_folder(
 
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
-    """Return the options of one evaluation, with its own help texts and defaults."""
     known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
     own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
     fields: list[Any] = [
@@ -355,7 +350,6 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
 
 
 def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
-    """Read the files, and look at all that can be wrong with them before anything runs."""
     own = command.evaluation
     unknown = Counter(own.load(problems))
     if command.samples is None:

@@ -209,7 +209,6 @@ def _explain(hint: Any) -> None:
 
 
 def _fitted(text: str) -> str:
-    """Break lines of a help text that are wider than the screen."""
     width = shutil.get_terminal_size().columns
     lines = text.split("\n")
     return "\n".join(textwrap.fill(line, width) if len(line) > width else line for line in lines)

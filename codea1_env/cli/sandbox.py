@@ -73,7 +73,6 @@ def doctor(command: DoctorCommand) -> int:
 
 
 def _table(reports: Sequence[LevelReport]) -> Table:
-    """Return what a child attempted, and what came of it at each level."""
     caption = "Empty: not tried, since the level does not forbid it"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
     for heading in ("at this level a child may", *(report.level for report in reports)):
@@ -87,7 +86,6 @@ def _table(reports: Sequence[LevelReport]) -> Table:
 
 
 def _remarks(reports: Sequence[LevelReport]) -> list[str]:
-    """Return what was found besides acts that are allowed or denied."""
     return [
         f"{report.level}: {name}: {what}"
         for report in reports

@@ -248,7 +248,6 @@ class EvaluationRun(Generic[S, V]):
         self._folder.append(VERDICTS, [row])
 
     def _read_verdict(self, row: Mapping[str, Any], sample: S) -> V:
-        """Return the verdict of a row of verdicts.jsonl."""
         if (row.get("task_id"), row.get("sample")) != (sample.task_id, sample.index):
             raise FolderError(
                 f"Expect {VERDICTS} to go on with {sample.task_id}, sample {sample.index}, actually: "

@@ -135,7 +135,6 @@ def digest_of_file(path: Path) -> str:
 
 
 def _rows_of(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file of JSON lines."""
     try:
         for row in rows(str(path)):
             if isinstance(row, ProblemsError):

@@ -120,8 +120,6 @@ class _FaultPlace(NamedTuple):
 
 
 class _Site(NamedTuple):
-    """One possible fault: `new` in the place of `old`."""
-
     operator: str
     old: ast.AST
     new: ast.AST
@@ -410,7 +408,6 @@ def _call_rules(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _moved(bound: ast.expr) -> Iterator[ast.expr]:
-    """Yield a bound moved by one in both directions, unless replacing its constant does that."""
     inner = bound.operand if isinstance(bound, ast.UnaryOp) else bound
     if isinstance(inner, ast.BinOp) and isinstance(inner.right, ast.Constant):
         return
@@ -455,7 +452,6 @@ def _names(node: ast.AST) -> frozenset[str]:
 
 
 def _bindings(scope: Any) -> dict[str, int]:
-    """Return the line in which each name of a function or module first gets a value."""
     first: dict[str, int] = {}
     for node in ast.walk(scope):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

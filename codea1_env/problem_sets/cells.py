@@ -258,7 +258,6 @@ def _program(table: Iterable[int], note: str = "") -> str:
 
 
 def _tables(config: CellsConfig, number: int) -> list[list[int]]:
-    """Return the table of each program, the right ones first."""
     table, families = _table(config, number), _families(config, number)
     tables = [table] * config.right
     for first in range(config.families):

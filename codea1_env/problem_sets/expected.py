@@ -208,7 +208,6 @@ def then(first: Future[_A], start: Callable[[_A], Future[_B]]) -> Future[_B]:
 
 
 def _all_of(futures: Sequence[Future[_A]]) -> Future[list[_A]]:
-    """Return the future of the results of several, in order."""
     last: Future[list[_A]] = Future()
     last.set_running_or_notify_cancel()
     left, lock = len(futures), threading.Lock()

@@ -144,7 +144,6 @@ _DEFAULT = 1e-6
 
 
 def _fits(case: GoldenCase, rule: Compare, tolerance: float) -> bool:
-    """Whether a case can be compared by the rule of all."""
     stated, through = _tolerance(case), case[5]
     converted = through not in ("", "int") and rule != through
     return not converted and (stated is None or stated <= max(tolerance, _DEFAULT))

@@ -125,7 +125,6 @@ def _method(row: Row) -> str:
 
 
 def _case(test: dict[str, str]) -> Case:
-    """Return a case from the lines of an input, each one argument as JSON."""
     arguments = (_json("input", line) for line in test["input"].split("\n"))
     return Case(tuple(arguments), {}, _json("output", test["output"]))
 

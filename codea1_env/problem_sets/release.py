@@ -161,7 +161,6 @@ def _prompt(row: Row, info: Mapping[str, Any], entry: str, imports: str, whole: 
 
 
 def _tests(row: Row) -> str | list[str]:
-    """Return the golden tests as the row has them: one text, or a list, which may be written as JSON."""
     value = row.fields["test"]
     if isinstance(value, str) and value.lstrip()[:1] == "[":
         row = row._replace(fields={"test": _json("test", "a list of texts", value)})

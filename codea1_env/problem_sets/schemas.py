@@ -126,7 +126,6 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
 
 
 def _add(values: dict[str, Any], golden: Golden) -> None:
-    """Add golden tests to the fields of a problem, if its rule is theirs, too."""
     if golden.cases and values.get("compare", "equal") == "equal":
         theirs, own = (golden.compare, golden.atol), ("equal", values.get("atol") or 0.0)
         if values["cases"] and theirs not in (own, ("equal", 0.0)):

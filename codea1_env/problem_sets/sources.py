@@ -167,7 +167,6 @@ def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
 
 
 def _json_array(data: bytes, name: str) -> Iterator[Row | ProblemsError]:
-    """Yield the rows of one JSON array; some data sets are published so, whatever their file's name."""
     parsed = _json_row(data, name)
     if isinstance(parsed, ProblemsError):
         yield parsed

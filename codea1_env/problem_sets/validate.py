@@ -183,7 +183,6 @@ def validate_problems(
 def _check(
     problem: Problem, limits: Limits, sandbox: Sandbox
 ) -> tuple[list[_Found], Sequence[Met]]:
-    """List what is wrong with a problem, and the wrong programs that met its tests."""
     known = list(_without_run(problem))
     if not problem.reference.strip():
         return known, ()
@@ -294,7 +293,6 @@ def _of_runs(
 
 
 def _shown(problem: Problem) -> list[str]:
-    """Write the tests as short texts. A test module comes last, as one; it has several results."""
     cases = enumerate(problem.cases, 1)
     texts = [call_of(problem.entry_point, case) or f"case {n}" for n, case in cases]
     texts += [repr(test.stdin) for test in problem.stdin_tests]
@@ -358,7 +356,6 @@ def _both(one: TestResult, two: TestResult) -> str:
 
 
 def _of_module(module: str) -> str:
-    """Write what a test module is about: of one that was made of statements, the first."""
     found = _RUN.search(module)
     return f"{found[1]:.100}" if found else _short(module)
 

@@ -38,7 +38,6 @@ def show(episode: Episode, first_round: int = 1) -> None:
 
 
 def _lines(episode: Episode, first_round: int) -> Iterator[tuple[str, str]]:
-    """Yield lines of text, each with the name of its style ("" for none)."""
     problem = episode.problem
     if first_round == 1:
         yield "title", f"Code-A1 · {clean(problem.task_id)} · defines {clean(problem.entry_point)}"

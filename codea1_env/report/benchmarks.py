@@ -64,7 +64,6 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
 
 
 def _game_and_failures(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
-    """Yield the exact game of runs of tables, and what failed runs said; nothing where there is none."""
     names = short_names(table.entries)
     measured = {entry: [table.estimate(entry, each) for each in GAME_FIGURES] for entry in names}
     rows = [[text_cell(names[entry]), *map(figure_cell, of)] for entry, of in measured.items()]

@@ -147,7 +147,6 @@ def _binned(group: RunGroup, metric: str) -> list[dict[int, float]]:
 
 
 def _single_runs(group: RunGroup, metric: str) -> list[Point]:
-    """Return the curve of each run where there are some, but too few for an interval."""
     if not 1 < len(group.runs) < _BAND_RUNS:
         return []
     return [

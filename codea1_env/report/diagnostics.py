@@ -19,7 +19,6 @@ _SPOKES = 3
 
 
 def _sheets(found: Diagnosed) -> list[Sheet]:
-    """Return expectations beside results, and the rows of each experiment beside their control."""
     said = [
         [
             *(text_cell(each[key]) for key in ("name", "question", "expected")),
@@ -36,7 +35,6 @@ def _sheets(found: Diagnosed) -> list[Sheet]:
 
 
 def _not_run(experiment: Mapping[str, Any]) -> str:
-    """Return which rows that belong to an experiment were not run, as with --quick."""
     there = {each["row"] for each in experiment["rows"]}
     own = EXPERIMENTS.get(experiment["name"])
     left = [row for row in (own.rows if own else ()) if row not in there]

@@ -119,7 +119,6 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
 
 
 def _players(found: Findings, groups: Sequence[RunGroup]) -> list[dict[str, Any]]:
-    """Return whose episodes and answers the browser shows, by their numbers."""
     configs = [(run.name, run.config) for group in groups for run in group.runs]
     runs = [
         {"name": name, "alpha": of.alpha, "tests": of.num_tests, "rewards": of.rewards}

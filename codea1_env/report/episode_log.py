@@ -210,7 +210,6 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
 
 
 def _slim(log: EpisodeLog, index: int, run: int, page: EpisodeSample) -> Row:
-    """Return an episode with numbers in place of texts."""
     step, _, before = log.places[index]
     row = log.episode(index)
     outcome, winner = outcome_of(row)

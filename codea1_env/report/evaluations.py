@@ -69,7 +69,6 @@ def words_of(kind: str, name: str) -> str:
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
-    """Yield the problems whose answers are not all right, the worst first."""
     rows, of = [], 0
     for each in evaluations:
         shares: dict[str, list[float]] = {}

@@ -146,7 +146,6 @@ def _demonstrations(found: Sequence[LoggedAnswer]) -> Iterator[dict[str, Any]]:
 
 
 def _pairs(found: Sequence[LoggedAnswer]) -> Iterator[dict[str, Any]]:
-    """Pair the best and the worst answer of each group."""
     ordered = sorted(found, key=lambda each: (each.role, each.group))
     for _, group in groupby(ordered, key=lambda each: (each.role, each.group)):
         ranked = sorted(group, key=lambda each: each.reward)

@@ -69,7 +69,6 @@ def read_run(path: Path, name: str) -> LoggedRun:
 
 
 def _numbers(path: Path) -> tuple[list[Row], int]:
-    """Return the numbers of each step's last row, and how many lines have none."""
     rows: dict[int, Row] = {}
     damaged = 0
     for row, _ in every_line(path):

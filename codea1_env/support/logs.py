@@ -92,7 +92,6 @@ def write_whole(path: Path, text: str, errors: str = "strict") -> None:
 def _whole(
     path: Path, wanted: Callable[[dict[str, Any]], bool]
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the rows, and the offset behind each."""
     for row, end in every_line(path):
         if row is None or not wanted(row):
             return

@@ -51,7 +51,6 @@ class LocalEngine:
         return config, LanguageModels(config, problems, spare_memory=_spare_memory(say))
 
     def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
-        """Decide number formats and threads."""
         role = "coder" if config.coder.player == "llm" else "tester"
         try:
             computing = computing_of(config, resolve(config.model_of(role)))

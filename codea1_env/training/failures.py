@@ -75,5 +75,4 @@ def _memory_is_full(error: BaseException) -> bool:
 
 
 def _has_steps(run: Path) -> bool:
-    """Whether a step was done, also if it is in no checkpoint yet."""
     return any(row["step"] > 0 for row in read_rows(run / METRICS))

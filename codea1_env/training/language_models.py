@@ -181,7 +181,6 @@ class LanguageModels:
     # ---- Parts of players
 
     def _common(self, role: Role, seed: int) -> dict[str, Any]:
-        """Arguments of all players that learn."""
         config, folder = self._config, self._folders[role]
         adapter = None
         if config.lora_rank:
@@ -213,7 +212,6 @@ class LanguageModels:
         return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
 
     def _engine(self, role: Role, *, trained: bool) -> Backend:
-        """Engine of a player whose model is not trained here."""
         if self._engines is not None:
             return self._engines.of(role)
         folder = self._folders[role]

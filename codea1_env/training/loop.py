@@ -76,7 +76,6 @@ def _engine_of(config: TrainConfig) -> LocalEngine:
 
 
 def _result(run: Run, console: Console) -> TrainResult:
-    """Sum the run up, and show it."""
     path, step, config = run.folder.path, run.step, run.config
     rows = list(read_rows(path / run_folder.METRICS))
     start, end = summary.start_and_end(rows)

@@ -111,7 +111,6 @@ def with_control(
 
 
 def _row(name: str, passed: float | None, killed: Sequence[Flag], copied: Sequence[Flag]) -> Row:
-    """Return what was measured on a problem."""
     return {
         "task_id": name,
         "pass_rate": passed,

@@ -209,7 +209,6 @@ def invalid_metrics(episodes: Sequence[RolloutEpisode]) -> dict[str, float | Non
 
 
 def _reasons(episode: RolloutEpisode) -> Iterator[InvalidReason]:
-    """Yield the reason of each invalid test against a program."""
     for suite, judged in zip(episode.suites, episode.verdict.suites, strict=True):
         yield from (test.fault for test in judged.tests if test.fault is not None)
         yield from (

@@ -129,7 +129,6 @@ class PastOpponents:
         return {past.role: twin}
 
     def _writer(self, role: Role, folder: Path) -> Agent:
-        """Return what writes with the weights in a folder."""
         if role not in self._writers:
             self._writers[role] = self._models.writer(role, self._config.seed)
         player, give = self._writers[role]

@@ -114,8 +114,6 @@ def seed_of(config: TrainConfig, role: Role) -> int:
 
 @dataclass(frozen=True)
 class _Makers:
-    """Make players that are no language models. See `make_players`."""
-
     config: TrainConfig
     problems: Sequence[Problem]
     splits: Splits

@@ -143,7 +143,6 @@ class Replacements:
     def _groups(
         self, role: Literal["coder", "tester"], played: Rollouts
     ) -> tuple[int, list[list[Experience]]]:
-        """How many groups a player learns from in a step, and those that were played."""
         if role == "coder":
             experience = played.coder_experience()
         else:

@@ -269,8 +269,6 @@ class TrainingProgress:
 
 
 class _Watched:
-    """A player that says when it is asked."""
-
     def __init__(self, agent: Agent, name: str, then: str, display: TrainingProgress) -> None:
         self._agent, self._name, self._then, self._display = agent, name, then, display
 

@@ -163,7 +163,6 @@ class Run:
             )
 
     def _fit(self) -> None:
-        """Make the models, decide what the configuration leaves to the machine, and draw the problems that measure."""
         before = read_rows(self.folder.path / run_folder.TIMINGS) if self._resume else ()
         self._known = summary.mean_seconds(before)
         with self.display.phase("speed"), explained_failures(self.folder.path):
@@ -177,7 +176,6 @@ class Run:
         self.display.begin("prepare")
 
     def _open_judges(self, sandbox: Sandbox | None, reuse_programs: bool) -> None:
-        """Open the sandbox and the referee, and draw what is held back."""
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
         self.sandbox = sandbox or self._stack.enter_context(Sandbox(config.workers, limits))
@@ -209,7 +207,6 @@ class Run:
         self._sampling = DynamicSampling(config, self.problems)
 
     def _restore(self) -> None:
-        """Load the last checkpoint, and write down what was decided."""
         config, path = self.config, self.folder.path
         self.book = MistakeBook(
             config.page_size, config.decay, config.stale_steps, config.book_replay
@@ -310,7 +307,6 @@ class Run:
         return self.time_is_over
 
     def _play(self) -> PlayedStep:
-        """Play the next step."""
         config, number, players = self.config, self.step, self.players
         past = self.past.of_step(number)
         seats: dict[str, Agent] = {"coder": players.coder, "tester": players.tester}
@@ -341,7 +337,6 @@ class Run:
         tester: Sequence[Experience],
         seconds: dict[str, float],
     ) -> Taught:
-        """Let everybody learn who played."""
         config = self.config
         metrics: Row = {}
         for role, usage in now.usages.items():
@@ -355,7 +350,6 @@ class Run:
         return replace(taught, metrics={**metrics, **taught.metrics})
 
     def _more_metrics(self, now: PlayedStep, played: Rollouts, taught: Taught) -> Row:
-        """Return what a row of metrics.jsonl says beside the measures of a step and of what is held back."""
         config = self.config
         row: Row = {}
         if config.max_rounds > 1:
@@ -385,7 +379,6 @@ class Run:
     # Measuring and saving
 
     def _measured(self) -> Row:
-        """Measure both players on what is held back."""
         started = time.monotonic()
         draws = measuring.apart(self.players, self.config.seed, self.step)
         with self.display.phase("evaluate"), draws:

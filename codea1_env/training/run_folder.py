@@ -149,7 +149,6 @@ def up_to(step: int) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _no_run(folder: Path) -> str:
-    """Why a folder is no run, and what to name instead: the latest runs that lie in it."""
     if not folder.exists():
         return "there is no such folder. Name one that `codea1 train` wrote"
     if not folder.is_dir():
@@ -181,7 +180,6 @@ def read_config(folder: Path) -> TrainConfig:
 
 
 def _new_folder() -> Path:
-    """Make a folder in runs/, named after the time."""
     name = time.strftime("%Y%m%d-%H%M%S")
     for suffix in ["", *(f"-{number}" for number in range(2, 1000))]:
         path = Path("runs") / f"{name}{suffix}"

@@ -57,7 +57,6 @@ def in_one_line(kind: type[Settings]) -> type[Settings]:
 
 
 def _reason(error: ValidationError, known: list[str]) -> ValueError:
-    """Tell the first of pydantic's reasons in one line."""
     first = error.errors(include_url=False)[0]
     place, value = ".".join(map(str, first["loc"])), first["input"]
     own = first.get("ctx", {}).get("error")
@@ -139,7 +138,6 @@ def to_toml(settings: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what TOML can say."""
     if dataclasses.is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -150,7 +148,6 @@ def _plain(value: Any) -> Any:
 
 
 def _not_plain(value: Any) -> Any:
-    """Return a value of a table without types, as it was before it was written."""
     if isinstance(value, Mapping):
         return {name: _not_plain(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -218,7 +215,6 @@ def file_table(path: Path) -> dict[str, Any]:
 
 
 def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables in one; tables in both are joined, too."""
     joined = dict(below)
     for name, value in above.items():
         both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)

@@ -91,7 +91,6 @@ def summary_table(result: TrainResult) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    """Show a metric."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -99,7 +99,6 @@ class TrainerArguments:
                 )
 
     def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""
         config = self._config
         return {
             "learning_rate": config.player(role).learning_rate,

@@ -33,7 +33,6 @@ def available_memory() -> int:
 
 
 def _containers(root: Path, groups: Path) -> list[int]:
-    """Bytes that the control groups of this process leave."""
     free = []
     with suppress(OSError):
         for line in os.fsdecode(groups.read_bytes()).splitlines():

@@ -219,7 +219,6 @@ def _for_tester(seen: Observation, examples: TesterExamples) -> Observation:
 
 
 def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
-    """Return the user's turn: a wording, filled with what a player sees."""
     task = Task.of(seen)
     text = wording.format(
         problem=in_block(seen["problem"]),

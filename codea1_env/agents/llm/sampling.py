@@ -200,7 +200,6 @@ def _read(model: Any, ids: Tensor, mask: Tensor) -> tuple[Any, Tensor]:
 
 
 def _read_packed(model: Any, packed: Packed) -> tuple[Any, Tensor]:
-    """The same of rows that are packed."""
     last = packed.places[:, -1]
     kept, where = (last % packed.ids.shape[1]).unique(return_inverse=True)
     output = model(

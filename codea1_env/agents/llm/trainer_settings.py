@@ -11,7 +11,6 @@ from codea1_env.agents.llm.completions import SamplingConfig
 
 
 def _fields(by: Mapping[str, str]) -> dict[str, str]:
-    """Turn reason -> names into name -> reason."""
     return {name: reason for reason, names in by.items() for name in names.split()}
 
 

@@ -182,7 +182,6 @@ def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool 
 
 
 def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
-    """Return what language models do on problems that are not trained on."""
     measures = [f"{UNSEEN_PREFIX}{each}" for each in MEASURES]
     passing, killing, new = (_problems(table, measure) for measure in measures)
     return [
@@ -198,7 +197,6 @@ def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
 
 
 def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
-    """Return what the players do on the problems that they are trained on, with tests and mutants that no reward uses."""
     return [
         "Pass rate: share of held-out golden tests that the coder's programs pass. Kill rate: share of held-out",
         "mutants that the tester's suites kill; new kill rate: the same of those that copies of the examples in the problem's text",
@@ -231,7 +229,6 @@ def _problems(table: Table, measure: str) -> int:
 def _rows(
     table: Table, names: Mapping[str, str], measures: Sequence[str], *, of_end: bool = False
 ) -> list[str]:
-    """Return a table with all entries, best coder first, and the controls below them."""
     first = table.entries[0]
     less = f"less {names[first]}".replace("|", _BAR)
     last = ["only book", "past", "forgotten"] if of_end else []

@@ -110,7 +110,6 @@ def _within(least: float, found: Estimate, most: float) -> Estimate:
 
 
 def _of(entry: str, result: Result) -> Scores:
-    """Return what a run says of an entry, or of a control."""
     if entry == START:
         return result.start
     return _copied(result.end) if entry == COPIER else result.end

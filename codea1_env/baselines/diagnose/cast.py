@@ -135,7 +135,6 @@ class Cast:
     def _table(
         self, problems: Sequence[Problem], stream: int, half: int | None = None
     ) -> TabularAgent:
-        """Return a tester that learns; with `half`, one whose tests are on the cells of this half of the fault sets."""
         pools = []
         for each in problems:
             found = pools_of(each)
@@ -178,7 +177,6 @@ class Cast:
         return made[config.tester]()
 
     def _other_programs(self) -> OtherProgramsTester:
-        """Return a tester that learns in a world of another seed, against a coder that learns there."""
         config = self.config
         world = dataclasses.replace(config.world, seed=config.world.seed + 100_003)
         problems = cells(world)

@@ -122,7 +122,6 @@ class _Run:
     # What is true
 
     def _look(self, problems: Sequence[Problem]) -> None:
-        """Read the pools of problems, which cells break each program, and the right programs."""
         for each in problems:
             pools = self.worlds[each.task_id] = pools_of(each)
             self.breaks[each.task_id] = self._breaks(each)
@@ -140,7 +139,6 @@ class _Run:
     # Measures
 
     def _breaks(self, problem: Problem) -> Floats:
-        """Return for each program and cell whether the call breaks the program, by the sandbox's verdict."""
         memory = self.referee.memory(problem)
         pools, tests = memory.pools, memory.pools.tests
         calls = [memory.rulings[text].call for text in tests]
@@ -175,7 +173,6 @@ class _Run:
         return float(chances @ np.array(hacks))
 
     def _keep(self) -> None:
-        """Keep the present strategies."""
         for name in self.worlds:
             coder = self._chances(name, None)
             self.kept[name].append((coder, self._answers(name)))
@@ -231,7 +228,6 @@ class _Run:
         return {**found}
 
     def _game(self) -> Row:
-        """Exact figures of the game between the checkpoints."""
         found: dict[str, list[float]] = {}
         for name, kept in self.kept.items():
             coders = np.array([coder for coder, _ in kept])

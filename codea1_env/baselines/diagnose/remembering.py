@@ -121,8 +121,6 @@ class RememberingReferee(Referee):
 
 @dataclass(frozen=True)
 class _Memory:
-    """Verdicts of the sandbox on a problem."""
-
     pools: Pools
     subject: Subject
     suites: dict[str, Suite]
@@ -157,7 +155,6 @@ class _Memory:
 
 
 def _remember(referee: Referee, problem: Problem) -> _Memory:
-    """Ask the sandbox about every program and every test of a problem's pools."""
     pools = pools_of(problem)
     ask = Referee(referee.sandbox, referee.config).judge
 
@@ -188,7 +185,6 @@ def _remember(referee: Referee, problem: Problem) -> _Memory:
 def _noisy(
     results: ProgramResults, noise: Noise, rng: np.random.Generator, code: str
 ) -> ProgramResults:
-    """Return the results with some of them inverted."""
     calls = dict(results.calls)
     chances = rng.random(len(calls)) if noise.kind == "independent" else None
     for number, (call, result) in enumerate(results.calls.items()):

@@ -161,7 +161,6 @@ def came(row: str, control: str, signs: Sequence[Mapping[str, str | None]]) -> s
 
 
 def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
-    """Return the other figures of the runs at the last setting of the knob that was run."""
     own = [run for run in runs if run.experiment == experiment.name and not run.error]
     if not own:
         return []

@@ -247,7 +247,6 @@ def _counted(names: Iterable[str | None]) -> dict[str, int]:
 
 
 def _code(answer: str) -> str:
-    """Return the code in an answer, as the next question shows it."""
     answer = answer_in(answer)
     return "\n".join([block.code for block in python_in(answer)] or [answer]).strip()
 

@@ -152,7 +152,6 @@ class SuiteJudge:
         judged: Sequence[JudgedTest],
         limits: Limits,
     ) -> PoolRuns:
-        """Run right tests, and those that the reference fails, on wrong programs."""
         programs = self._wrong_programs(problem, check)
         # A text that is no Python passes on nothing, and need not be tried.
         tried = [

@@ -53,7 +53,6 @@ def pieces_of(asked: list[tuple[str, str, int]]) -> list[tuple[list[Piece], int,
 
 
 def _parsed(text: str, name: str) -> tuple[list[ast.stmt], str, list[str]]:
-    """Return the statements of a text, the text of them, and why parts that were meant as tests are none."""
     answer = answer_in(text)
     codes = listed_statements(answer, _LISTED) if _LISTED in answer else None
     codes = codes or [block.code for block in python_in(answer)] or [answer]
@@ -97,7 +96,6 @@ def _said(case: GoldenCase, entry_point: str) -> str:
 
 
 def _units(body: list[ast.stmt], entry_point: str) -> Iterator[str]:
-    """Yield what is a test each, behind what it needs of the statements above it."""
     owner, _, name = entry_point.rpartition(".")
     before: list[ast.stmt] = []
     number, chars = 0, 0
@@ -157,7 +155,6 @@ def _asserts(node: ast.AST) -> bool:
 
 
 def _needed(node: ast.stmt, before: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """Return the statements of those above that share names with a test."""
     names = _names(node) - {name}
     kept = []
     for each in reversed(before):

@@ -80,7 +80,6 @@ def run_once(
 def _start(
     program: str, tests: Sequence[SuiteTest], entry_point: str, limits: Limits, sandbox: Sandbox
 ) -> list[_Share]:
-    """Start tests: those of equal tolerance together, and those that are no data."""
     shares = []
     for tolerance in sorted({case.absolute for test in tests for case in test.cases}):
         some = [
@@ -106,7 +105,6 @@ def _start(
 
 
 def _merged(shares: Sequence[_Share], tests: int) -> tuple[TestResult, ...]:
-    """Return a result for each test: the first of its own that was not passed."""
     merged: list[TestResult] = [_PASSED] * tests
     for owners, future in shares:
         found = future.result()

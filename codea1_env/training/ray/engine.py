@@ -90,7 +90,6 @@ class RayEngine(LocalEngine):
 def _make(
     config: TrainConfig, groups: Sequence[RoleGroup], problems: int, say: Callable[[str], None]
 ) -> None:
-    """Have the processes make their models, all at the same time."""
     if config.dtype == "auto" or None in (
         config.generation_dtype, config.threads, config.generation_threads,
     ):  # fmt: skip
