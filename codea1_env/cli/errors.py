@@ -68,11 +68,7 @@ def user_input() -> Iterator[None]:
 
 
 def check_least(command: object, **least: int) -> None:
-    """Refuse options that are given and too small: `check_least(command, workers=1)`.
-
-    Raises:
-        ValueError: One is.
-    """
+    """Refuse options that are given and too small: `check_least(command, workers=1)`. Raises a ValueError if one is."""
     for name, number in least.items():
         value = getattr(command, name)
         if value is not None and value < number:

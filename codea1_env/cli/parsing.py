@@ -54,11 +54,7 @@ SOURCES = (
 
 
 def check_packages(packages: Sequence[str]) -> None:
-    """Refuse packages that are not installed.
-
-    Raises:
-        ValueError: There is one.
-    """
+    """Refuse packages that are not installed. Raises a ValueError if there is one."""
     installed = locate(packages)
     for name in packages:
         if name not in installed:

@@ -140,11 +140,7 @@ def load_checkpoint(
 
 
 def verify(checkpoint: Path) -> None:
-    """Check every file against the manifest.
-
-    Raises:
-        RunError: A file is missing, new or changed.
-    """
+    """Check every file against the manifest. Raises a RunError if a file is missing, new or changed."""
     try:
         wanted = dict(json.loads((checkpoint / "manifest.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:

@@ -182,11 +182,7 @@ class _Makers:
         return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
 
     def tests(self) -> list[agents.Pool]:
-        """Return what a tester chooses from.
-
-        Raises:
-            RunError: No problem has as many tests as a suite is to have.
-        """
+        """Return what a tester chooses from. Raises a RunError if no problem has as many tests as a suite is to have."""
         size, seed = 2 * self.config.pool_size, self.config.seed
         pools = [
             agents.pool_of_tests(each, self.sandbox, size=size, seed=seed) for each in self.splits()

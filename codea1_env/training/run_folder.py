@@ -68,11 +68,7 @@ class RunFolder(LogFolder):
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
-        """Begin a new run.
-
-        Raises:
-            RunError: The folder already holds a run.
-        """
+        """Begin a new run. Raises a RunError if the folder already holds a run."""
         path = config.output_dir or _new_folder()
         if (path / "config.toml").exists():
             raise RunError(

@@ -71,11 +71,7 @@ def _reason(error: ValidationError, known: list[str]) -> ValueError:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises:
-        SettingsError: The file cannot be read, or is not TOML.
-    """
+    """Read a TOML file. Raises a SettingsError if the file cannot be read, or is not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -168,11 +164,7 @@ def inline_table(table: Mapping[str, Any]) -> str:
 
 
 def read_inline_table(text: str) -> dict[str, Any]:
-    """Read what `inline_table` wrote.
-
-    Raises:
-        ValueError: The text is something else.
-    """
+    """Read what `inline_table` wrote. Raises a ValueError if the text is something else."""
     try:
         return dict(_not_plain(tomllib.loads(f"table = {{{text}}}")["table"]))
     except tomllib.TOMLDecodeError as error:
@@ -182,11 +174,7 @@ def read_inline_table(text: str) -> dict[str, Any]:
 
 
 def preset_table(name: str) -> dict[str, Any]:
-    """Return what a preset says.
-
-    Raises:
-        SettingsError: There is none of this name.
-    """
+    """Return what a preset says. Raises a SettingsError if there is none of this name."""
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=3)
         known = (

@@ -72,13 +72,10 @@ def fit(
     count: Callable[[list[Message]], int],
     limit: int,
 ) -> Fitted:
-    """Write a prompt of at most `limit` tokens.
+    """Write a prompt of at most `limit` tokens. Raises a ValueError if the wording alone is longer than the limit.
 
     A field loses its end, as little of it as needed; when all of it is gone, the next field follows. `count` returns the
     length in tokens of a chat.
-
-    Raises:
-        ValueError: The wording alone is longer than the limit.
     """
     messages = write(observation)
     tokens = count(messages)

@@ -87,11 +87,7 @@ def lost_errors(ray: Any) -> tuple[type[Exception], ...]:
 
 
 def check_versions(ray: Any) -> None:
-    """Check that all nodes have this version of the package.
-
-    Raises:
-        RunError: One has another version, or none.
-    """
+    """Check that all nodes have this version of the package. Raises a RunError if one has another version, or none."""
     strategies: Any = require("ray.util.scheduling_strategies", "ray")
 
     # Inside, so that it is sent as code: the node may have no such package.
