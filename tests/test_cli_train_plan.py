@@ -10,8 +10,8 @@ import pytest
 from codea1_env.cli.app import run
 from codea1_env.cli.train import SourcesAndFolder, base_settings
 from codea1_env.training import RunError
-from codea1_env.training.batches import check_batches, tokens_of_step
 from codea1_env.training.settings import PRESETS, replaced
+from codea1_env.training.trainer_arguments import check_batches, tokens_of_step
 
 
 def test_every_preset_is_read() -> None:

@@ -13,9 +13,8 @@ import pytest
 from codea1_env.evaluation import HeldOut, kill_rate, kills, pass_rate, pass_rates
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, build_report
 from codea1_env.evaluation.samples import read_samples
 from codea1_env.evaluation.selection import select
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation

@@ -28,23 +28,21 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from codea1_env.agents.losses import (
-    clipped_loss,
-    descend,
-    entropy_gradient,
-    gradient_step,
-    group_advantages,
-    k3,
-    log_probs,
-    mean,
-)
 from codea1_env.agents.policy import (
     Floats,
     Sample,
     SoftmaxPolicy,
     by_group,
     by_table,
+    clipped_loss,
+    descend,
+    entropy_gradient,
+    gradient_step,
+    group_advantages,
     in_groups,
+    k3,
+    log_probs,
+    mean,
     rewards_of,
 )
 from codea1_env.agents.state import load_saved_state, saved_state

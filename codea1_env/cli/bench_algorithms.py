@@ -44,7 +44,7 @@ from codea1_env.rendering.display import counted, counted_of
 from codea1_env.support.machine import this_machine
 from codea1_env.support.stopping import terminable
 from codea1_env.training import TrainConfig
-from codea1_env.training.algorithms import check_algorithms
+from codea1_env.training.config import check_algorithms
 from codea1_env.training.language_models import LanguageModels
 
 

@@ -20,7 +20,7 @@ from rich.console import Console
 
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
+from codea1_env.agents.llm.prompts import WORDINGS, OneByOne, PromptTemplate
 from codea1_env.agents.opponents import Role
 from codea1_env.cli import cross_play
 from codea1_env.cli.errors import (
@@ -35,7 +35,6 @@ from codea1_env.cli.errors import (
 from codea1_env.cli.parsing import SOURCES, parse
 from codea1_env.cli.players import (
     AskingOptions,
-    SamplingOptions,
     agent_option,
     check_agent,
     check_problems,
@@ -53,11 +52,9 @@ from codea1_env.cli.tables import (
     print_table,
     say,
 )
-from codea1_env.evaluation.asking import TestEvaluation
+from codea1_env.evaluation.asking import BUILT_IN, AnyEvaluation, TestEvaluation, find_evaluation
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.registry import BUILT_IN, AnyEvaluation, find_evaluation
-from codea1_env.evaluation.report import build_report, usage_of
 from codea1_env.evaluation.result_folder import (
     REPORT,
     SAMPLES,
@@ -67,7 +64,13 @@ from codea1_env.evaluation.result_folder import (
     ResultFolder,
     read_json,
 )
-from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
+from codea1_env.evaluation.runner import (
+    EvaluationPlan,
+    EvaluationRun,
+    Stopped,
+    build_report,
+    usage_of,
+)
 from codea1_env.evaluation.samples import (
     SampleFile,
     SamplesError,
@@ -382,13 +385,13 @@ def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
     return {**name, **command.settings(own.role), **own.settings(asked), **chosen}
 
 
-def _asking(command: EvaluationCommand) -> SamplingOptions:
+def _wording(command: EvaluationCommand) -> tuple[PromptTemplate, int]:
     own, wording = command.evaluation, WORDINGS[command.prompts]
     if not isinstance(own, TestEvaluation):
-        return command.asking(wording())
+        return wording(), 8
     if own.one_by_one:
-        return command.asking(OneByOne(wording(1)), 1)
-    return command.asking(wording(own.num_tests), own.num_tests)
+        return OneByOne(wording(1)), 1
+    return wording(own.num_tests), own.num_tests
 
 
 def _evaluate(
@@ -419,8 +422,8 @@ def _evaluate(
             shown.begin(own.unit, counts.total(), len(folder.rows(VERDICTS)))
             at_work.judge_file(read.file.samples, shown.judged)
         else:
-            asking = _asking(command)
-            agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
+            asked = _wording(command)
+            agent = player_of(own.role, command, problems, own.sandbox, *asked, stack)
             agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
             shown.begin(own.unit, len(questions), len(folder.rows(VERDICTS)))
@@ -451,9 +454,9 @@ def _select(
     name = asked.agent or ""
     shown.begin("choices", len(own.numbers()))
     with ExitStack() as stack:
-        asking = asked.asking(WORDINGS[asked.prompts](NUM_TESTS), NUM_TESTS)
+        wording = WORDINGS[asked.prompts](NUM_TESTS)
         problems = list(own.problems.values())
-        agent = player_of("tester", name, problems, own.sandbox, asking, stack)
+        agent = player_of("tester", asked, problems, own.sandbox, wording, NUM_TESTS, stack)
         rows = select(
             own,
             watched(agent, name, shown, stop),

@@ -134,26 +134,6 @@ def has_tables(run: TrainedOn) -> bool:
     return "tabular" in (run.config.coder.player, run.config.tester.player)
 
 
-@dataclass(frozen=True)
-class SamplingOptions:
-    """How a player is asked."""
-
-    sampling: SamplingConfig
-    """How language models draw."""
-    wording: PromptTemplate
-    """What language models are told; for testers it says how many tests are wanted."""
-    model: str | None = None
-    """The name that a server has for its model; None for its first."""
-    backend: Engine = "transformers"
-    """What language models generate with."""
-    num_tests: int = 8
-    """Tests of an answer of a scripted tester. A table has its own number, which it was trained with."""
-    computing: Computing | None = None
-    """How language models of this process compute; None measures it."""
-    request: Mapping[str, Any] = field(default_factory=dict)
-    """More fields of what a server is asked."""
-
-
 _WRITERS = {
     "coder": 'Who writes the programs: "reference", "mutant" (the reference with one fault)',
     "tester": 'Who writes the tests: "golden" (the problem\'s own), "boundary", "copier"',
@@ -215,18 +195,6 @@ class AskingOptions(ComputingOptions):
         """Return a new sandbox."""
         packages = ("numpy", *self.packages)
         return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
-
-    def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
-        """How the agent is asked: in this wording, and a scripted tester for so many tests."""
-        return SamplingOptions(
-            self.sampling(),
-            wording,
-            self.model,
-            self.backend,
-            num_tests,
-            self.computing(),
-            self.request,
-        )
 
     def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
         """How the agent computes; None if it is no language model of this process. Measured once."""
@@ -343,23 +311,25 @@ def served_model(name: str) -> str:
 
 def player_of(
     role: Role,
-    name: str,
+    options: AskingOptions,
     problems: Sequence[Problem],
     sandbox: Sandbox,
-    asking: SamplingOptions,
+    wording: PromptTemplate,
+    num_tests: int,
     stack: ExitStack,
 ) -> AgentOf:
-    """Find the player of this name."""
+    """Find the player that options name. Language models are asked in this wording, scripted testers for so many tests."""
+    name = options.agent or ""
     if name in SCRIPTED[role]:
-        return reseeding(make_player(name, role, problems, sandbox, 0, asking.num_tests))
+        return reseeding(make_player(name, role, problems, sandbox, 0, num_tests))
     try:
         if is_server(name):
-            draws = asking.sampling
+            draws = options.sampling()
             context = draws.max_prompt_length + draws.max_completion_length
             backend = OpenAIBackend(
-                name, asking.model, context_length=context, fields=asking.request
+                name, options.model, context_length=context, fields=options.request
             )
-            return _drawing(LLMAgent(backend, draws), asking.wording)
+            return _drawing(LLMAgent(backend, draws), wording)
         if _is_table(role, name):
             check_problems(role, name, problems)
             players = load_run(Path(name), sandbox, stack).players
@@ -367,16 +337,17 @@ def player_of(
         if _is_run(name):
             name = str(find_weights(Path(name), role, None))
         if is_language_model(role, name):
+            sampling, computing = options.sampling(), options.computing()
             agent = load_player(
-                name, sampling=asking.sampling, backend=asking.backend, computing=asking.computing
+                name, sampling=sampling, backend=options.backend, computing=computing
             )
             stack.callback(agent.backend.close)
-            return _drawing(agent, asking.wording)
+            return _drawing(agent, wording)
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
     if is_own(name):  # anew for each batch, with its seed
-        make_player(name, role, problems, sandbox, 0, asking.num_tests)  # a wrong name is told now
-        return lambda seed: make_player(name, role, problems, sandbox, seed, asking.num_tests)
+        make_player(name, role, problems, sandbox, 0, num_tests)  # a wrong name is told now
+        return lambda seed: make_player(name, role, problems, sandbox, seed, num_tests)
     return reseeding(make_player(name, role, problems, sandbox, 0))
 
 

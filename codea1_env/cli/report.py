@@ -27,7 +27,7 @@ from codea1_env.training import RunError
 from codea1_env.training.checkpoints import find_weights, step_of
 
 if TYPE_CHECKING:
-    from codea1_env.report.runs import LoggedRun
+    from codea1_env.report.folders import LoggedRun
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def run_export(arguments: Sequence[str]) -> int:
 
 
 def _export_data(command: ExportCommand, kind: Literal["sft", "preference"]) -> str:
+    from codea1_env.report.folders import read_run
     from codea1_env.report.rollout_data import write_rollouts
-    from codea1_env.report.runs import read_run
 
     if command.output_dir.exists():
         raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
@@ -139,7 +139,7 @@ def _export_data(command: ExportCommand, kind: Literal["sft", "preference"]) -> 
 
 
 def _export_model(command: ExportCommand) -> str:
-    from codea1_env.report.runs import read_run
+    from codea1_env.report.folders import read_run
 
     role = command.role or "coder"
     source = find_weights(command.run, role, command.step)
@@ -155,7 +155,7 @@ def _export_model(command: ExportCommand) -> str:
 
 def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
     """The model card of a player: what its weights were made from. The public id of a base model, not a folder."""
-    from codea1_env.report.runs import player_name
+    from codea1_env.report.folders import player_name
 
     name = run.config.model_of(role)
     public = HUB_ID if name == DEFAULT_MODEL else name

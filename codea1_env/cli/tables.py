@@ -27,7 +27,7 @@ from rich.text import Text
 
 from codea1_env.agents.llm.completions import listening
 from codea1_env.evaluation.comparison import Change, ComparedEvaluations
-from codea1_env.evaluation.report import usage_lines
+from codea1_env.evaluation.runner import usage_lines
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.rendering.display import clock, counted, counted_of

@@ -18,9 +18,8 @@ from rich.console import Console
 from tyro.conf import OmitArgPrefixes
 
 from codea1_env.agents.llm.agent import longest_prompt
-from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.computing import check_threads
-from codea1_env.agents.models import DEFAULT_MODEL, best_device
+from codea1_env.agents.models import DEFAULT_MODEL, best_device, context_of
 from codea1_env.agents.smollm2 import HUB_ID
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import (
@@ -36,9 +35,7 @@ from codea1_env.cli.tables import say
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
-from codea1_env.training.algorithms import check_own_code
-from codea1_env.training.batches import check_batches, tokens_of_step
-from codea1_env.training.config import OF_RAY
+from codea1_env.training.config import OF_RAY, check_own_code
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 from codea1_env.training.setting_groups import (
@@ -59,7 +56,11 @@ from codea1_env.training.settings import (
     replaced,
     to_toml,
 )
-from codea1_env.training.trainer_arguments import check_trainer_fields
+from codea1_env.training.trainer_arguments import (
+    check_batches,
+    check_trainer_fields,
+    tokens_of_step,
+)
 
 _DEFAULT_CONTEXT = 8192
 """Context of the default model, which is known before it is there."""

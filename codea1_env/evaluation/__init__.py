@@ -1,6 +1,6 @@
 """Measuring players: on what training holds back, and on problem sets (`codea1 eval`)."""
 
-from codea1_env.evaluation.asking import ProgramEvaluation, TestEvaluation
+from codea1_env.evaluation.asking import ProgramEvaluation, TestEvaluation, find_evaluation
 from codea1_env.evaluation.held_out import (
     HeldOut,
     PassRates,
@@ -15,7 +15,6 @@ from codea1_env.evaluation.held_out import (
     train_tests,
     youden_j,
 )
-from codea1_env.evaluation.registry import find_evaluation
 
 __all__ = [
     "HeldOut",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.evaluation.registry import BUILT_IN
+from codea1_env.evaluation.asking import BUILT_IN
 from codea1_env.evaluation.result_folder import REPORT, FolderError, check_finished, read_json
 from codea1_env.evaluation.statistics import Count, Estimate, mean_over_problems, pass_at_k
 from codea1_env.evaluation.suites.figures import difference as difference_of_suites

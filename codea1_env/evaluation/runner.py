@@ -14,11 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from codea1_env.evaluation.report import USED
 from codea1_env.evaluation.result_folder import (
     REFERENCES,
     SAMPLES,
@@ -69,14 +68,6 @@ class EvaluationPlan:
         return int(np.random.SeedSequence([self.seed, batch]).generate_state(1)[0])
 
 
-@runtime_checkable
-class Metered(Protocol):
-    """A player that says what its answers took."""
-
-    def take_usage(self) -> Any:
-        """Return what the answers since the last call of this method took: has the counts of `report.USED`."""
-
-
 class EvaluationRun(Generic[S, V]):
     """One evaluation in one folder; it has loaded its problems, and has a sandbox.
 
@@ -93,11 +84,8 @@ class EvaluationRun(Generic[S, V]):
         threads: int = 2,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._evaluation = evaluation
-        self._folder = folder
-        self._stop = stop
-        self._threads = threads
-        self._say = say
+        self._evaluation, self._folder = evaluation, folder
+        self._stop, self._threads, self._say = stop, threads, say
         self._known = 0
         self._known_since = self._said = time.monotonic()
 
@@ -175,8 +163,8 @@ class EvaluationRun(Generic[S, V]):
             batch, number = questions[start : start + size], start // size
             player = agent(plan.seed_of(number))
             rows = own.write(player, batch)
-            if isinstance(player, Metered):
-                used = player.take_usage()
+            if (take := getattr(player, "take_usage", None)) is not None:
+                used = take()  # what the answers since the last call took
                 counts = {name: getattr(used, name) for name in USED}
                 folder.append(USAGE, [{"batch": number, **counts}])
             folder.append(SAMPLES, rows)

@@ -19,7 +19,7 @@ from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import SELECTION, ResultFolder
 from codea1_env.evaluation.runner import AgentOf, Stopped
 from codea1_env.evaluation.statistics import mean_over_problems, written
-from codea1_env.evaluation.suites.running import run_once
+from codea1_env.evaluation.suites.ruling import run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.problems import Problem
 from codea1_env.reading.definitions import put_before

@@ -1,41 +1,9 @@
-"""Parts that all renderings share: text made safe to show, and verdicts as rows of a table."""
+"""Text for people: made safe to show, short, and counted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
-
-from codea1_env.judging.verdicts import TestVerdict
-from codea1_env.responses import Dropped
-
-Tone = Literal["good", "bad", "warn"]
-
-
-class DisplayRow(NamedTuple):
-    """A test and its verdict."""
-
-    tone: Tone
-    """From the program's side: "good" if it passed, "bad" if it broke, "warn" if the test does not count."""
-    verdict: str
-    """"pass", "fail", "timeout", ..., or "invalid", "duplicate", or "no test" for prose."""
-    text: str
-    detail: str
-    """Expected and actual value, the reason why it does not count, or that its value was corrected."""
-
-
-def verdict_rows(tests: Sequence[TestVerdict]) -> list[DisplayRow]:
-    """Return the rows of judged tests."""
-    return [_row(test) for test in tests]
-
-
-def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
-    """Return the rows of parts that could not be read as tests."""
-    words = {True: "invalid", False: "no test"}
-    return [
-        DisplayRow("warn", words[item.invalid], clean(item.text), clean(item.reason))
-        for item in dropped
-    ]
+from collections.abc import Iterable
 
 
 def clean(text: str) -> str:
@@ -56,16 +24,6 @@ def clean(text: str) -> str:
         line if line.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in line)
         for line in text.split("\n")  # most lines need nothing, which is found at once
     )
-
-
-def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], int]:
-    """Return the first lines of a program, shortened, and the number of lines left out."""
-    lines = clean(code).split("\n")
-    shown = [
-        line if len(line) <= max_chars else f"{line[:max_chars]} ... ({len(line) - max_chars} more)"
-        for line in lines[:max_lines]
-    ]
-    return shown, len(lines) - len(shown)
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
@@ -90,17 +48,6 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
                 break
         short[name] = end
     return short
-
-
-def _row(test: TestVerdict) -> DisplayRow:
-    text = clean(test.text)
-    if not test.attacks:
-        return DisplayRow("warn", test.status, text, clean(test.reason))
-    verdict = "not run" if test.outcome is None else test.outcome.value.replace("_", " ")
-    details = [clean(test.message)] if test.message else []
-    if test.status == "corrected":
-        details.append(f"corrected, as written it {clean(test.reason)}")
-    return DisplayRow("good" if test.passed else "bad", verdict, text, "; ".join(details))
 
 
 def _escape(character: str) -> str:

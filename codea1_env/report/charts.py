@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.report.runs import LoggedRun, RunGroup
+from codea1_env.report.folders import LoggedRun, RunGroup
 from codea1_env.support.extras import require
 from codea1_env.training.metrics import slug
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from codea1_env.judging.verdicts import Status
 from codea1_env.rendering.display import clean
-from codea1_env.report.runs import LoggedRun, is_number
+from codea1_env.report.folders import LoggedRun, is_number
 from codea1_env.sandbox import Outcome
 from codea1_env.support.logs import every_line
 from codea1_env.training.metrics import Row

@@ -15,7 +15,7 @@ from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.problems import Problem
 from codea1_env.rendering.display import fenced
 from codea1_env.report.episode_log import is_episode
-from codea1_env.report.runs import LoggedRun, player_name
+from codea1_env.report.folders import LoggedRun, player_name
 from codea1_env.responses import Program
 from codea1_env.rounds import situation
 from codea1_env.support.extras import require

@@ -11,7 +11,7 @@ import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.report.episode_log import TEST, shortened
-from codea1_env.report.runs import RunGroup, differing_settings
+from codea1_env.report.folders import RunGroup, differing_settings
 from codea1_env.training.summary import SUMMARY, phase_totals, signs, start_and_end
 
 

@@ -1,22 +1,24 @@
-"""The settings of a training run: what both players share, and a block for each of them."""
+"""The settings of a training run, what in them contradicts each other, and the algorithms that they name."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pydantic.dataclasses
 from pydantic import model_validator
 
-from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
+from codea1_env.agents import make_algorithm
+from codea1_env.agents.algorithms import ALGORITHMS, Player, no_algorithm
 from codea1_env.agents.opponents import SCRIPTED
 from codea1_env.mistake_book import MAX_TESTS
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig, find_reward
 from codea1_env.sandbox import Limits
-from codea1_env.training.algorithms import OF_TRAINER, check_algorithms
+from codea1_env.support.plugins import find
 from codea1_env.training.setting_groups import (
     EngineSettings,
     GameSettings,
@@ -248,3 +250,73 @@ def _of_self_play(config: TrainConfig) -> Iterator[str]:
             f"num_generations={config.num_generations}, num_suites={config.num_suites}, tester.model="
             f"{tester.model!r}. Set num_suites to num_generations, and no tester.model."
         )
+
+
+if TYPE_CHECKING:
+    from codea1_env.training.config import TrainConfig
+
+
+OF_TRAINER = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
+"""Fields of a trainer that are settings of the run, by the same names."""
+
+
+def who_needs_one(config: TrainConfig) -> list[str]:
+    """Return the roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
+    found = []
+    for role in ("coder", "tester"):
+        block = config.player(role)
+        learns = not (block.freeze or (config.self_play and role == "tester"))
+        # A table that only plays, or imitates, is made with an algorithm all the same.
+        if block.player == "tabular" or (block.player == "llm" and learns):
+            found.append(role)
+    return found
+
+
+def algorithm_of(config: TrainConfig, role: str) -> Any:
+    """Make the algorithm of a player.
+
+    Raises:
+        ValueError: There is none of this name for such a player, or a setting contradicts it.
+    """
+    block, name = config.player(role), config.algorithm_of(role)
+    settings = dataclasses.asdict(config) | {"learning_rate": block.learning_rate}
+    learner: Player = "llm" if block.player == "llm" else "tabular"
+    algorithm = make_algorithm(name, settings, learner, config.algorithm_args)
+    defaults = {each.name: each.default for each in dataclasses.fields(config)}
+    for key, own in getattr(algorithm, "trainer", {}).items():
+        if key in OF_TRAINER and (said := settings[key]) not in (own, defaults[key]):
+            raise ValueError(
+                f"Expect {key} to be left to the algorithm {name!r}, which says {own!r}, actually: {said!r}. For a "
+                f"language model {key} in [{role}.trainer] goes before the algorithm; else choose algorithm 'grpo'."
+            )
+    return algorithm
+
+
+def check_algorithms(config: TrainConfig, *, files: bool) -> None:
+    """Make the algorithms of all players, to be thrown away.
+
+    Raises:
+        ValueError: One cannot be made, or teaches other players than the run's.
+    """
+    for role in who_needs_one(config):
+        if ":" in config.algorithm_of(role) and not files:
+            continue
+        try:
+            algorithm_of(config, role)
+        except ValueError as error:
+            raise ValueError(f"{role}.algorithm: {error}") from error
+
+
+def check_own_code(config: TrainConfig) -> None:
+    """Load the players and algorithms of the user's that a run names, to be thrown away.
+
+    Raises:
+        ValueError: There is no such file or name, or it is no algorithm. The message names the setting.
+    """
+    for role in ("coder", "tester"):
+        if ":" in config.player(role).player:
+            try:
+                find(config.player(role).player, "player")
+            except ValueError as error:
+                raise ValueError(f"{role}.player: {error}") from error
+    check_algorithms(config, files=True)

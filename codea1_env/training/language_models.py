@@ -1,8 +1,11 @@
-"""Makes the language models of a run: loads them once, and gives each player what it learns with."""
+"""Makes the language models of a run: loads them once, and gives each player what it learns with.
+
+An engine fits a run to its machines and makes the models, and the loop need not know where they compute.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,19 +19,39 @@ from codea1_env.agents.llm.agent import (
     fit,
     longest_prompt,
 )
-from codea1_env.agents.llm.capacity import context_of
-from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
+from codea1_env.agents.llm.completions import (
+    Backend,
+    BackendError,
+    SharedBackend,
+    encode_chat,
+    world_size,
+)
 from codea1_env.agents.llm.computing import Computing, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
-from codea1_env.agents.llm.processes import SharedBackend, world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
-from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
+from codea1_env.agents.models import (
+    ModelError,
+    available_memory,
+    best_device,
+    check_chat,
+    context_of,
+    give_back_at_once,
+    load_model,
+    load_tokenizer,
+    local_folder,
+    resolve,
+)
 from codea1_env.spaces import observe
-from codea1_env.training.batches import Role, roles_of
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.trainer_arguments import TrainerArguments, making
+from codea1_env.training.trainer_arguments import (
+    Role,
+    TrainerArguments,
+    check_batches,
+    making,
+    roles_of,
+)
 
 
 class Models(Protocol):
@@ -272,3 +295,73 @@ def decided_computing(config: TrainConfig, found: Computing) -> TrainConfig:
         threads=found.threads,
         generation_threads=found.generation_threads,
     )
+
+
+_LITTLE = 6e9
+"""Bytes of free memory below which a run on a processor spares it."""
+
+
+class LocalEngine:
+    """This process."""
+
+    elsewhere: Collection[Role] = ()
+    """Roles whose players compute on other machines, each on its own."""
+
+    def fit(
+        self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
+    ) -> tuple[TrainConfig, Models]:
+        """Make the models of a run, and decide what its configuration leaves to the machine: number formats and threads.
+
+        Args:
+            config: The run.
+            problems: Number of problems to train on.
+            say: Gets lines for people.
+            resumed: Whether it goes on: then nothing is decided any more.
+
+        Raises:
+            RunError: The model cannot be had or used as asked.
+        """
+        _check_folders(config)
+        models = LanguageModels(config, problems)
+        models.check_trainers()
+        if config.has_language_model and not resumed:
+            check_batches(config, problems, 1, gpu=best_device() != "cpu")
+        if not (config.has_language_model and config.backend == "transformers"):
+            return config, models
+        models.find(say=say)  # nothing is measured for a run whose other model cannot be used
+        config = config if resumed else self._computing(config, say)
+        return config, LanguageModels(config, problems, spare_memory=_spare_memory(say))
+
+    def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
+        role = "coder" if config.coder.player == "llm" else "tester"
+        try:
+            computing = computing_of(config, resolve(config.model_of(role)))
+        except ValueError as error:
+            raise RunError(f"Cannot make the {role}: {error}") from error
+        say(f"Computing in {computing}.")
+        return decided_computing(config, computing)
+
+
+def _spare_memory(say: Callable[[str], None]) -> bool:
+    """Give memory back at once where a processor has little, and say so; returns whether layers are to be computed again."""
+    free = available_memory() if best_device() == "cpu" else _LITTLE
+    if free >= _LITTLE:
+        return False
+    give_back_at_once()
+    say(
+        f"{free / 1e9:.1f} GB of memory are free, which is little: layers are computed again for their gradients, and "
+        "memory is given back at once."
+    )
+    return True
+
+
+def _check_folders(config: TrainConfig) -> None:
+    """Refuse a model that is no folder, or has no chat template, before torch is imported, which takes long."""
+    for role in roles_of(config):
+        if config.player(role).player == "llm":
+            try:
+                folder = local_folder(config.model_of(role))
+                if folder is not None:
+                    check_chat(folder)
+            except ModelError as error:
+                raise RunError(f"Cannot make the {role}: {error}") from error

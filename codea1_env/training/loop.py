@@ -6,12 +6,12 @@ import time
 
 from rich.console import Console
 
-from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.llm.completions import world_size
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training import run_folder, summary
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.engine import LocalEngine
+from codea1_env.training.language_models import LocalEngine
 from codea1_env.training.players import OwnPlayer
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run import Run

@@ -22,11 +22,11 @@ from codea1_env.agents import FixedAgent
 from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.agents.state import read_json
 from codea1_env.rollout import Agent, Rollouts
-from codea1_env.training.batches import Role
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Models
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.players import Players
+from codea1_env.training.trainer_arguments import Role
 
 _STREAM = 4
 """Of random numbers, beside those of players, demonstrations and replaced problems."""

@@ -18,10 +18,9 @@ from codea1_env.evaluation import HeldOut, train_cases
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
 from codea1_env.sandbox import Case, Sandbox
-from codea1_env.training.algorithms import algorithm_of
-from codea1_env.training.batches import Role
-from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.config import RunError, TrainConfig, algorithm_of
 from codea1_env.training.language_models import Models
+from codea1_env.training.trainer_arguments import Role
 
 Splits = Callable[[], Sequence[HeldOut]]
 """Gives all problems of a run with their tests and mutants, and computes them once."""

@@ -12,9 +12,8 @@ import numpy as np
 from codea1_env.agents.opponents import SCRIPTED, check_scripted
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.rollout import Experience, Rollouts
-from codea1_env.training.algorithms import algorithm_of, who_needs_one
-from codea1_env.training.batches import update_shape
-from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.config import RunError, TrainConfig, algorithm_of, who_needs_one
+from codea1_env.training.trainer_arguments import update_shape
 
 _STREAM = 3
 """Of random numbers, beside those of players and demonstrations."""

@@ -26,13 +26,14 @@ from codea1_env.training import measuring, run_folder, summary
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
+    explained_failures,
+    leave_nothing,
     load_checkpoint,
     save_checkpoint,
     step_of,
 )
 from codea1_env.training.config import RunError, TrainConfig, rules_of
-from codea1_env.training.engine import LocalEngine
-from codea1_env.training.failures import explained_failures, leave_nothing
+from codea1_env.training.language_models import LocalEngine
 from codea1_env.training.lessons import (
     Taught,
     demonstrations,

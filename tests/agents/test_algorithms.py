@@ -5,8 +5,16 @@ import pytest
 
 from codea1_env.agents import ALGORITHMS, Experience, Pool, TabularAgent, make_algorithm
 from codea1_env.agents.algorithms import GRPO, PPO, RLOO, Reinforce, ReinforcePlusPlus, teaches
-from codea1_env.agents.losses import clipped_loss, entropy_gradient, group_advantages, k3
-from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, in_groups
+from codea1_env.agents.policy import (
+    AlgorithmError,
+    Sample,
+    SoftmaxPolicy,
+    clipped_loss,
+    entropy_gradient,
+    group_advantages,
+    in_groups,
+    k3,
+)
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.agents import FixedAgent
-from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationRun
+from codea1_env.evaluation.runner import EvaluationRun, build_report
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation

@@ -13,10 +13,9 @@ import pytest
 
 from codea1_env.cli.app import run
 from codea1_env.evaluation import ProgramEvaluation, TestEvaluation, runner
-from codea1_env.evaluation.registry import check_evaluation
-from codea1_env.evaluation.report import build_report
+from codea1_env.evaluation.asking import check_evaluation
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped, build_report
 from codea1_env.evaluation.task import ProblemFault
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, SandboxError

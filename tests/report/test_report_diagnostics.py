@@ -12,9 +12,8 @@ from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
 from codea1_env.baselines.diagnose.running import RowRun
 from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, write_scores
 from codea1_env.report.diagnostics import diagnosed_section
-from codea1_env.report.document import document
+from codea1_env.report.document import document, headline
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.headline import headline
 
 NAMES = ("rare-faults", "collusion", "cycling")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from run_logs import episode, write_run
 
 from codea1_env.report.episode_log import EpisodeSample, sample, scan
-from codea1_env.report.runs import read_run
+from codea1_env.report.folders import read_run
 from codea1_env.training.run_folder import EPISODES
 
 

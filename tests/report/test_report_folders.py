@@ -15,11 +15,10 @@ from codea1_env.cli.app import run
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.benchmarks import benchmark_sheets
-from codea1_env.report.document import document
+from codea1_env.report.document import document, headline
 from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.headline import headline
 from codea1_env.report.tables import Bar, bar_cell
 
 

@@ -9,7 +9,7 @@ import pytest
 from run_logs import write_run
 
 from codea1_env.report.charts import BOOK, HELD_OUT, REWARDS, curve, measures
-from codea1_env.report.runs import RunGroup, differing_settings, grouped, read_run
+from codea1_env.report.folders import RunGroup, differing_settings, grouped, read_run
 from codea1_env.report.tables import health_signs, overview, side_by_side
 from codea1_env.training.run_folder import METRICS
 from codea1_env.training.setting_groups import PlayerConfig

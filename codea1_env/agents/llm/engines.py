@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm import vllm_backend
 from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.capacity import context_of
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.openai_backend import OpenAIBackend

@@ -12,9 +12,14 @@ from typing import Any, Literal
 
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
-from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig
+from codea1_env.agents.llm.completions import (
+    Backend,
+    Completion,
+    SamplingConfig,
+    SharedBackend,
+    world_size,
+)
 from codea1_env.agents.llm.computing import Computing, Dtype
-from codea1_env.agents.llm.processes import SharedBackend, world_size
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow
 from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
 from codea1_env.agents.llm.training_state import (

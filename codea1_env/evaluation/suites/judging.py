@@ -8,8 +8,14 @@ from functools import lru_cache
 from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
-from codea1_env.evaluation.suites.ruling import JudgedTest, TestRuler, reference_fault
-from codea1_env.evaluation.suites.running import first_failures, run_on_each, run_once
+from codea1_env.evaluation.suites.ruling import (
+    JudgedTest,
+    TestRuler,
+    first_failures,
+    reference_fault,
+    run_on_each,
+    run_once,
+)
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.mutation import generate_mutants

@@ -17,9 +17,9 @@ from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
 from codea1_env.support import start
 from codea1_env.support.extras import require
-from codea1_env.training.batches import Role
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels, computing_of, decided_computing
+from codea1_env.training.trainer_arguments import Role
 
 
 class LearnerActor:

@@ -10,10 +10,10 @@ from typing import Any
 
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.support.extras import require
-from codea1_env.training.batches import Role
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.ray.cluster import lost_errors
 from codea1_env.training.ray.learner_actor import LearnerActor
+from codea1_env.training.trainer_arguments import Role
 
 _FIRST = 2 * 3600.0
 """Seconds for what was never done before."""

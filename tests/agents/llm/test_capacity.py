@@ -8,13 +8,13 @@ import pytest
 import torch
 from tiny import save_tiny
 
-from codea1_env.agents.llm import capacity
-from codea1_env.agents.llm.capacity import available_memory, weights_memory
+from codea1_env.agents import models as capacity
 from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.models import available_memory, weights_memory
 from codea1_env.training import (
     PlayerError,
 )
-from codea1_env.training.failures import explained_failures
+from codea1_env.training.checkpoints import explained_failures
 
 
 def test_what_is_free_is_less_than_what_there_is() -> None:

@@ -27,7 +27,7 @@ from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.training import PlayerConfig, TrainConfig
-from codea1_env.training.algorithms import algorithm_of
+from codea1_env.training.config import algorithm_of
 from codea1_env.training.settings import replaced
 
 RUN = {"epsilon": 0.2, "epsilon_high": 0.28, "loss_type": "dapo"}
