@@ -63,8 +63,10 @@ def doctor(command: DoctorCommand) -> int:
     else:
         console = Console(soft_wrap=True, highlight=False, markup=False)
         console.print(_table(reports))
-        for remark in _remarks(reports):
-            say(console, remark)
+        for report in reports:
+            for name, what in report.found.items():
+                if not what.startswith(("allowed", "denied")):
+                    say(console, f"{report.level}: {name}: {what}")
         for report in reports:
             if not report.works:
                 say(console, f"{report.level}: {report.error}. {report.remedy}".rstrip())
@@ -83,12 +85,3 @@ def _table(reports: Sequence[LevelReport]) -> Table:
             # The error number is in the output of --json.
             table.add_row(act, *(what.split(" (")[0] for what in found))
     return table
-
-
-def _remarks(reports: Sequence[LevelReport]) -> list[str]:
-    return [
-        f"{report.level}: {name}: {what}"
-        for report in reports
-        for name, what in report.found.items()
-        if not what.startswith(("allowed", "denied"))
-    ]

@@ -184,7 +184,8 @@ class EvaluationRun(Generic[S, V]):
                 verdict = pending.result()
                 if self._stop():
                     return  # it may come of a sandbox that was closed
-                self._record(sample, verdict)
+                row = {"task_id": sample.task_id, "sample": sample.index, **row_of(verdict)}
+                self._folder.append(VERDICTS, [row])
                 watch(sample, verdict)
             except BaseException as error:
                 errors.append(error)
@@ -230,10 +231,6 @@ class EvaluationRun(Generic[S, V]):
             self._say(
                 f"no new verdict for {now - self._known_since:.0f} s; {own.sandbox.runs} runs of programs so far"
             )
-
-    def _record(self, sample: S, verdict: V) -> None:
-        row = {"task_id": sample.task_id, "sample": sample.index, **row_of(verdict)}
-        self._folder.append(VERDICTS, [row])
 
     def _read_verdict(self, row: Mapping[str, Any], sample: S) -> V:
         if (row.get("task_id"), row.get("sample")) != (sample.task_id, sample.index):

@@ -23,7 +23,8 @@ _WALL_FACTOR = 10.0  # wall-clock limit over CPU limit: a busy machine must not 
 def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
     """Return what a program may use on tests: at least so many seconds, or a multiple of what the reference took."""
     took = reference.cpu_time or sum(each.cpu_time for each in (reference.load, *reference.tests))
-    seconds = max(least, _rounded_up(FACTOR * took, _STEP))
+    # In steps, so that a little more or less time changes nothing.
+    seconds = max(least, math.ceil(FACTOR * took / _STEP) * _STEP)
     wall = _WALL_FACTOR * seconds
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
@@ -31,11 +32,6 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
 def had_no_time(result: TestResult) -> bool:
     """Whether others had used up the time that tests have together."""
     return result.limit is Limit.RUN
-
-
-def _rounded_up(seconds: float, step: float) -> float:
-    """In steps, so that a little more or less time changes nothing."""
-    return math.ceil(seconds / step) * step
 
 
 R = TypeVar("R")

@@ -216,9 +216,11 @@ _WORD = re.compile(r"True|False|None|,\)|[()]")
 def read_list(text: str) -> list[Any]:
     """Return the value of a list of literals."""
     found = _as_json(text)
-    if found is not None:
-        return found
-    return _read_apart(text)
+    if found is None:
+        [(found, reason)] = apart(read_values, [text])
+        if reason is not None or type(found) is not list:
+            raise ValueError(reason or f"a list was expected, actually: {text[:60]!r}")
+    return found
 
 
 def _as_json(text: str) -> list[Any] | None:
@@ -274,10 +276,3 @@ def _tuple_or_dict(found: dict[str, Any]) -> Any:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
-
-
-def _read_apart(text: str) -> list[Any]:
-    [(found, reason)] = apart(read_values, [text])
-    if reason is not None or type(found) is not list:
-        raise ValueError(reason or f"a list was expected, actually: {text[:60]!r}")
-    return found

@@ -136,7 +136,7 @@ def ask_reference(problem: Problem, sandbox: Sandbox) -> Future[Asked]:
             )
             for start in range(0, len(calls), _TOGETHER)
         ]
-        answers = _asked[key] = then(_all_of(parts), lambda all_: done(_read(all_, numbers)))
+        answers = _asked[key] = then(_all_of(parts), lambda found: done(_read(found, numbers)))
     answers.add_done_callback(lambda found: _keep(key, found))
     return answers
 
@@ -150,10 +150,6 @@ def _keep(key: str, found: Future[Asked]) -> None:
 
 
 def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
-    return Asked(_frames(parts, asked), sum(each.cpu_time for each in parts))
-
-
-def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
     frames: list[bytes] = []
     for part in parts:
         if not part.load.passed:
@@ -176,7 +172,7 @@ def _frames(parts: Sequence[Answers], asked: Sequence[int]) -> Sequence[bytes]:
             )
     if len(frames) < len(asked):
         raise NoValueError(f"the reference gives no value for case {asked[len(frames)] + 1}")
-    return frames
+    return Asked(frames, sum(each.cpu_time for each in parts))
 
 
 def done(value: _A) -> Future[_A]:

@@ -208,8 +208,9 @@ def _mbpp_plus_hub(row: Row) -> Problem:
         **read_test(unix(text_of(row, "test")), entry),
     )
     calls = apart(literal_calls, [with_setup(imports, test) for test in tests], entry)
-    base = [_call_of(case) for case in problem.cases[: len(tests)]]
-    if [codec.encode((list(args), kwargs)) for args, kwargs in calls] == base:
+    base = [(list(case.args), dict(case.kwargs)) for case in problem.cases[: len(tests)]]
+    given = [(list(args), kwargs) for args, kwargs in calls]
+    if list(map(codec.encode, given)) == list(map(codec.encode, base)):
         return dataclasses.replace(problem, base=len(tests))
     first = read_statements([with_setup(imports, test) for test in tests], entry, apart)
     if first.cases and (first.compare, first.atol) != (problem.compare, problem.atol):
@@ -221,10 +222,6 @@ def _mbpp_plus_hub(row: Row) -> Problem:
         test_module="\n\n\n".join(modules),
         base=0 if first.test_module else len(first.cases),
     )
-
-
-def _call_of(case: Case) -> bytes:
-    return codec.encode((list(case.args), dict(case.kwargs)))
 
 
 def _mbpp(row: Row) -> Problem:

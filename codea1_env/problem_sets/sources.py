@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from codea1_env.problem_sets.problem import ProblemsError
 from codea1_env.problem_sets.rows import Row
@@ -145,7 +145,9 @@ def _file_rows(path: Path) -> Iterator[Row | ProblemsError]:
 def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
     try:
         number = 0
-        with _open(file) as stream:
+        zipped = isinstance(file, Path) and file.suffix == ".gz"
+        stream: Any
+        with gzip.open(str(file)) if zipped else file.open("rb") as stream:
             while line := stream.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
@@ -173,12 +175,6 @@ def _json_array(data: bytes, name: str) -> Iterator[Row | ProblemsError]:
     else:
         for number, fields in enumerate(parsed.fields):
             yield Row(fields, f"{name}, item {number + 1}")
-
-
-def _open(file: Traversable) -> IO[bytes]:
-    if isinstance(file, Path) and file.suffix == ".gz":
-        return gzip.open(file)  # type: ignore[return-value]
-    return file.open("rb")
 
 
 def _json_row(line: bytes, where: str) -> Row | ProblemsError:

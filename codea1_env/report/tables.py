@@ -82,10 +82,6 @@ def text_cell(text: str) -> Cell:
     return Cell(shortened(text, TEST))
 
 
-def _count(number: int) -> Cell:
-    return Cell(str(number), number)
-
-
 def command_cell(words: str) -> Cell:
     """Return a command as a cell."""
     return text_cell(words)._replace(folded=True)
@@ -97,7 +93,8 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
     for group in groups:
         for run in group.runs:
             lines = ", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"
-            of = (_count(run.config.seed), Cell(run.state, run.step), text_cell(lines))
+            seed = Cell(str(run.config.seed), run.config.seed)
+            of = (seed, Cell(run.state, run.step), text_cell(lines))
             rows.append([text_cell(run.name), text_cell(group.name), *of])
     return Sheet("Runs", "", ["run", "group", "seed", "steps", "damaged lines"], rows)
 

@@ -133,8 +133,13 @@ def contradictions(config: TrainConfig) -> Iterator[str]:
     for role, known in (("coder", CODERS), ("tester", TESTERS)):
         yield from _of_player(config, role, config.player(role), known)
     yield from _of_algorithm("algorithm", config.algorithm)
-    yield from _of_language_models(config)
-    yield from _of_ray(config) if config.engine == "ray" else _without_ray(config)
+    if config.backend == "server" and config.lora_rank == 0:
+        yield (
+            "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
+            "which takes new adapters after an update, no new weights. Set lora_rank to the rank of adapters, such as 16, or "
+            "leave backend out."
+        )
+    yield from _of_ray(config)
     yield from _of_opponents(config)
     if config.tester_rounds == "first" and config.max_rounds == 1:
         yield (
@@ -188,26 +193,15 @@ def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
         yield no_algorithm(place, name)
 
 
-def _of_language_models(config: TrainConfig) -> Iterator[str]:
-    if config.backend == "server" and config.lora_rank == 0:
-        yield (
-            "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
-            "which takes new adapters after an update, no new weights. Set lora_rank to the rank of adapters, such as 16, or "
-            "leave backend out."
-        )
-
-
-def _without_ray(config: TrainConfig) -> Iterator[str]:
+def _of_ray(config: TrainConfig) -> Iterator[str]:
     for name, default in OF_RAY.items():
-        if getattr(config, name) != default:
+        if config.engine != "ray" and getattr(config, name) != default:
             yield (
                 f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
                 f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
             )
-
-
-def _of_ray(config: TrainConfig) -> Iterator[str]:
-    if config.backend == "vllm" and config.learner_processes > 1 and config.has_language_model:
+    several = config.learner_processes > 1 and config.has_language_model
+    if config.engine == "ray" and config.backend == "vllm" and several:
         yield (
             f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
             "start an engine. Set learner_processes to 1, or backend to 'transformers'."

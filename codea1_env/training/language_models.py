@@ -115,7 +115,9 @@ class LanguageModels:
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             else:
-                taught = self._arguments.of(role, self._formats(role))
+                dtype = self._computing(self._folders[role]).dtype
+                formats = {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
+                taught = self._arguments.of(role, formats)
                 if self._spare_memory:
                     taught["fields"]["gradient_checkpointing"] = True
                 player = GRPOLearner(**taught, **self._common(role, seed))
@@ -264,10 +266,6 @@ class LanguageModels:
 
     def _wording(self) -> Any:
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
-
-    def _formats(self, role: Role) -> dict[str, Any]:
-        dtype = self._computing(self._folders[role]).dtype
-        return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:

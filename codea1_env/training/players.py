@@ -17,7 +17,7 @@ from codea1_env.agents.opponents import SCRIPTED, scripted
 from codea1_env.evaluation import HeldOut, train_cases
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
-from codea1_env.sandbox import Case, Sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import RunError, TrainConfig, algorithm_of
 from codea1_env.training.language_models import Models
 from codea1_env.training.trainer_arguments import Role
@@ -152,7 +152,12 @@ class _Makers:
         if config.tester.player in SCRIPTED["tester"]:
             # Tests that are held back measure the coder: no tester may know them.
             known = [
-                dataclasses.replace(each, cases=self._known(each), base=0, test_module="")
+                dataclasses.replace(
+                    each,
+                    cases=train_cases(each, config.seed)[: config.golden_tests],
+                    base=0,
+                    test_module="",
+                )
                 for each in self.problems
             ]
             return scripted(config.tester.player, known, self.sandbox, seed, config.num_tests)
@@ -160,9 +165,6 @@ class _Makers:
         return agents.TabularAgent(
             self.tests(), self.algorithm("tester"), rng, draws=config.num_tests
         )
-
-    def _known(self, problem: Problem) -> tuple[Case, ...]:
-        return train_cases(problem, self.config.seed)[: self.config.golden_tests]
 
     def one_model(self) -> agents.TabularSelfPlayer:
         """Return a table of programs and one of calls."""

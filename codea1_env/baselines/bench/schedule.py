@@ -117,9 +117,8 @@ def run_all(
                 with suppress(DamagedRunError):  # which the report will say
                     ending = results.read_ending(job.folder)
                     if ending.status != "ok":
-                        failures.append(
-                            f"{_short(job)}: {' '.join(ending.error.split())[:_MAX_ERROR]}"
-                        )
+                        name = f"{job.entry.name.rpartition('/')[2]} #{job.seed}"
+                        failures.append(f"{name}: {' '.join(ending.error.split())[:_MAX_ERROR]}")
             report(_progress(config, jobs, [item[0] for item in running], failures))
     finally:
         # After Ctrl-C: runs end after their step, with a checkpoint.
@@ -168,10 +167,6 @@ def _mark_failed(job: TrainingJob, code: int) -> None:
     error = f"its process died {how}, twice; see {place}/log.txt"
     result = {"status": "failed", "error": error, "seconds": 0.0}
     (job.folder / results.RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
-
-
-def _short(job: TrainingJob) -> str:
-    return f"{job.entry.name.rpartition('/')[2]} #{job.seed}"
 
 
 def _progress(

@@ -178,7 +178,8 @@ def standings(table: Table, measure: str) -> list[Standing]:
             above += difference is not None and difference.high < 0
             below += difference is not None and difference.low > 0
         runs = [result for result in table.results if result.entry == name]
-        areas, steps = _curves(runs, _metric(measure))
+        metric = measure if measure.startswith(UNSEEN_PREFIX) else f"held_out/{measure}"
+        areas, steps = _curves(runs, metric)
         area: Estimate | float | None = None
         if areas:
             area = _within(0.0, mean_over_runs(areas), 1.0) if len(areas) > 1 else areas[0]
@@ -226,8 +227,11 @@ ABOUT_GAME = (
 
 def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
     """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
-    rows = [(names[each], game_cells(table, each)) for each in table.entries]
-    if all(cells == ["-"] * len(GAME_FIGURES) for _, cells in rows):
+    rows = [
+        (names[each], [written(table.estimate(each, measure)) for measure in GAME_FIGURES])
+        for each in table.entries
+    ]
+    if all(set(cells) == {"-"} for _, cells in rows):
         return []
     return [
         "",
@@ -239,11 +243,6 @@ def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
         "|---|---|---|---|",
         *("| " + " | ".join([name.replace("|", "\\|"), *cells]) + " |" for name, cells in rows),
     ]
-
-
-def game_cells(table: Table, entry: str) -> list[str]:
-    """Return the figures of the exact game as texts."""
-    return [written(table.estimate(entry, measure)) for measure in GAME_FIGURES]
 
 
 def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:
@@ -262,12 +261,6 @@ def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
         written(standing.area),
         "-" if standing.steps is None else f"{standing.steps:g}",
     )
-
-
-def _metric(measure: str) -> str:
-    if measure.startswith(UNSEEN_PREFIX):
-        return measure
-    return f"held_out/{measure}"
 
 
 def _curves(runs: Sequence[Result], metric: str) -> tuple[list[float], list[float]]:

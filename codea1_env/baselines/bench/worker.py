@@ -78,12 +78,6 @@ def measure_game(run: Path, known: Path) -> Game:
     }
 
 
-def only_last_checkpoint(run: Path) -> None:
-    """Delete the checkpoints that were kept to measure the game."""
-    for path in checkpoints(run)[:-1]:
-        shutil.rmtree(path)
-
-
 def _payoffs(programs: Pool, tests: Pool, sandbox: Sandbox, known: Path) -> Floats:
     """Return for each program and test whether it breaks the program; one that does not run is broken by all."""
     both = f"{programs.problem.task_id}\0{programs.fingerprint}\0{tests.fingerprint}"
@@ -138,7 +132,8 @@ def _measure_game(folder: Path, entry: Entry) -> None:
     if entry.kind != "player" and not (folder / GAME).exists():
         game = measure_game(folder / "run", folder.parent.parent.parent / PAYOFFS)
         write_whole(folder / GAME, json.dumps(game) + "\n")
-    only_last_checkpoint(folder / "run")
+    for path in checkpoints(folder / "run")[:-1]:
+        shutil.rmtree(path)
 
 
 def _end_with_parent(parent: int) -> None:

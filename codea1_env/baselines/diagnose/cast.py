@@ -90,10 +90,6 @@ class Cast:
         """Return a new random generator."""
         return np.random.default_rng([self.config.seed, stream])
 
-    def _algorithm(self, rate: float) -> Any:
-        own = dict(self.config.algorithm_args)
-        return make_algorithm(self.config.algorithm, {"learning_rate": rate}, "tabular", own)
-
     def _own(self, role: Literal["coder", "tester"]) -> Any:
         config = self.config
         if not config.player:
@@ -127,7 +123,9 @@ class Cast:
         return coder
 
     def _player(self, pools: Sequence[Pool], rate: float, stream: int, draws: int) -> TabularAgent:
-        algorithm, rng = self._algorithm(rate), self.rng(stream)
+        own, rng = dict(self.config.algorithm_args), self.rng(stream)
+        of_run = {"learning_rate": rate}
+        algorithm = make_algorithm(self.config.algorithm, of_run, "tabular", own)
         if self.config.shared is not None:
             return LinearAgent(pools, algorithm, rng, draws, self.config.shared)
         return TabularAgent(pools, algorithm, rng, draws, self.config.carried)

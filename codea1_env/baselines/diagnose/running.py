@@ -224,11 +224,6 @@ def _jobs(
         yield WorldJob(by_name[name], setting, seed, tuple(missing))
 
 
-def _append(folder: Path, run: RowRun) -> None:
-    with (folder / RESULTS).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(dataclasses.asdict(run)) + "\n")
-
-
 def run_job(job: WorldJob, folder: Path) -> list[RowRun]:
     """Play all rows of a world, and write each when it ends. A row that raises is a failed run; the others go on."""
     found = []
@@ -247,7 +242,8 @@ def run_job(job: WorldJob, folder: Path) -> list[RowRun]:
             seconds = time.perf_counter() - started
             name = (job.experiment.name, job.setting, row, job.seed, checksum(config))
             found.append(RowRun(*name, seconds, measures, error))
-            _append(folder, found[-1])
+            with (folder / RESULTS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(dataclasses.asdict(found[-1])) + "\n")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,8 @@ class WithPast:
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer each question by the present version or by an earlier one."""
         answers: list[str] = []
-        for _, group in itertools.groupby(observations, _question):
+        question = operator.itemgetter("task_id", "code", "round", "turn")
+        for _, group in itertools.groupby(observations, question):
             asked = list(group)
             moment = self._moment()
             if moment is None:
@@ -89,15 +91,6 @@ class WithPast:
             return self.player.act(asked)
         finally:
             self.player.policy = now
-
-
-def _question(observation: Observation) -> tuple[str, str, int, int]:
-    return (
-        observation["task_id"],
-        observation["code"],
-        observation["round"],
-        observation["turn"],
-    )
 
 
 Worlds = Mapping[str, Pools]

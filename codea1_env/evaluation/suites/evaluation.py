@@ -232,14 +232,11 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         shown = {name.partition("@")[0] for name in report["figures"] if "@" in name}
         said = [f"{name}@k {words}" for name, words in WORDS.items() if name in shown]
         lines.append(f"In words: {'; '.join(said)}. @pass: only of answers with a right test")
-        if whole := _shown(report, OF_WHOLE_SUITES):
-            lines.append(f"Whole suites: {whole}")
+        figures = report["figures"]
+        whole = [f"{name} {written(figures[name])}" for name in OF_WHOLE_SUITES if name in figures]
+        if whole:
+            lines.append(f"Whole suites: {', '.join(whole)}")
         return lines + _powers(report)
-
-
-def _shown(report: Mapping[str, Any], names: Iterable[str]) -> str:
-    figures = report["figures"]
-    return ", ".join(f"{name} {written(figures[name])}" for name in names if name in figures)
 
 
 def _counted(names: Iterable[str | None]) -> dict[str, int]:

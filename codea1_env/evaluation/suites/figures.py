@@ -147,7 +147,7 @@ def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
 
 
 def _table(problems: Sequence[Values], parts: Sequence[str]) -> Floats:
-    rows = [[_number(values.get(part)) for part in parts] for values in problems]
+    rows = [[values.get(part) for part in parts] for values in problems]
     return np.asarray(rows, dtype=np.float64).reshape(len(problems), len(parts))
 
 
@@ -196,7 +196,3 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value

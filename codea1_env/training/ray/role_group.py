@@ -133,15 +133,13 @@ class RoleGroup:
 
         With a larger `amount` a process is given more time.
         """
-        return partial(self._wait, self._ask(method, arguments), method, amount)
-
-    def _ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if self._failure is not None:
             raise self._failure
-        return [
+        asked = [
             getattr(actor, method).remote(*given)
             for actor, given in zip(self._actors, arguments, strict=False)
         ]
+        return partial(self._wait, asked, method, amount)
 
     def _wait(self, references: list[Any], method: str, amount: int) -> list[Any]:
         """Wait for answers, not for ever, and not for the rest after the first failure."""
