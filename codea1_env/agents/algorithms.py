@@ -282,11 +282,7 @@ class PPO:
                 policy.logits[key] += self.learning_rate * rise
                 losses.append(float(loss.mean()))
                 clipped.append(float(stopped.mean()))
-        return {
-            "loss": mean(losses),
-            "clip_ratio": mean(clipped),
-            "value_loss": mean(errors),
-        }
+        return {"loss": mean(losses), "clip_ratio": mean(clipped), "value_loss": mean(errors)}
 
     def state_dict(self) -> dict[str, float]:
         """Return the values of the states."""

@@ -60,9 +60,7 @@ def _parse(test: str, function: str) -> tuple[list[tuple[str, object]], object] 
             case [
                 ast.Assert(
                     test=ast.Compare(
-                        left=ast.Call(func=name) as call,
-                        ops=[ast.Eq()],
-                        comparators=[value],
+                        left=ast.Call(func=name) as call, ops=[ast.Eq()], comparators=[value]
                     )
                 )
             ] if ast.unparse(name) == function and all(keyword.arg for keyword in call.keywords):

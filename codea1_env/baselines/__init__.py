@@ -104,8 +104,7 @@ BASELINES: Mapping[str, Baseline] = {
         for alpha in (0.0, 0.25, 0.5, 0.75, 1.0)
     },
     "black-box": Baseline(
-        "The tester does not see the program: what white-box testing is worth.",
-        {"black_box": True},
+        "The tester does not see the program: what white-box testing is worth.", {"black_box": True}
     ),
 }
 """Name -> baseline. `codea1 train --baseline NAME` runs one."""

@@ -27,13 +27,7 @@ from codea1_env.baselines.bench.results import (
     write_results,
 )
 from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
-from codea1_env.baselines.bench.suite import (
-    QUICK,
-    BenchConfig,
-    Entry,
-    find_entry,
-    with_preset,
-)
+from codea1_env.baselines.bench.suite import QUICK, BenchConfig, Entry, find_entry, with_preset
 from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some

@@ -84,11 +84,7 @@ def serve_env(command: ServeEnvCommand) -> int:
         raise InputError(str(error)) from error
     with user_input():
         address = open_address(command.host, command.port, others=command.allow_others)
-    with (
-        address.listener,
-        library_errors(),
-        Sandbox(level=command.sandbox_level) as sandbox,
-    ):
+    with address.listener, library_errors(), Sandbox(level=command.sandbox_level) as sandbox:
         try:
             side = OneSide(
                 command.side,

@@ -320,10 +320,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
     say(console, "\n".join(lines))
 
 
-_MEASURES = {
-    "code": "share of right programs",
-    "tests": "share of right tests",
-}
+_MEASURES = {"code": "share of right programs", "tests": "share of right tests"}
 
 
 def _changes(title: str, changes: Sequence[Change], measure: str) -> list[str]:

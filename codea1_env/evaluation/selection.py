@@ -29,11 +29,7 @@ from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.spaces import observe
 
 RANDOM = "random"
-CHOICES = {
-    "first": "first sample",
-    RANDOM: "random sample",
-    "agreement": "chosen by agreement",
-}
+CHOICES = {"first": "first sample", RANDOM: "random sample", "agreement": "chosen by agreement"}
 """How a program is chosen -> how it is shown. The first two are controls."""
 NUM_TESTS = 8
 """Tests that an answer is asked for; those after them do not count."""

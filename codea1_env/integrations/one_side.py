@@ -135,10 +135,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         return self.games[0].book
 
     def reset(
-        self,
-        *,
-        seed: int | list[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode of every game.
 
@@ -164,11 +161,7 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
     def step(
         self, actions: Sequence[str]
     ) -> tuple[
-        dict[str, Any],
-        npt.NDArray[Any],
-        npt.NDArray[Any],
-        npt.NDArray[Any],
-        dict[str, Any],
+        dict[str, Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]
     ]:
         """Play a turn of every game, and let the opponent answer all of them together."""
         if isinstance(actions, str) or len(actions) != self.num_envs:

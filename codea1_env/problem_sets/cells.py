@@ -230,12 +230,7 @@ def _problem(config: CellsConfig, number: int) -> Problem:
         reference=_program(table),
         cases=_cases(table),
         contract=f"assert 0 <= x < {config.C}",
-        metadata={
-            "source": NAME,
-            "split": "train",
-            "world": str(config),
-            "number": str(number),
-        },
+        metadata={"source": NAME, "split": "train", "world": str(config), "number": str(number)},
     )
 
 

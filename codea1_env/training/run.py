@@ -34,13 +34,7 @@ from codea1_env.training.checkpoints import (
 )
 from codea1_env.training.config import RunError, TrainConfig, rules_of
 from codea1_env.training.language_models import LocalEngine
-from codea1_env.training.lessons import (
-    Taught,
-    demonstrations,
-    lessons,
-    teach,
-    timed,
-)
+from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, timed
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
 from codea1_env.training.past import PastOpponents, PastSide
 from codea1_env.training.players import OwnPlayer, make_players

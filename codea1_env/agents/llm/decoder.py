@@ -59,10 +59,7 @@ class Decoder:
         norms = [getattr(attention, name, None) for name in ("q_norm", "k_norm")]
         return Layer(
             Norm(layer.input_layernorm),
-            self._multiply(
-                [attention.q_proj, attention.k_proj, attention.v_proj],
-                order.flatten(),
-            ),
+            self._multiply([attention.q_proj, attention.k_proj, attention.v_proj], order.flatten()),
             self._norms_of_heads(norms, pairs) if all(norms) else None,
             self._multiply([attention.o_proj]),
             Norm(layer.post_attention_layernorm),

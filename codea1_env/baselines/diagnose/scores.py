@@ -215,9 +215,7 @@ def write_scores(
 
 
 def content_of(
-    experiments: Sequence[Experiment],
-    runs: Sequence[RowRun],
-    expected: Mapping[str, Expectation],
+    experiments: Sequence[Experiment], runs: Sequence[RowRun], expected: Mapping[str, Expectation]
 ) -> dict[str, Any]:
     """Return the content of scores.json: `scores` has a flat row for each row of each experiment, `experiments` all that a page shows."""
     scores: list[dict[str, Any]] = []

@@ -19,11 +19,7 @@ Floats = NDArray[np.float64]
 Values = Mapping[str, float | None]
 """Name -> value of one problem, from 0 to 1; None where it has none."""
 
-OF_WHOLE_SUITES = {
-    "all pass@1": None,
-    "any pass@1": "any-pass",
-    "mutation score": "mut",
-}
+OF_WHOLE_SUITES = {"all pass@1": None, "any pass@1": "any-pass", "mutation score": "mut"}
 """Figures of whole suites, by the names of arXiv 2410.00752 -> the same for the first k tests; the first one is of its own."""
 WORDS = {
     "pass": "right tests",

@@ -90,10 +90,7 @@ class SuiteJudge:
     """
 
     def __init__(
-        self,
-        sandbox: Sandbox,
-        num_tests: int,
-        programs: Mapping[str, Sequence[str]] | None = None,
+        self, sandbox: Sandbox, num_tests: int, programs: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         self._sandbox = sandbox
         self._num_tests = num_tests
