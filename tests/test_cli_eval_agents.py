@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from chat_server import ChatServer, chat_server
 
-from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
-from codea1_env.cli.players import Role, SamplingOptions, player_of
+from codea1_env.cli.players import AskingOptions, Role, player_of
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -170,9 +169,9 @@ def test_what_a_run_does_not_know_is_told_before_it_is_loaded(
 
 def asked(role: Role, name: str, problems: list[Problem], sandbox: Sandbox) -> list[list[str]]:
     """What a player answers to the same observations with seeds 1, 1 and 2."""
-    asking = SamplingOptions(SamplingConfig(), FewShot(3), num_tests=3)
+    options = AskingOptions(agent=name)
     with ExitStack() as stack:
-        player = player_of(role, name, problems, sandbox, asking, stack)
+        player = player_of(role, options, problems, sandbox, FewShot(3), 3, stack)
         seen = [observe(each, code=each.reference, turn=int(role == "tester")) for each in problems]
         return [list(player(seed).act(seen)) for seed in (1, 1, 2)]
 

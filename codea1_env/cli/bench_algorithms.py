@@ -14,7 +14,6 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
     SWEEP,
     Result,
@@ -35,6 +34,7 @@ from codea1_env.cli.tables import PlainProgress, print_markdown, progress_bar, s
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
 from codea1_env.rendering.display import counted, counted_of
+from codea1_env.report.benchmarks import leaderboard
 from codea1_env.support.machine import this_machine
 from codea1_env.support.stopping import terminable
 from codea1_env.training import TrainConfig

@@ -14,8 +14,8 @@ from __future__ import annotations
 import enum
 import itertools
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -147,37 +147,39 @@ def validate_problems(
     """
     if limit is not None and limit < 1:
         raise ValueError(f"Expect limit to be a positive int or None, actually: {limit!r}")
-    items = dict(enumerate(itertools.islice(read_problems(source, split), limit)))
+    items = [
+        item
+        for item in itertools.islice(read_problems(source, split), limit)
+        if isinstance(item, ProblemsError) or split in (None, item.problem.metadata.get("split"))
+    ]
     if not items:
-        raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
-    found: dict[int, list[ProblemFinding]] = defaultdict(list)
-    kept: dict[int, Located] = {}
-    for number, item in items.items():
-        if isinstance(item, ProblemsError):
-            broken = ProblemFinding(FindingKind.BROKEN_ROW, item.where, "", item.expectation)
-            found[number].append(broken)
-        elif split in (None, item.problem.metadata.get("split")):
-            kept[number] = item
-    if not kept and not found:
         load_problems(str(source), split)  # raises the error that names the splits there are
-    for number, finding in _duplicates(kept):
-        found[number].append(finding)
-    progress(0, len(kept))
+    problems = [item.problem for item in items if isinstance(item, Located)]
+    progress(0, len(problems))
+    seen: dict[tuple[FindingKind, str], str] = {}
+    found: list[ProblemFinding] = []
     tried, passed = Counter[str](), Counter[str]()
-    check = partial(_check, limits=limits, sandbox=sandbox)
+    done = itertools.count(1)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        results = pool.map(check, (item.problem for item in kept.values()))
-        for done, (number, (faults, met)) in enumerate(zip(kept, results, strict=True), 1):
-            found[number] += (_finding(kind, kept[number], message) for kind, message in faults)
+        results = pool.map(partial(_check, limits=limits, sandbox=sandbox), problems)
+        for item in items:
+            if isinstance(item, ProblemsError):
+                kind = FindingKind.BROKEN_ROW
+                found.append(ProblemFinding(kind, item.where, "", item.expectation))
+                continue
+            faults, met = next(results)
+            found += [
+                ProblemFinding(kind, item.where, item.problem.task_id, message)
+                for kind, message in (*_duplicates(item, seen), *faults)
+            ]
             tried.update(each.kind for each in met)
             passed.update(each.kind for each in met if each.passed)
-            progress(done, len(kept))
-    ordered = [finding for number in sorted(found) for finding in found[number]]
+            progress(next(done), len(problems))
     if split is None:
-        ordered += _no_training_split(str(source), kept.values())
-    tests = sum(item.problem.number_of_tests for item in kept.values())
+        found += _no_training_split(str(source), problems)
+    tests = sum(problem.number_of_tests for problem in problems)
     programs = {kind: Tried(tried[kind], passed[kind]) for kind in KINDS}
-    return ValidationReport(str(source), len(kept), tests, tuple(ordered), programs)
+    return ValidationReport(str(source), len(problems), tests, tuple(found), programs)
 
 
 def _check(
@@ -204,24 +206,20 @@ def _check(
     return [*_of_wrong_programs(met), *known], met
 
 
-def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
-    return ProblemFinding(kind, item.where, item.problem.task_id, message)
-
-
 # What needs no run
 
 
-def _duplicates(items: Mapping[int, Located]) -> Iterator[tuple[int, ProblemFinding]]:
-    first: dict[tuple[FindingKind, str], str] = {}
-    for index, item in items.items():
-        for kind, text, what, remedy in (
-            (FindingKind.DUPLICATE_ID, item.problem.task_id, "task_id", "Rename"),
-            (FindingKind.DUPLICATE_PROMPT, item.problem.prompt, "prompt", "Reword"),
-        ):
-            where = first.setdefault((kind, text), item.where)
-            if where is not item.where:
-                said = f"Expect every {what} once, actually it is also at {where}. {remedy} one of them."
-                yield index, _finding(kind, item, said)
+def _duplicates(item: Located, seen: dict[tuple[FindingKind, str], str]) -> Iterator[_Found]:
+    for kind, text, what, remedy in (
+        (FindingKind.DUPLICATE_ID, item.problem.task_id, "task_id", "Rename"),
+        (FindingKind.DUPLICATE_PROMPT, item.problem.prompt, "prompt", "Reword"),
+    ):
+        where = seen.setdefault((kind, text), item.where)
+        if where is not item.where:
+            said = (
+                f"Expect every {what} once, actually it is also at {where}. {remedy} one of them."
+            )
+            yield kind, said
 
 
 def _without_run(problem: Problem) -> Iterator[_Found]:
@@ -243,10 +241,10 @@ def _without_run(problem: Problem) -> Iterator[_Found]:
             yield FindingKind.NOT_PLAYABLE, said
 
 
-def _no_training_split(source: str, items: Collection[Located]) -> Iterator[ProblemFinding]:
+def _no_training_split(source: str, problems: Sequence[Problem]) -> Iterator[ProblemFinding]:
     """Yield what `codea1 train` says of the set, if nothing is said to it of splits."""
-    splits = sorted({item.problem.metadata.get("split", "") for item in items} - {""})
-    if items and "train" not in splits:
+    splits = sorted({problem.metadata.get("split", "") for problem in problems} - {""})
+    if problems and "train" not in splits:
         actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"
         said = (
             f"Expect problems of the split 'train', which `codea1 train` takes, actually {actually}. "

@@ -1,12 +1,18 @@
-"""Benchmarks on the page: figures with ranks of coders and of testers, and what holds; reckoned as LEADERBOARD.md's are."""
+"""Benchmarks on the page, and LEADERBOARD.md: figures with ranks of coders and of testers, and which orderings hold."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from codea1_env.baselines.bench.ranking import by_chance, command, no_better_than_copies, told
-from codea1_env.baselines.bench.results import UNSEEN_PREFIX
+from codea1_env.baselines.bench.ranking import (
+    by_chance,
+    command,
+    no_better_than_copies,
+    nobody_learned,
+    told,
+)
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import (
     ABOUT_GAME,
     CONTROLS,
@@ -16,10 +22,20 @@ from codea1_env.baselines.bench.score_table import (
     standing_cells,
     standings,
 )
+from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.baselines.payoffs import GAME_FIGURES
-from codea1_env.rendering.display import clean, short_names
+from codea1_env.rendering.display import clean, counted, counted_of, in_line, short_names
 from codea1_env.report.folders import Benchmark
-from codea1_env.report.tables import Cell, Sheet, command_cell, figure_cell, text_cell, with_values
+from codea1_env.report.tables import (
+    Cell,
+    Sheet,
+    command_cell,
+    figure_cell,
+    markdown,
+    text_cell,
+    with_values,
+)
 
 _SHOWN = {
     "pass_rate": ({"pass_rate": "pass rate"}, {"past_pass_rate": "past", "forgetting": "forgotten"}),
@@ -30,24 +46,36 @@ _SHOWN = {
 }  # fmt: skip
 """What is ranked -> measures of its table, and those that there are at the end only."""
 _SAYS = {
-    "pass_rate": "Pass rate: golden tests that no reward uses and the coder passes. Past: tests that once broke a program and pass now. Forgotten: share that passed at the best measurement before, and not at the end.",
+    "pass_rate": "Pass rate: golden tests that no reward uses and the coder passes. Past: tests that once broke a program and pass now. Forgotten: share that passed at the best measurement before, and not at the end; measurements are samples, so that a coder that never changes has some, too.",
     "new_kill_rate": "Kill rate: mutants that no reward uses and the tester kills; new: of those that copied examples do not kill. Only book: those that only tests of the Mistake Book kill.",
 }  # fmt: skip
 
 _INTERVALS = (
-    "Brackets: 95% intervals over seeds, by Student's t; what each is {} is paired by seed: an interval with 0 says nothing."
+    "Brackets: 95% intervals over seeds, by Student's t; what each is {} is paired by seed: an interval with 0 says nothing. Controls have learned nothing."
 )  # fmt: skip
 
 
 def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
     """Yield the tables of coders and of testers, and the claims of the paper; nothing where no run is done."""
     table = Table(benchmark.results)
+    yield from _measured(benchmark, table)
+    names = short_names(table.entries)
+    failed = [
+        [text_cell(names[each.entry]), Cell(f"{each.seed}", each.seed), text_cell(each.error)]
+        for each in benchmark.results
+        if each.status == "failed"
+    ]
+    if failed:
+        yield Sheet(f"Failed runs of {benchmark.name}", "", ["entry", "seed", "error"], failed)
+
+
+def _measured(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
     if not table.entries:
         return
     for kind in (UNSEEN_PREFIX, "") if table.measures_unseen else ("",):
         for skill in SKILLS:
             yield _figures(benchmark, table, skill, kind)
-    yield from _game_and_failures(benchmark, table)
+    yield from _game(benchmark, table)
     if found := told(table):
         rows = []
         for each in found:
@@ -63,20 +91,13 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
         yield Sheet(f"What holds at this scale: {benchmark.name}", note, headings, rows)
 
 
-def _game_and_failures(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
+def _game(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
     names = short_names(table.entries)
     measured = {entry: [table.estimate(entry, each) for each in GAME_FIGURES] for entry in names}
     rows = [[text_cell(names[entry]), *map(figure_cell, of)] for entry, of in measured.items()]
     if any(value is not None for of in measured.values() for value in of):
         headings = ["entry", "exploitability: last", "average", "cyclic share"]
         yield Sheet(f"The game itself: {benchmark.name}", " ".join(ABOUT_GAME), headings, rows)
-    failed = [
-        [text_cell(names[each.entry]), Cell(f"{each.seed}", each.seed), text_cell(each.error)]
-        for each in benchmark.results
-        if each.status == "failed"
-    ]
-    if failed:
-        yield Sheet(f"Failed runs of {benchmark.name}", "", ["entry", "seed", "error"], failed)
 
 
 def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet:
@@ -94,7 +115,7 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
         for measure, words in measures.items():
             difference = table.difference(entry, first, kind + measure) if entry != first else None
             row.append((words, figure_cell(table.estimate(entry, kind + measure))))
-            row.append((less, figure_cell(difference)))
+            row.append((f"{words} {less}", figure_cell(difference)))
         row += [("area", Cell(area)), (f"steps to {GOAL:g}", Cell(steps))]
         for measure, words in at_end.items():
             there = entry not in CONTROLS and not kind
@@ -103,7 +124,9 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
         row += _made(benchmark, entry) if made else [("runs", Cell("-")), ("command", Cell("-"))]
         if any(cell.text != "-" for _, cell in row[1:]):
             rows.append(row)
-    note = [_SAYS[skill], _INTERVALS.format(less)]
+    measured = table.scores(first, f"{kind}{skill}")
+    problems = 0 if measured is None else measured.shape[1]
+    note = [_SAYS[skill], _INTERVALS.format(less), f"Of {counted(problems, 'problems')}."]
     if decides:
         note.append(f"A rank as 1-3 is a tie ({SKILLS[skill]}). Area: mean over the steps.")
     if len(benchmark.config.sweep) == 1:
@@ -141,3 +164,56 @@ def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, st
         f"{SKILLS[skill]}, {len(tied)} rows with rank {ranked[0].rank_text}: no winner can be told"
     )
     return " to ".join(dict.fromkeys((means[0], means[-1]))), what
+
+
+def leaderboard(
+    config: BenchConfig,
+    results: Sequence[Result],
+    swept: Sequence[Swept],
+    machine: str,
+    plots: Sequence[str],
+    of_sweep: Sequence[tuple[str, str, str]] = (),
+    not_shown: int = 0,
+) -> str:
+    """Text of LEADERBOARD.md.
+
+    Args:
+        config: The benchmark.
+        results: Results of its runs.
+        swept: Learning rates that the sweep found.
+        machine: The machine that it ran on.
+        plots: Files of plots, to be shown.
+        of_sweep: Runs of the sweep that failed: see `failures_of`.
+        not_shown: Runs of the folder that are done, and of other rows or seeds.
+    """
+    table, wanted = Table(results), config.seeds * len(config.algorithms)
+    failed = [each for each in results if each.status == "failed"]
+    updates = f"{config.num_iterations} updates per batch"
+    if not config.base(0).has_language_model:
+        updates += " of algorithms that clip"
+    lines = [
+        "# Leaderboard",
+        "",
+        f"{counted(config.seeds, 'seeds')}, {counted(config.max_problems, 'problems')} of {config.problems}, "
+        f"{counted(config.max_steps, 'steps')}, {updates}; "
+        f"{counted_of(len(results), wanted, 'runs')} done, {len(failed)} failed. {machine}.",
+        "",
+        f"    {command(config)}",
+    ]
+    if not_shown:
+        lines += ["", f"**Not all that was measured**: {not_shown} finished runs of this folder are of other rows or seeds. `--resume` with their `--algorithms` and `--seeds` shows them."]  # fmt: skip
+    if warning := nobody_learned(table):
+        lines += ["", f"**{warning[0]}** {warning[1]}"]
+    for sheet in _measured(Benchmark("this benchmark", config, list(results), wanted), table):
+        lines += ["", f"## {sheet.title}", "", *([sheet.note, ""] if sheet.note else [])]
+        lines += markdown(sheet)
+    names = short_names([*table.entries, *(name for name, _, _ in of_sweep)])
+    errors = [(f"{names[each.entry]}, seed {each.seed}", each.error) for each in failed]
+    errors += [(f"Sweep: {names[name]}, {which}", error) for name, which, error in of_sweep]
+    if errors:
+        lines += ["", "## Failed runs", ""]
+        lines += [f"- {which}: {in_line(error)}" for which, error in errors]
+    lines += sweep_lines(config, swept, short_names([each.entry for each in swept]))
+    for plot in plots:
+        lines += ["", f"![{plot.removesuffix('.png')}]({plot})"]
+    return "\n".join(lines) + "\n"

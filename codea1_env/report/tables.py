@@ -77,6 +77,16 @@ def with_values(sheet: Sheet) -> Sheet:
     return sheet._replace(headings=[sheet.headings[place] for place in kept], rows=rows)
 
 
+def markdown(sheet: Sheet) -> list[str]:
+    """Return the lines of a table in Markdown, without the columns that are shown on a click only."""
+    kept = [i for i in range(len(sheet.headings)) if not any(row[i].folded for row in sheet.rows)]
+    rows = [[row[i].text for i in kept] for row in sheet.rows]
+    texts = [[sheet.headings[i] for i in kept], *rows]
+    shown = [[" ".join(text.split()).replace("|", "\\|") for text in row] for row in texts]
+    lines = [f"| {' | '.join(row)} |" for row in shown]
+    return [lines[0], f"|{'---|' * len(kept)}", *lines[1:]]
+
+
 def text_cell(text: str) -> Cell:
     """Return any text as a cell: made safe to show, and cut if it is long."""
     return Cell(shortened(text, TEST))

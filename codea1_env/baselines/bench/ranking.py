@@ -1,27 +1,21 @@
-"""The table of a benchmark, and which orderings hold in it: those of the paper, and those its argument needs."""
+"""Which orderings hold in the table of a benchmark: those of the paper, and those its argument needs."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX
 from codea1_env.baselines.bench.score_table import (
-    CONTROLS,
     COPIER,
     MEASURES,
-    OF_END,
     START,
     Table,
-    game_lines,
-    standing_lines,
 )
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.baselines.bench.sweep import Swept, sweep_lines
-from codea1_env.evaluation.statistics import Estimate, written
-from codea1_env.rendering.display import counted, counted_of, in_line, short_names
+from codea1_env.evaluation.statistics import Estimate
 
 
 @dataclass(frozen=True)
@@ -169,95 +163,12 @@ def no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) 
     return f"Testers whose kill rate is not clearly above that of copies: {', '.join(below)}."
 
 
-def _paragraph(text: str) -> list[str]:
-    return ["", text] if text else []
-
-
 def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool | None:
     """Whether a row is told from a control, which one seed never is. None for what was not measured."""
     if table.mean(name, measure) is None or table.mean(control, measure) is None:
         return None
     difference = table.difference(name, control, measure)
     return difference is not None and difference.low > 0
-
-
-def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
-    measures = [f"{UNSEEN_PREFIX}{each}" for each in MEASURES]
-    passing, killing, new = (_problems(table, measure) for measure in measures)
-    return [
-        f"Pass rate: share of all golden tests of {passing} problems that the coder's programs pass. Kill rate: share of the mutants of "
-        f"{killing} problems",
-        "that the tester's suites kill; new kill rate: of those that copies of the examples in the problem's text do not kill,",
-        f"of {new} problems. A dash: the tester is no language model, or there is one seed.",
-        *_about_intervals(table, names),
-        "",
-        *_rows(table, names, measures),
-        *_paragraph(no_better_than_copies(table, names, measures[1])),
-    ]
-
-
-def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
-    return [
-        "Pass rate: share of held-out golden tests that the coder's programs pass. Kill rate: share of held-out",
-        "mutants that the tester's suites kill; new kill rate: the same of those that copies of the examples in the problem's text",
-        f"do not kill, of the {_problems(table, 'new_kill_rate')} problems that have some with every seed. No reward uses any of them.",
-        *_about_intervals(table, names),
-        "Only book: held-out mutants that only tests of the Mistake Book kill. Past: tests that once broke a program and that",
-        "programs pass at the end. Forgotten: how much more of its held-out tests a problem passed at the best measurement before",
-        "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much at its pass rate).",
-        "",
-        *_rows(table, names, MEASURES, of_end=True),
-        *_paragraph(no_better_than_copies(table, names, "kill_rate")),
-    ]
-
-
-def _about_intervals(table: Table, names: Mapping[str, str]) -> list[str]:
-    first = names[table.entries[0]]
-    return [
-        "Means over seeds and problems with 95% intervals over seeds, by Student's t: the problems of a run have one learner, and are no",
-        f"independent runs. The differences to {first} are paired by seed: an interval with 0 in it says nothing. Controls have learned",
-        "nothing: the players before training, measured once, and a tester that copies those examples; mutants that are measured are",
-        "first of all those that it does not kill.",
-    ]
-
-
-def _problems(table: Table, measure: str) -> int:
-    scores = table.scores(table.entries[0], measure)
-    return 0 if scores is None else scores.shape[1]
-
-
-def _rows(
-    table: Table, names: Mapping[str, str], measures: Sequence[str], *, of_end: bool = False
-) -> list[str]:
-    first = table.entries[0]
-    less = f"less {names[first]}".replace("|", _BAR)
-    last = ["only book", "past", "forgotten"] if of_end else []
-    # A narrow terminal shows columns apart: each heading says its measure.
-    pairs = (
-        f"{each} | {each.removeprefix('coder: ').removeprefix('tester: ')} {less}"
-        for each in _SKILLS
-    )
-    heads = ["", *pairs, *last, "runs"]
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * (8 + len(last))}"]
-    order = sorted(table.entries, key=lambda name: -(table.mean(name, measures[0]) or -1.0))
-    shown = [(name, names[name]) for name in order] + (_CONTROL_ROWS if table.results else [])
-    for name, text in shown:
-        cells: list[Estimate | float | None] = []
-        for measure in measures:
-            less_first = table.difference(name, first, measure) if name != first else None
-            cells += [table.estimate(name, measure), less_first]
-        control = name in CONTROLS
-        cells += [None if control else table.mean(name, each) for each in OF_END if of_end]
-        runs = sum(result.entry == name for result in table.results)
-        lines.append(_line(text, *map(written, cells), "-" if control else f"{runs}"))
-    return lines
-
-
-_SKILLS = ("coder: pass rate", "tester: kill rate", "new kill rate")
-
-
-def _line(name: str, *cells: str) -> str:
-    return f"| {' | '.join([name.replace('|', _BAR), *cells])} |"
 
 
 class Told(NamedTuple):
@@ -292,21 +203,6 @@ def told(table: Table) -> list[Told]:
             if difference is not None:
                 found.append(Told(claim, f"{kind}{claim.measure}", difference))
     return found
-
-
-def _claims(table: Table) -> Iterator[str]:
-    found = told(table)
-    for each in found:
-        better, worse = each.claim.better, each.claim.worse
-        holds, why = each.verdict
-        means = [written(table.mean(name, each.measure)) for name in (better, worse)]
-        yield (
-            f"- {each.says} ({better} over {worse}, {each.measure}): **{holds}**{why}; means {' and '.join(means)}, "
-            f"difference {each.difference}."
-        )
-    if len(found) > 1:
-        yield ""
-        yield by_chance(len(found))
 
 
 def by_chance(intervals: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -197,59 +197,11 @@ def standings(table: Table, measure: str) -> list[Standing]:
     return sorted(found, key=lambda each: (each.rank, -(table.mean(each.entry, measure) or 0.0)))
 
 
-def standing_lines(table: Table, names: Mapping[str, str]) -> list[str]:
-    """Return the section of LEADERBOARD.md; nothing where there is one entry."""
-    if len(table.entries) < 2:
-        return []
-    lines = [
-        "",
-        "## Ranks, and how soon",
-        "",
-        "A rank as `1-3` is a tie: of the entries that could change places, the differences paired by seed have intervals with 0 in",
-        f"them. Area: mean of the measure over the steps. Steps: median over runs until it was {GOAL:g}; a dash: less than half were there.",
-        "",
-        "| | " + " | ".join(f"{skill}: rank | area | steps" for skill in SKILLS.values()) + " |",
-        "|---|" + "---|---|---|" * len(SKILLS),
-    ]
-    for name, found in standing_rows(table):
-        cells = [cell for each in found for cell in standing_cells(each)]
-        shown = names[name].replace("|", "\\|")
-        lines.append(f"| {shown} | {' | '.join(cells)} |")
-    return lines
-
-
 ABOUT_GAME = (
     "Exploitability (NashConv): what both players together would gain by their best responses, in the game in which a broken",
     "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
     "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
 )
-
-
-def game_lines(table: Table, names: Mapping[str, str]) -> list[str]:
-    """Return the section of LEADERBOARD.md on the exact game of runs of tables; nothing where there are none."""
-    rows = [
-        (names[each], [written(table.estimate(each, measure)) for measure in GAME_FIGURES])
-        for each in table.entries
-    ]
-    if all(set(cells) == {"-"} for _, cells in rows):
-        return []
-    return [
-        "",
-        "## The game itself",
-        "",
-        *ABOUT_GAME,
-        "",
-        "| | exploitability: last | average | cyclic share |",
-        "|---|---|---|---|",
-        *("| " + " | ".join([name.replace("|", "\\|"), *cells]) + " |" for name, cells in rows),
-    ]
-
-
-def standing_rows(table: Table) -> list[tuple[str, list[Standing | None]]]:
-    """Return where each entry stands by each of `SKILLS`, None for what was not measured; the best first."""
-    found = [{each.entry: each for each in standings(table, measure)} for measure in SKILLS]
-    names = dict.fromkeys(name for by_entry in found for name in by_entry)
-    return [(name, [by_entry.get(name) for by_entry in found]) for name in names]
 
 
 def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
