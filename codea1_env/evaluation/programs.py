@@ -34,10 +34,6 @@ DEFAULT_K = (1, 5, 10)
 _TITLES = {"all": "all tests", "base": "base tests"}
 
 
-class TooFewSamplesError(EvaluationError):
-    """pass@k was asked for with k above the number of samples."""
-
-
 @dataclass(kw_only=True, eq=False)
 class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     """Judge programs: pass@k and avg@n with intervals, of an agent or of a file of samples.
@@ -82,12 +78,12 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         """Refuse a k above the number of samples, and a choice of one."""
         fewest = min(counts, key=lambda name: counts[name])
         if self.select is not None and counts[fewest] < 2:
-            raise TooFewSamplesError(
+            raise EvaluationError(
                 f"Expect two samples or more with --select, actually: {fewest} has {counts[fewest]}. Ask for more samples."
             )
         for k in self.k or ():
             if not 1 <= k <= counts[fewest]:
-                raise TooFewSamplesError(
+                raise EvaluationError(
                     f"Expect every k to be between 1 and the number of samples, actually: k={k}, and {fewest} has "
                     f"{counts[fewest]}. Ask for a smaller k, or for more samples."
                 )

@@ -172,7 +172,7 @@ class OneSide:
         self._question_one = Together(partial(self._questions, asking=self._seat.ask_apart))
         self._judge_one = Together(self._judge_apart)
         self._step_one = Together(self._step_pairs)
-        self._begin_one = Together(
+        self._begin_one: Together[Game, None] = Together(
             lambda games: self._answered(games, [None] * len(games), self._ask_apart)
         )
 

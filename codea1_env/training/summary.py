@@ -216,39 +216,13 @@ def peak_memory() -> dict[str, float]:
 _STEPS = 3
 
 
-@dataclass(frozen=True)
-class _Sign:
-    metric: str
-    """After the name of the role."""
-    above: float
-    text: str
-    """With the role, and the value."""
-
-
-_SIGNS = (
-    _Sign(
-        "truncated",
-        0.5,
-        "{value:.0%} of the {role}'s answers are cut off: raise {role}.sampling.max_completion_length",
-    ),
-    _Sign(
-        "frac_reward_zero_std",
-        0.5,
-        "{value:.0%} of the {role}'s groups have equal rewards, which teach nothing: take other problems, or more answers a "
-        "group",
-    ),
-    _Sign(
-        "sampling/sampling_logp_difference/mean",
-        0.1,
-        "the engine's log probabilities of the {role}'s tokens differ by {value:.2f} from the trained model's: its weights "
-        "may not follow",
-    ),
-    _Sign(
-        "copied",
-        0.9,
-        '{value:.0%} of the {role}\'s tests are copies of the examples: set tester_examples = "hidden"',
-    ),
-)
+_SIGNS = {
+    "truncated": (0.5, "{value:.0%} of the {role}'s answers are cut off: raise {role}.sampling.max_completion_length"),
+    "frac_reward_zero_std": (0.5, "{value:.0%} of the {role}'s groups have equal rewards, which teach nothing: take other problems, or more answers a group"),
+    "sampling/sampling_logp_difference/mean": (0.1, "the engine's log probabilities of the {role}'s tokens differ by {value:.2f} from the trained model's: its weights may not follow"),
+    "copied": (0.9, '{value:.0%} of the {role}\'s tests are copies of the examples: set tester_examples = "hidden"'),
+}  # fmt: skip
+"""Metric, after the name of the role -> the value above which it is a sign, and what is said then."""
 
 
 def signs(rows: Iterable[Row]) -> list[str]:
@@ -274,14 +248,13 @@ class Health:
         """Return a sentence for each sign that shows with this row of metrics.jsonl for the first time."""
         found = []
         for role in ("coder", "tester"):
-            for sign in _SIGNS:
-                name = f"{role}/{sign.metric}"
+            for metric, (most, text) in _SIGNS.items():
+                name = f"{role}/{metric}"
                 if row.get(name) is None or name in self._said:
                     continue
                 self._values[name] = [*self._values[name], row[name]][-_STEPS:]
                 mean = sum(self._values[name]) / _STEPS
-                if len(self._values[name]) == _STEPS and mean > sign.above:
+                if len(self._values[name]) == _STEPS and mean > most:
                     self._said.add(name)
-                    text = sign.text.format(role=role, value=mean)
-                    found.append(f"Step {row['step']}: {text}.")
+                    found.append(f"Step {row['step']}: {text.format(role=role, value=mean)}.")
         return found

@@ -24,7 +24,6 @@ from codea1_env.baselines.bench.score_table import Table
 from codea1_env.baselines.bench.suite import (
     BenchConfig,
     Entry,
-    EntryError,
     Rates,
     find_entry,
 )
@@ -87,7 +86,7 @@ def learners(tmp_path: Path) -> Path:
     ],
 )
 def test_unknown_names(name: str, message: str, learners: Path):
-    with pytest.raises(EntryError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         find_entry(name.format(file=learners))
 
 
@@ -332,7 +331,7 @@ def test_settings_in_files_are_rows(tmp_path: Path):
     assert (config.strict_paper, config.coder.learning_rate, config.max_problems) == (True, 3.0, 24)
     assert entry.folder != find_entry(str(path)).name
     path.write_text("max_steps = 3")
-    with pytest.raises(EntryError, match="which all runs share"):
+    with pytest.raises(ValueError, match="which all runs share"):
         find_entry(str(path))
 
 

@@ -19,7 +19,6 @@ from codea1_env.agents import GRPO, Pool, TabularAgent
 from codea1_env.baselines.diagnose.experiments import (
     EXPERIMENTS,
     ROWS,
-    DiagnoseError,
     expectations,
     row_changes,
     with_rows,
@@ -295,7 +294,7 @@ def test_players_of_ones_own_are_rows(sandbox, memory, tmp_path):
     assert 0 < found["Tables"]["exploitability"] <= 2
     assert found["First"]["solved"] == 1.0  # the first program is right
     assert "exploitability" not in found["First"]
-    with pytest.raises(DiagnoseError, match="Nothing"):
+    with pytest.raises(ValueError, match="Nothing"):
         row_changes(f"{file}:Nothing")
 
 

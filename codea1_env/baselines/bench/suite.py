@@ -37,10 +37,6 @@ SWEEP_SEED = 1000
 """The first seed of a sweep. Those of the runs in the table are below it."""
 
 
-class EntryError(ValueError):
-    """There is no such baseline, algorithm or class."""
-
-
 @dataclass(frozen=True)
 class Entry:
     """One line of the table."""
@@ -96,7 +92,7 @@ def find_entry(name: str) -> Entry:
             `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm.
 
     Raises:
-        EntryError: There is no such thing; the nearest names are offered.
+        ValueError: There is no such thing; the nearest names are offered.
 
     Example:
         >>> find_entry("no-book").kind, find_entry("rloo").kind
@@ -104,15 +100,8 @@ def find_entry(name: str) -> Entry:
         >>> find_entry("golden-test")
         Traceback (most recent call last):
             ...
-        codea1_env.baselines.bench.suite.EntryError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests' or 'frozen-tester'?
+        ValueError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests' or 'frozen-tester'?
     """
-    try:
-        return _entry(name)
-    except ValueError as error:
-        raise EntryError(str(error)) from error
-
-
-def _entry(name: str) -> Entry:
     if name in BASELINES:
         return Entry(name, "baseline")
     short, own = _with_own(name)
@@ -120,7 +109,7 @@ def _entry(name: str) -> Entry:
         make_algorithm(short, {"learning_rate": 1.0}, _player_of(ALGORITHMS[short]), own)
         return Entry(name, "algorithm")
     if own:
-        entry = _entry(short)
+        entry = find_entry(short)
         if entry.kind == "algorithm":
             make_algorithm(entry.name, {"learning_rate": 1.0}, _player_of(find_class(short)), own)
             return Entry(entry.name + name[len(short) :], "algorithm")

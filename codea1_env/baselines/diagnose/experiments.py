@@ -64,10 +64,6 @@ ROWS: Mapping[str, Changes] = {
 each algorithm by factors of 4 and less: only RLOO, which does not divide by the deviation, is better with others than GRPO's."""
 
 
-class DiagnoseError(ValueError):
-    """The experiment or row is unknown, or cannot be run."""
-
-
 @dataclass(frozen=True)
 class Experiment:
     """One question."""
@@ -221,7 +217,7 @@ def find_experiments(names: Sequence[str]) -> list[Experiment]:
     """Return experiments by name; all of them if none is named."""
     for name in names:
         if name not in EXPERIMENTS:
-            raise DiagnoseError(f"There is no experiment {name!r}. {_near(name, EXPERIMENTS)}")
+            raise ValueError(f"There is no experiment {name!r}. {_near(name, EXPERIMENTS)}")
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)] or list(EXPERIMENTS.values())
 
 
@@ -232,7 +228,7 @@ def row_changes(name: str) -> Changes:
         name: One of `ROWS`, a reward by name, or an algorithm or a player of one's own as `codea1 bench algorithms` takes it.
 
     Raises:
-        DiagnoseError: There is no such row.
+        ValueError: There is no such row.
 
     Example:
         >>> row_changes("ppo(entropy=0.02)")
@@ -244,26 +240,23 @@ def row_changes(name: str) -> Changes:
         return {"rewards": name}
     short = name.partition("(")[0]
     if short not in ALGORITHMS and ":" not in short:
-        raise DiagnoseError(
+        raise ValueError(
             f"There is no row {name!r}. {_near(name, {**ROWS, **REWARDS, **ALGORITHMS})}"
         )
     if "(" in name and not name.endswith(")"):
-        raise DiagnoseError(f"Expect a row as NAME(KEY=VALUE, ...), actually: {name!r}")
-    try:
-        entry = find_entry(name)
-        if entry.kind == "player":
-            needed = required_parameters(find_class(entry.name))
-            if len(needed) > 1:
-                raise ValueError(
-                    f"Expect a player that is made from a Setting or from nothing, actually {name} needs: {', '.join(needed)}"
-                )
-            return {"player": entry.name}
-        if entry.kind != "algorithm":
-            raise ValueError(f"Expect an algorithm or a player, actually a {entry.kind}: {name}")
-        config = entry.apply(TrainConfig())
-        make_algorithm(config.algorithm, {"learning_rate": 1.0}, own=config.algorithm_args)
-    except ValueError as error:
-        raise DiagnoseError(str(error)) from error
+        raise ValueError(f"Expect a row as NAME(KEY=VALUE, ...), actually: {name!r}")
+    entry = find_entry(name)
+    if entry.kind == "player":
+        needed = required_parameters(find_class(entry.name))
+        if len(needed) > 1:
+            raise ValueError(
+                f"Expect a player that is made from a Setting or from nothing, actually {name} needs: {', '.join(needed)}"
+            )
+        return {"player": entry.name}
+    if entry.kind != "algorithm":
+        raise ValueError(f"Expect an algorithm or a player, actually a {entry.kind}: {name}")
+    config = entry.apply(TrainConfig())
+    make_algorithm(config.algorithm, {"learning_rate": 1.0}, own=config.algorithm_args)
     return {"algorithm": config.algorithm, "algorithm_args": config.algorithm_args}
 
 

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
-from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.figures import (
@@ -29,7 +28,7 @@ from codea1_env.evaluation.suites.figures import (
 )
 from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
-from codea1_env.evaluation.task import Question
+from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
 from codea1_env.problems import Problem
 from codea1_env.reading.fences import answer_in, python_in
@@ -259,7 +258,7 @@ def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
         return tuple(sorted({num_tests, *(each for each in DEFAULT_K if each <= num_tests)}))
     for each in k:
         if not 1 <= each <= num_tests:
-            raise TooFewSamplesError(
+            raise EvaluationError(
                 f"Expect every k to be between 1 and the number of tests that are asked for, actually: k={each}, "
                 f"and {num_tests} tests. Ask for a smaller k, or for more tests with --num-tests."
             )
