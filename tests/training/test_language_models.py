@@ -32,7 +32,6 @@ from codea1_env.training import (
     RunError,
     TesterConfig,
     TrainConfig,
-    engine,
     language_models,
     train,
 )
@@ -245,13 +244,13 @@ def test_little_memory_is_spared(tmp_path, sandbox, model, monkeypatch) -> None:
         again.append(self.trainer.args.gradient_checkpointing)
 
     monkeypatch.setattr(TrainerDrive, "__init__", remembered)
-    monkeypatch.setattr(engine, "available_memory", lambda: int(5.9e9))
-    monkeypatch.setattr(engine, "give_back_at_once", lambda: given_back.append(True))
+    monkeypatch.setattr(language_models, "available_memory", lambda: int(5.9e9))
+    monkeypatch.setattr(language_models, "give_back_at_once", lambda: given_back.append(True))
     output = run(tmp_path / "run", sandbox, model, max_steps=1)
     assert "5.9 GB of memory are free, which is little: layers are computed again" in output
     assert (again, given_back) == ([True, True], [True])
     # With more memory the run goes on as its settings say.
-    monkeypatch.setattr(engine, "available_memory", lambda: int(6.1e9))
+    monkeypatch.setattr(language_models, "available_memory", lambda: int(6.1e9))
     run(tmp_path / "run", sandbox, model, max_steps=2, resume=True)
     assert (again, given_back) == ([True, True, False, False], [True])
 
