@@ -415,8 +415,7 @@ def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> st
 def find_problem(name: object, problems: Mapping[str, Problem]) -> Problem:
     """Return the problem of a task, which may be named by what stands behind its last "/" if no other is named so.
 
-    Raises:
-        ValueError: There is none, or several have this name.
+    Raises a ValueError if there is none, or several have this name.
     """
     if isinstance(name, str) and name in problems:
         return problems[name]

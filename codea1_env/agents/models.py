@@ -90,8 +90,7 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
 def local_folder(name: str | Path) -> Path | None:
     """Return the folder that a name says; None for an id on the hub, and the default model. Imports nothing.
 
-    Raises:
-        ModelError: It can be no model.
+    Raises a ModelError if it can be no model.
     """
     path = Path(name).expanduser()
     if (path / "config.json").is_file():

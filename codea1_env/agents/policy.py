@@ -208,8 +208,7 @@ def check_metrics(name: str, metrics: Any, error: type[Exception]) -> None:
 def checked_advantages(find: Callable[[Floats], Floats], rewards: Floats) -> Floats:
     """Let an algorithm's `advantages` find those of answers; of one without reward (NaN) it is 0.
 
-    Raises:
-        AlgorithmError: It returns something else than one finite number for each reward.
+    Raises an AlgorithmError if that is not one finite number for each reward.
     """
     found = np.asarray(find(rewards.copy()))
     what = ""

@@ -115,8 +115,7 @@ class FixedPlayer(FixedAgent):
 def as_learner(agent: Agent) -> Learner:
     """Let an agent take part in training; without a method `learn` it stays as it is.
 
-    Raises:
-        ValueError: It learns, but cannot be saved or loaded.
+    Raises a ValueError if it learns, but cannot be saved or loaded.
     """
     if not hasattr(agent, "learn"):
         return FixedPlayer(agent)

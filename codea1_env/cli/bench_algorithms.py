@@ -107,11 +107,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> None:
-    """Look at all that a run of a row needs, before any of them begins; `tell` hears what takes long.
-
-    Raises:
-        ValueError: It could not begin.
-    """
+    """Raise a ValueError if a run of a row could not begin; `tell` hears what takes long to check."""
     settings = entry.apply(base)
     check_algorithms(settings, files=True)
     if entry.kind != "player" and settings.engine == "local":

@@ -119,8 +119,7 @@ class Address(NamedTuple):
 def open_address(host: str, port: int, *, others: bool) -> Address:
     """Take an address, before anything else is started; port 0 takes any free one.
 
-    Raises:
-        ValueError: The address is not there, or taken, or open to other machines without `others`.
+    Raises a ValueError if it is not there, or taken, or open to other machines without `others`.
     """
     if not 0 <= port < 1 << 16:
         raise ValueError(f"Expect a port from 0 to 65535, actually: {port}")

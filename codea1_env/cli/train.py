@@ -224,8 +224,7 @@ def _with_blocks(arguments: Sequence[str]) -> list[str]:
 def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     """Return the settings before the command line's own.
 
-    Raises:
-        InputError: A name does not exist, a file cannot be read, or there is no run to resume.
+    Raises an InputError if a name does not exist, a file cannot be read, or there is no run to resume.
     """
     config = TrainConfig()
     if sources.resume:

@@ -105,9 +105,7 @@ BUILT_IN = {
 def find_evaluation(name: str) -> AnyEvaluation:
     """Return the evaluation of a name in `BUILT_IN`, or of FILE.py:NAME or module:NAME.
 
-    Raises:
-        TypeError: What is there is no evaluation.
-        ValueError: There is nothing of this name.
+    Raises a TypeError if what is there is no evaluation, a ValueError if there is nothing of this name.
     """
     if name not in BUILT_IN and ":" not in name:
         raise ValueError(

@@ -405,13 +405,10 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
 
 def check_view(view: PoolView, agent: str, problems: Mapping[str, Problem]) -> None:
-    """Check that a view has a pool of this player for each problem.
+    """Raise a ValueError unless a view has a pool of this player for each problem, and none of the other player.
 
     A pool of a tester with the reference or with nothing but programs of the coder is one of the coder; so is one
     without any of them a tester's.
-
-    Raises:
-        ValueError: It lacks one, or has pools of the other player.
     """
     for task_id, problem in problems.items():
         if task_id not in view.pools:

@@ -187,8 +187,7 @@ class OneSide:
     ) -> list[SideQuestion]:
         """Return what is asked about problems, all of them for None: once for each seed, which decides a tester's programs.
 
-        Raises:
-            ValueError: There is no such problem.
+        Raises a ValueError if there is no such problem.
         """
         names = list(task_ids or self.problems)
         asked = [(self.problem(name), seed) for seed in seeds for name in names]

@@ -79,8 +79,7 @@ _UNTOUCHED = {
 def mutants(source: str, limit: int | None = None) -> list[tuple[str, str, int, str]]:
     """Return (code, operator, line, description) of every mutant, in the order of the text.
 
-    Raises:
-        SyntaxError: The text is not a Python program (also ValueError and RecursionError, as `ast.parse`).
+    Raises what `ast.parse` raises: a SyntaxError, ValueError or RecursionError.
     """
     source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     with warnings.catch_warnings():

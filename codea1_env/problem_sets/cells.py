@@ -39,11 +39,7 @@ _MOST_CELLS = 4096
 
 @dataclass(frozen=True)
 class CellsConfig:
-    """A world of cells.
-
-    Raises:
-        ProblemsError: A value is out of its range, or the values contradict each other.
-    """
+    """A world of cells. Raises a ProblemsError if a value is out of its range, or the values contradict each other."""
 
     C: int = 256
     """Cells of a problem: its inputs are 0..C-1."""

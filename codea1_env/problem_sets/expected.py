@@ -99,8 +99,7 @@ def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
 def golden_statements(problem: Problem, sandbox: Sandbox) -> list[str]:
     """Return the golden tests as text, those of unknown value with what the reference returns if that can be written.
 
-    Raises:
-        NoValueError: The reference gives no value.
+    Raises a NoValueError if the reference gives no value.
     """
     texts = []
     for case, frame in zip(problem.cases, encoded(problem, sandbox).result().expected, strict=True):

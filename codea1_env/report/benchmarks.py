@@ -5,13 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from codea1_env.baselines.bench.ranking import (
-    by_chance,
-    command,
-    no_better_than_copies,
-    nobody_learned,
-    told,
-)
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import (
     ABOUT_GAME,
@@ -19,8 +12,13 @@ from codea1_env.baselines.bench.score_table import (
     GOAL,
     SKILLS,
     Table,
+    by_chance,
+    command,
+    no_better_than_copies,
+    nobody_learned,
     standing_cells,
     standings,
+    told,
 )
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines

@@ -14,8 +14,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 import codea1_env
-from codea1_env.baselines.bench.ranking import command, nobody_learned
-from codea1_env.baselines.bench.score_table import SKILLS, Table
+from codea1_env.baselines.bench.score_table import SKILLS, Table, command, nobody_learned
 from codea1_env.rendering.display import clean, counted, counted_of, short_names
 from codea1_env.report import charts, tables
 from codea1_env.report.benchmarks import benchmark_sheets, leading

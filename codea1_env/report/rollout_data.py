@@ -52,8 +52,7 @@ def write_rollouts(
 ) -> int:
     """Write a data set of a run into a new folder, with a card. Returns the number of rows; tells what is left out.
 
-    Raises:
-        RunError: The run has no log of episodes, or nothing for such a data set.
+    Raises a RunError if the run has no log of episodes, or nothing for such a data set.
     """
     problems = {problem.task_id: problem for problem in problems_of_run(run.config)}
     episodes = _EpisodesOf(run.path, problems)
@@ -76,11 +75,7 @@ def write_rollouts(
 
 
 class _EpisodesOf:
-    """The logged episodes of a run whose problems are known, and how many lines are left out.
-
-    Raises:
-        RunError: There is no log.
-    """
+    """The logged episodes of a run whose problems are known, and how many lines are left out."""
 
     def __init__(self, run: Path, problems: Collection[str]) -> None:
         self._log, self._problems = run / EPISODES, problems

@@ -63,11 +63,7 @@ def missing(package: str, extra: str) -> MissingExtraError:
 
 
 def check_version(package: str, least: str, extra: str) -> None:
-    """Check that a package of an extra is installed in a version that is new enough.
-
-    Raises:
-        MissingExtraError: It is not. The message has both versions.
-    """
+    """Raise a MissingExtraError, with both versions, if a package of an extra is not installed in a version that is new enough."""
     try:
         actual = version(package)
     except PackageNotFoundError:

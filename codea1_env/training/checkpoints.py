@@ -129,11 +129,7 @@ def step_of(checkpoint: Path) -> int:
 def load_checkpoint(
     checkpoint: Path, coder: Learner, tester: Learner, config: TrainConfig
 ) -> Books:
-    """Restore the players in place, and return the books.
-
-    Raises:
-        RunError: A file is missing, damaged or of other players.
-    """
+    """Restore the players in place, and return the books. Raises a RunError if a file is missing, damaged or of other players."""
     verify(checkpoint)
     try:
         coder.load(checkpoint / "coder")
@@ -211,11 +207,7 @@ class SavedRun(TrainedOn):
 
 
 def checkpoint_of(run: Path, step: int | None = None) -> Path:
-    """Return the checkpoint of a step, or the last one.
-
-    Raises:
-        RunError: There is no such checkpoint, or it is damaged.
-    """
+    """Return the checkpoint of a step, or the last one. Raises a RunError if there is none, or it is damaged."""
     found = {step_of(checkpoint): checkpoint for checkpoint in checkpoints(run)}
     if not found:
         raise RunError(
@@ -232,8 +224,7 @@ def checkpoint_of(run: Path, step: int | None = None) -> Path:
 def find_weights(run: Path, role: str, step: int | None) -> Path:
     """Return the folder of a checkpoint that holds a player's weights.
 
-    Raises:
-        RunError: There is no such checkpoint, it is damaged, or the player is no language model.
+    Raises a RunError if there is no such checkpoint, it is damaged, or the player is no language model.
     """
     saved = checkpoint_of(run, step)
     for kind in ("adapter", "model"):
@@ -254,8 +245,7 @@ def trained_on(path: Path) -> TrainedOn:
 def load_run(path: Path, sandbox: Sandbox, stack: ExitStack, step: int | None = None) -> SavedRun:
     """Load the players of a run from its last checkpoint, or from that of a step.
 
-    Raises:
-        RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
+    Raises a RunError if it is not the folder of a run, or it has no checkpoint that can be loaded.
     """
     saved = checkpoint_of(path, step)
     known = trained_on(path)

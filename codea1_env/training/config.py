@@ -269,8 +269,7 @@ def who_needs_one(config: TrainConfig) -> list[str]:
 def algorithm_of(config: TrainConfig, role: str) -> Any:
     """Make the algorithm of a player.
 
-    Raises:
-        ValueError: There is none of this name for such a player, or a setting contradicts it.
+    Raises a ValueError if there is none of this name for such a player, or a setting contradicts it.
     """
     block, name = config.player(role), config.algorithm_of(role)
     settings = dataclasses.asdict(config) | {"learning_rate": block.learning_rate}
@@ -287,11 +286,7 @@ def algorithm_of(config: TrainConfig, role: str) -> Any:
 
 
 def check_algorithms(config: TrainConfig, *, files: bool) -> None:
-    """Make the algorithms of all players, to be thrown away.
-
-    Raises:
-        ValueError: One cannot be made, or teaches other players than the run's.
-    """
+    """Raise a ValueError if the algorithm of a player cannot be made, or teaches other players than the run's."""
     for role in who_needs_one(config):
         if ":" in config.algorithm_of(role) and not files:
             continue
@@ -302,11 +297,7 @@ def check_algorithms(config: TrainConfig, *, files: bool) -> None:
 
 
 def check_own_code(config: TrainConfig) -> None:
-    """Load the players and algorithms of the user's that a run names, to be thrown away.
-
-    Raises:
-        ValueError: There is no such file or name, or it is no algorithm. The message names the setting.
-    """
+    """Raise a ValueError that names the setting if a player or algorithm of the user's is not there, or is none."""
     for role in ("coder", "tester"):
         if ":" in config.player(role).player:
             try:

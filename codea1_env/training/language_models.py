@@ -271,8 +271,7 @@ class LanguageModels:
 def computing_of(config: TrainConfig, folder: Path) -> Computing:
     """Return how a model computes in a run: as the configuration says, and where it leaves that open, measured.
 
-    Raises:
-        ValueError: The configuration asks for what this machine does not have.
+    Raises a ValueError if the configuration asks for what this machine does not have.
     """
     return choose_computing(
         folder,

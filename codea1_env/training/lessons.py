@@ -55,9 +55,7 @@ def _checked(
 ) -> Mapping[str, float]:
     """Return what a player reports of its lesson, if it is numbers that a log can hold.
 
-    Raises:
-        PlayerError: It is something else: then the player itself is likely to be broken, too.
-        UpdateError: A player of the user's raises.
+    Raises a PlayerError if not: the player itself is likely to be broken, too. What a player of the user's raises becomes an UpdateError.
     """
     kind = type(getattr(learn, "__self__", learn))
     name = kind.__name__

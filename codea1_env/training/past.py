@@ -163,8 +163,7 @@ class PastOpponents:
     def truncate(self, step: int, checkpoint: Path | None) -> None:
         """Forget what came after a step, and restore what its checkpoint remembers.
 
-        Raises:
-            RunError: The checkpoint is of a run without opponents from the past.
+        Raises a RunError if the checkpoint is of a run without opponents from the past.
         """
         if not self.active:
             return

@@ -22,10 +22,7 @@ _STREAM = 3
 def problems_of_run(config: TrainConfig) -> list[Problem]:
     """Load what a run trains on.
 
-    Raises:
-        RunError: The split has no problems, or none that a scripted player can play.
-        ProblemsError: They cannot be loaded, or not be played.
-        OSError: Their file cannot be read.
+    Raises a RunError if nothing is left that its players can play, a ProblemsError or OSError if it cannot be loaded.
     """
     problems = load_problems(config.problems, config.split, config.difficulty)[
         : config.max_problems

@@ -109,8 +109,7 @@ class Run:
     ) -> None:
         """Make or reopen the folder, decide what the machine decides, make the players, and measure them.
 
-        Raises:
-            RunError: The run cannot be started or resumed.
+        Raises a RunError if the run cannot be started or resumed.
         """
         self._open_folder()
         self.display = self._stack.enter_context(

@@ -46,8 +46,7 @@ _NAMED = 3
 def decided(config: TrainConfig) -> TrainConfig:
     """Fill in what a run has decided that goes on, where the configuration leaves it open.
 
-    Raises:
-        RunError: The folder's config.toml cannot be read.
+    Raises a RunError if the folder's config.toml cannot be read.
     """
     folder = config.output_dir or Path()
     if not (folder / "config.toml").is_file():
@@ -89,8 +88,7 @@ class RunFolder(LogFolder):
     def reopen(cls, config: TrainConfig) -> RunFolder:
         """Open the run that `config.output_dir` holds, to go on with it.
 
-        Raises:
-            RunError: There is no run, it is in use, or it was begun with another configuration.
+        Raises a RunError if there is none, it is in use, or it was begun with another configuration.
         """
         path = config.output_dir
         if path is None:
@@ -118,8 +116,7 @@ class RunFolder(LogFolder):
     def truncate(self, step: int) -> None:
         """Drop the rows of later steps, which will be played again, and a row that was cut off.
 
-        Raises:
-            RunError: Rows up to the step are missing.
+        Raises a RunError if rows up to the step are missing.
         """
         for name in _LOGS:
             truncate(self.path / name, up_to(step))
@@ -158,11 +155,7 @@ def _no_run(folder: Path) -> str:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """Return the configuration of a run, as it was written.
-
-    Raises:
-        RunError: The folder holds no run, or one of another version.
-    """
+    """Return the configuration of a run, as it was written. Raises a RunError if there is no run, or one of another version."""
     path = folder / "config.toml"
     if not path.is_file():
         raise RunError(f"Expect {folder} to be the folder of a run, actually: {_no_run(folder)}")

@@ -81,12 +81,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Settings:
-    """Return the settings with the values of a table in place of their own.
+    """Return the settings with the values of a table in place of their own. Blocks keep what the table does not name.
 
-    Blocks keep what the table does not name. Messages begin with the `source`.
-
-    Raises:
-        SettingsError: A key does not exist, or a value is not what its field takes.
+    Raises a SettingsError that begins with `source` if a key does not exist, or a value is not what its field takes.
     """
     written = json.dumps(_over(settings, table), default=_for_json)
     try:
@@ -189,8 +186,7 @@ def preset_table(name: str) -> dict[str, Any]:
 def file_table(path: Path) -> dict[str, Any]:
     """Return what a file says, with the preset that it extends below it.
 
-    Raises:
-        SettingsError: It cannot be read, or is the configuration of a run of another version.
+    Raises a SettingsError if it cannot be read, or is the configuration of a run of another version.
     """
     table = read_toml(path)
     check_version(path, table.pop("version", VERSION))

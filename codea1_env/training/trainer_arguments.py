@@ -118,8 +118,7 @@ class TrainerArguments:
     def of(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
         """Return the arguments of a role's player; `formats` are the trainer's names of the number format.
 
-        Raises:
-            ValueError: The run decides a field.
+        Raises a ValueError if the run decides a field.
         """
         config, own = self._config, self._config.player(role)
         shape = UpdateShape(*update_shape(config, role, self._groups), config.max_steps)

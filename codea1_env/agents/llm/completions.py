@@ -30,11 +30,7 @@ Messages = Sequence[Message]
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """How answers are drawn.
-
-    Raises:
-        ValueError: A value is out of its range.
-    """
+    """How answers are drawn. Raises a ValueError if a value is out of its range."""
 
     temperature: float = 1.0
     """Divides the logits. 0 always takes the likeliest token; else from 0.01 to 100."""

@@ -76,11 +76,7 @@ def decided_by(algorithm: Any) -> Mapping[str, str]:
 
 
 def check_undecided(fields: Mapping[str, Any], decided: Mapping[str, str] = DECIDED) -> None:
-    """Refuse fields of a trainer that the run decides; the others are checked by the trainer's configuration itself.
-
-    Raises:
-        ValueError: A field is decided elsewhere. The message says where.
-    """
+    """Raise a ValueError for fields of a trainer that the run decides. The trainer's configuration checks the others."""
     for name in fields:
         if name in decided:
             raise ValueError(

@@ -23,11 +23,7 @@ _CURVES: dict[str, tuple[tuple[str, ...], set[str], dict[str, str]]] = {
 
 
 def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
-    """Draw what the results allow; returns the names of the files.
-
-    Raises:
-        ImportError: There is no matplotlib; the message names the extra.
-    """
+    """Draw what the results allow; returns the names of the files. Raises an ImportError without matplotlib."""
     new_figure: Any = require("matplotlib.figure", "plots").Figure
     made: list[str] = []
 

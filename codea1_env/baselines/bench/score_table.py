@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
+from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs, written
 
@@ -229,3 +232,117 @@ def _curves(runs: Sequence[Result], metric: str) -> tuple[list[float], list[floa
         if there.size:
             steps.append(float(there[0]))
     return areas, steps
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That one entry scores higher than another."""
+
+    measure: str
+    better: str
+    worse: str
+    says: str
+
+
+CLAIMS = (
+    Claim("pass_rate", "code-a1", "golden-tests", "Code-A1 trains a better coder than golden tests"),
+    Claim("pass_rate", "golden-tests", "self-play", "golden tests train a better coder than self-play"),
+    Claim("pass_rate", "code-a1", "self-play", "Code-A1 trains a better coder than self-play"),
+    Claim("pass_rate", "self-play", START, "self-play trains a better coder than none"),
+    Claim("kill_rate", "code-a1", COPIER, "Code-A1 trains a better tester than one that copies"),
+    Claim("new_kill_rate", "code-a1", START, "Code-A1 trains testers to find what copies do not"),
+    Claim("kill_rate", "code-a1", "sft", "Code-A1 trains a better tester than imitation"),
+    Claim("kill_rate", "code-a1", "self-play", "Code-A1 trains a better tester than self-play"),
+    Claim("kill_rate", "code-a1", "alpha=0", "alpha 0.5 is better for the tester than 0"),
+    Claim("kill_rate", "code-a1", "alpha=0.25", "alpha 0.5 is better for the tester than 0.25"),
+    Claim("kill_rate", "code-a1", "alpha=0.75", "alpha 0.5 is better for the tester than 0.75"),
+    Claim("kill_rate", "code-a1", "alpha=1", "alpha 0.5 is better for the tester than 1"),
+    Claim("past_pass_rate", "code-a1", "no-book", "the Mistake Book prevents forgetting"),
+    Claim("forgetting", "no-book", "code-a1", "without the Mistake Book more is forgotten"),
+    Claim("pass_rate", "code-a1", "code-a1-no-reference", "the reference is needed for the coder"),
+    Claim("pass_rate", "self-play", "self-collusion", "the reference is needed in self-play"),
+)  # fmt: skip
+"""Orderings that the paper reports or that its argument rests on."""
+
+
+def command(config: BenchConfig) -> str:
+    """Return the command that makes a benchmark."""
+    words = ["codea1", "bench", "algorithms", "--algorithms", *config.algorithms]
+    models = ("eval_problems",) if config.preset is not None else ()
+    sizes = ("problems", "seeds", "max_problems", "max_steps", "num_iterations", "eval_steps")
+    for name in ("preset", *sizes, *models, "sweep", "sweep_seeds"):
+        value = getattr(config, name)
+        if value is not None:
+            shown = [f"{each:g}" for each in value] if name == "sweep" else [str(value)]
+            words += [f"--{name.replace('_', '-')}", *shown]
+    return shlex.join(words)
+
+
+def nobody_learned(table: Table) -> tuple[str, str] | None:
+    """Return the warning that no coder is told from the start, and what it means; None where one is, or none was measured."""
+    kind = UNSEEN_PREFIX if table.measures_unseen else ""
+    above = [_clearly_above(table, name, START, f"{kind}pass_rate") for name in table.entries]
+    if any(above) or False not in above:
+        return None
+    where = ", on problems that are not trained on" if kind else ""
+    return (
+        f"No coder here is clearly above the players before training{where}.",
+        "A benchmark that is too short for that, as `--quick` is, shows that everything works, and nothing about which "
+        "algorithm is better.",
+    )
+
+
+def no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> str:
+    """Return which testers are not told from copying; "" if all are."""
+    above = {name: _clearly_above(table, name, COPIER, measure) for name in table.entries}
+    below = [names[name] for name, holds in above.items() if holds is False]
+    if not below:
+        return ""
+    return f"Testers whose kill rate is not clearly above that of copies: {', '.join(below)}."
+
+
+def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool | None:
+    """Whether a row is told from a control, which one seed never is. None for what was not measured."""
+    if table.mean(name, measure) is None or table.mean(control, measure) is None:
+        return None
+    difference = table.difference(name, control, measure)
+    return difference is not None and difference.low > 0
+
+
+class Told(NamedTuple):
+    """What became of a claim."""
+
+    claim: Claim
+    measure: str
+    difference: Estimate
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """Whether it holds, and why not."""
+        if self.difference.low > 0:
+            return "holds", ""
+        if self.difference.high < 0:
+            return "does not hold", ": it is the other way round"
+        return "cannot be told", ": the interval includes 0"
+
+    @property
+    def says(self) -> str:
+        """The claim as a sentence begins."""
+        return self.claim.says[0].upper() + self.claim.says[1:]
+
+
+def told(table: Table) -> list[Told]:
+    """Return what became of all claims about rows that were run."""
+    found = []
+    for claim in CLAIMS:
+        of_models = table.measures_unseen and claim.measure in MEASURES
+        for kind in (UNSEEN_PREFIX, "") if of_models else ("",):
+            difference = table.difference(claim.better, claim.worse, f"{kind}{claim.measure}")
+            if difference is not None:
+                found.append(Told(claim, f"{kind}{claim.measure}", difference))
+    return found
+
+
+def by_chance(intervals: int) -> str:
+    """Return what many intervals together say."""
+    return f"Each of these {intervals} intervals stands for itself: of twenty that say nothing, one has no 0 in it by chance."

@@ -83,8 +83,7 @@ def wanted(
 def done_runs(folder: Path) -> dict[tuple[str, str, str, int, int], RowRun]:
     """Return the runs of a results folder that did not fail, by their keys.
 
-    Raises:
-        FolderError: A line is no run. One at the end that was cut off when its process was killed is left out.
+    Raises a FolderError if a line is no run. One at the end that was cut off when its process was killed is left out.
     """
     rows = [row for row, _ in every_line(folder / RESULTS)]
     if rows and rows[-1] is None:

@@ -230,8 +230,7 @@ def content_of(
 def unfinished(folder: Path) -> dict[str, Any] | None:
     """Return the content of scores.json for the runs of an interrupted diagnosis; None without runs.
 
-    Raises:
-        FolderError: A line of its results is damaged.
+    Raises a FolderError if a line of its results is damaged.
     """
     first = next(read_rows(folder / RESULTS), None)
     if first is None or not {each.name for each in dataclasses.fields(RowRun)} <= first.keys():

@@ -22,12 +22,7 @@ _ANSWER = 120.0
 
 
 def connect(address: str) -> Any:
-    """Join a cluster, unless this process has done so.
-
-    Raises:
-        RunError: There is none at the address.
-        MissingExtraError: Ray is not installed.
-    """
+    """Join a cluster, unless this process has done so. Raises a RunError if there is none, a MissingExtraError without Ray."""
     ray: Any = require("ray", "ray")
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed

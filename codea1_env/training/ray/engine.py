@@ -174,11 +174,7 @@ def _make(
 
 
 def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
-    """Decide how many GPUs each process of a language model gets.
-
-    Raises:
-        RunError: The cluster has not enough processors or GPUs free.
-    """
+    """Decide how many GPUs each process of a language model gets. Raises a RunError if the cluster has not enough free."""
     processes = roles * config.learner_processes
     there, free = ray.cluster_resources(), _free_soon(ray, processes)
     gpus = config.learner_gpus

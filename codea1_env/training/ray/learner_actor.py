@@ -52,8 +52,7 @@ class LearnerActor:
     def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
         """Make the player; `place` says in environment variables which process of its group this is.
 
-        Raises:
-            RunError: The model, the trainer or the engine cannot be had as configured.
+        Raises a RunError if the model, the trainer or the engine cannot be had as configured.
         """
         os.environ |= place
         self._models = LanguageModels(config, problems, roles=(self._role,))

@@ -57,8 +57,7 @@ class LearnerLostError(UpdateError):
 class RoleGroup:
     """The processes of a role. If one fails, the others may wait for it for ever: then nothing can be asked any more.
 
-    Raises:
-        RunError: The cluster has no room for them.
+    Raises a RunError if the cluster has no room for them.
     """
 
     def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
