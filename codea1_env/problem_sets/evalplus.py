@@ -12,18 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from codea1_env.compare import Compare
+from codea1_env.problem_sets import rows
 from codea1_env.problem_sets.contracts import contract_of
 from codea1_env.problem_sets.golden import Golden, apart, read_module
 from codea1_env.problem_sets.problem import Problem
-from codea1_env.problem_sets.rows import (
-    Row,
-    definition_of,
-    origin,
-    prompt_of,
-    show,
-    signature_of,
-    text_of,
-)
 from codea1_env.reading.golden import read_values
 from codea1_env.sandbox import Case
 
@@ -122,7 +114,7 @@ def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case
     for number, given in enumerate(inputs, 1):
         if type(given) not in (list, tuple):
             raise ValueError(
-                f"Expect input {number} to be a list of arguments, actually: {show(given)}"
+                f"Expect input {number} to be a list of arguments, actually: {rows.show(given)}"
             )
     if results is None:
         return tuple(Case(tuple(given)) for given in inputs)
@@ -170,16 +162,16 @@ def module_of_check(test: str, entry: str, calls: bool) -> str:
     )
 
 
-def convert(row: Row) -> Problem:
+def convert(row: rows.Row) -> Problem:
     """Return the problem of a row of HumanEval+ or MBPP+."""
-    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
-    prompt, source, reference = text_of(row, "prompt"), "humaneval+", ""
-    task_id, test = text_of(row, "task_id"), text_of(row, "test")
-    if re.search(definition_of(entry), solution, re.MULTILINE):
+    entry, solution = rows.text_of(row, "entry_point"), rows.text_of(row, "canonical_solution")
+    prompt, source, reference = rows.text_of(row, "prompt"), "humaneval+", ""
+    task_id, test = rows.text_of(row, "task_id"), rows.text_of(row, "test")
+    if re.search(rows.definition_of(entry), solution, re.MULTILINE):
         entry = called_by(test, solution, entry)
         imports = str(row.fields.get("imports") or "")
         description = str(row.fields.get("description") or "") or prompt
-        prompt = prompt_of(signature_of(solution, entry), description, imports=imports)
+        prompt = rows.prompt_of(rows.signature_of(solution, entry), description, imports=imports)
         source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
     return Problem(
         task_id=task_id,
@@ -187,7 +179,7 @@ def convert(row: Row) -> Problem:
         entry_point=entry,
         reference=reference or prompt + solution,
         contract=contract_of(task_id, row.fields.get("contract")),
-        metadata=origin(row, source, "test"),
+        metadata=rows.origin(row, source, "test"),
         **read_test(test, entry),
     )
 
@@ -195,7 +187,7 @@ def convert(row: Row) -> Problem:
 def called_by(test: str, solution: str, entry: str) -> str:
     """Return the function that a test calls; some rows name a helper of the program instead."""
     called = re.search(r"\b([^\W\d]\w*)\(\*inp\)", test)
-    found = called is not None and re.search(definition_of(called[1]), solution, re.MULTILINE)
+    found = called is not None and re.search(rows.definition_of(called[1]), solution, re.MULTILINE)
     return called[1] if called is not None and found else entry
 
 

@@ -5,35 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
+from codea1_env.baselines.bench import score_table
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
-from codea1_env.baselines.bench.score_table import (
-    ABOUT_GAME,
-    CONTROLS,
-    GOAL,
-    SKILLS,
-    Table,
-    by_chance,
-    command,
-    no_better_than_copies,
-    nobody_learned,
-    standing_cells,
-    standings,
-    told,
-)
+from codea1_env.baselines.bench.score_table import CONTROLS, SKILLS, Table
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.baselines.payoffs import GAME_FIGURES
+from codea1_env.evaluation.statistics import written
 from codea1_env.rendering.display import clean, counted, counted_of, in_line, short_names
+from codea1_env.report import tables
 from codea1_env.report.folders import Benchmark
-from codea1_env.report.tables import (
-    Cell,
-    Sheet,
-    command_cell,
-    figure_cell,
-    markdown,
-    text_cell,
-    with_values,
-)
+from codea1_env.report.tables import Cell, Sheet, figure_cell, text_cell
 
 _SHOWN = {
     "pass_rate": ({"pass_rate": "pass rate"}, {"past_pass_rate": "past", "forgetting": "forgotten"}),
@@ -74,7 +56,7 @@ def _measured(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
         for skill in SKILLS:
             yield _figures(benchmark, table, skill, kind)
     yield from _game(benchmark, table)
-    if found := told(table):
+    if found := score_table.told(table):
         rows = []
         for each in found:
             rows.append([text_cell(each.says), Cell("".join(each.verdict))])
@@ -85,7 +67,7 @@ def _measured(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
                 figure_cell(each.difference),
             ]
         headings = ["claim", "verdict", "measure", "of the first", "of the second", "difference"]
-        note = by_chance(len(found)) if found[1:] else ""
+        note = score_table.by_chance(len(found)) if found[1:] else ""
         yield Sheet(f"What holds at this scale: {benchmark.name}", note, headings, rows)
 
 
@@ -95,7 +77,9 @@ def _game(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
     rows = [[text_cell(names[entry]), *map(figure_cell, of)] for entry, of in measured.items()]
     if any(value is not None for of in measured.values() for value in of):
         headings = ["entry", "exploitability: last", "average", "cyclic share"]
-        yield Sheet(f"The game itself: {benchmark.name}", " ".join(ABOUT_GAME), headings, rows)
+        yield Sheet(
+            f"The game itself: {benchmark.name}", " ".join(score_table.ABOUT_GAME), headings, rows
+        )
 
 
 def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet:
@@ -103,18 +87,21 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     names, first, coders = short_names(table.entries), table.entries[0], skill == "pass_rate"
     less = f"less {clean(names[first])}"
     decides = bool(kind) or not table.measures_unseen
-    ranked = {each.entry: each for each in standings(table, skill)}
+    ranked = {each.entry: each for each in score_table.standings(table, skill)}
     rows = []
     for entry in [*dict.fromkeys([*ranked, *table.entries]), *CONTROLS]:
         standing = ranked.get(entry) if decides else None
-        rank, area, steps = standing_cells(standing)
         row = [("entry", text_cell(CONTROLS.get(entry) or names[entry]))]
-        row.append(("rank", Cell(rank, float(standing.rank[0]) if standing else None)))
+        row.append(
+            ("rank", Cell(standing.rank_text, float(standing.rank[0])) if standing else Cell("-"))
+        )
         for measure, words in measures.items():
             difference = table.difference(entry, first, kind + measure) if entry != first else None
             row.append((words, figure_cell(table.estimate(entry, kind + measure))))
             row.append((f"{words} {less}", figure_cell(difference)))
-        row += [("area", Cell(area)), (f"steps to {GOAL:g}", Cell(steps))]
+        row.append(("area", Cell(written(standing.area) if standing else "-")))
+        steps = f"{standing.steps:g}" if standing and standing.steps is not None else "-"
+        row.append((f"steps to {score_table.GOAL:g}", Cell(steps)))
         for measure, words in at_end.items():
             there = entry not in CONTROLS and not kind
             row.append((words, figure_cell(table.mean(entry, measure) if there else None)))
@@ -132,11 +119,11 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
             "Learning rates were not swept: a higher row may only have the better step size."
         )
     if not coders:
-        note.append(no_better_than_copies(table, names, f"{kind}kill_rate"))
+        note.append(score_table.no_better_than_copies(table, names, f"{kind}kill_rate"))
     title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}"
     title += ", on problems that are not trained on" if kind else ""
     cells = [[cell for _, cell in row] for row in rows]
-    return with_values(
+    return tables.with_values(
         Sheet(title, clean(" ".join(note).rstrip()), [name for name, _ in row], cells)
     )
 
@@ -146,12 +133,12 @@ def _made(benchmark: Benchmark, entry: str) -> list[tuple[str, Cell]]:
     failed = sum(result.status == "failed" for result in runs)
     one = dataclasses.replace(benchmark.config, algorithms=(entry,))
     number = Cell(f"{len(runs)}" + (f", {failed} failed" if failed else ""), len(runs))
-    return [("runs", number), ("command", command_cell(command(one)))]
+    return [("runs", number), ("command", tables.command_cell(score_table.command(one)))]
 
 
 def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, str] | None:
     """Return the figure of the row with rank 1, or the range of those that share it; None where nothing was measured."""
-    ranked = standings(table, skill)
+    ranked = score_table.standings(table, skill)
     measure = f"{UNSEEN_PREFIX if table.measures_unseen else ''}{skill}"
     tied = [each.entry for each in ranked if each.rank[0] <= ranked[0].rank[1]]
     if len(tied) < 2:
@@ -196,15 +183,15 @@ def leaderboard(
         f"{counted(config.max_steps, 'steps')}, {updates}; "
         f"{counted_of(len(results), wanted, 'runs')} done, {len(failed)} failed. {machine}.",
         "",
-        f"    {command(config)}",
+        f"    {score_table.command(config)}",
     ]
     if not_shown:
         lines += ["", f"**Not all that was measured**: {not_shown} finished runs of this folder are of other rows or seeds. `--resume` with their `--algorithms` and `--seeds` shows them."]  # fmt: skip
-    if warning := nobody_learned(table):
+    if warning := score_table.nobody_learned(table):
         lines += ["", f"**{warning[0]}** {warning[1]}"]
     for sheet in _measured(Benchmark("this benchmark", config, list(results), wanted), table):
         lines += ["", f"## {sheet.title}", "", *([sheet.note, ""] if sheet.note else [])]
-        lines += markdown(sheet)
+        lines += tables.markdown(sheet)
     names = short_names([*table.entries, *(name for name, _, _ in of_sweep)])
     errors = [(f"{names[each.entry]}, seed {each.seed}", each.error) for each in failed]
     errors += [(f"Sweep: {names[name]}, {which}", error) for name, which, error in of_sweep]

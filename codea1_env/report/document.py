@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import codea1_env
 from codea1_env.baselines.bench.score_table import SKILLS, Table, command, nobody_learned
 from codea1_env.rendering.display import clean, counted, counted_of, short_names
-from codea1_env.report import charts, tables
+from codea1_env.report import charts, evaluations, tables
 from codea1_env.report.benchmarks import benchmark_sheets, leading
 from codea1_env.report.charts import Chart
 from codea1_env.report.diagnostics import diagnosed_section, signs
@@ -27,14 +27,6 @@ from codea1_env.report.episode_log import (
     embedded,
     sample,
     scan,
-)
-from codea1_env.report.evaluations import (
-    add_answers,
-    evaluation_sheets,
-    figures_of,
-    kind_of,
-    problems_of,
-    words_of,
 )
 from codea1_env.report.folders import (
     Benchmark,
@@ -85,7 +77,7 @@ def document(found: Findings) -> str:
     share = SAMPLE_BYTES // 2 if logs and found.evaluations else SAMPLE_BYTES
     episodes = sample(logs, share)
     for number, each in enumerate(found.evaluations, start=len(logs)):
-        add_answers(episodes, each, number, share // len(found.evaluations))
+        evaluations.add_answers(episodes, each, number, share // len(found.evaluations))
     sections = [*_of_results(found), *(_of_runs(groups, logs) if groups else ())]
     top, contents = headline(found, groups)
     if contents:
@@ -109,7 +101,9 @@ def _of_results(found: Findings) -> list[Section]:
     return [
         Section("leaderboard", "Benchmarks", "", boards),
         Section("diagnostics", "Diagnostics", _DIAGNOSED, *diagnosed_section(found.diagnostics)),
-        Section("evaluations", "Evaluations", "", list(evaluation_sheets(found.evaluations))),
+        Section(
+            "evaluations", "Evaluations", "", list(evaluations.evaluation_sheets(found.evaluations))
+        ),
     ]
 
 
@@ -142,7 +136,10 @@ def _players(found: Findings, groups: Sequence[RunGroup]) -> list[dict[str, Any]
         {"name": name, "alpha": of.alpha, "tests": of.num_tests, "rewards": of.rewards}
         for name, of in configs
     ]
-    return [*runs, *({"name": each.name, "kind": kind_of(each)} for each in found.evaluations)]
+    return [
+        *runs,
+        *({"name": each.name, "kind": evaluations.kind_of(each)} for each in found.evaluations),
+    ]
 
 
 def _render(
@@ -288,14 +285,14 @@ def _diagnosed(each: Diagnosed) -> PageSubject:
 
 
 def _evaluation(each: EvaluationResult) -> PageSubject:
-    figures = figures_of(each)
+    figures = evaluations.figures_of(each)
     # Of tests, one figure of each kind: that of all tests of a suite.
     whole = {name.partition("@")[0]: name for name in figures if name.count("@") == 1}
     main = [whole[name] for name in _OF_TESTS if name in whole]
     names = main if len(main) == _FIGURES else list(figures)[:_FIGURES]
-    kind, who = kind_of(each), str(each.settings.get("agent", "samples of a file"))
-    title = f"Evaluation, {kind}: {who} on {problems_of(each.settings)}"
-    shown = [(str(figures[name]), words_of(kind, name)) for name in names]
+    kind, who = evaluations.kind_of(each), str(each.settings.get("agent", "samples of a file"))
+    title = f"Evaluation, {kind}: {who} on {evaluations.problems_of(each.settings)}"
+    shown = [(str(figures[name]), evaluations.words_of(kind, name)) for name in names]
     return PageSubject(title, each.command, shown, each.name, part_of(each.report))
 
 

@@ -22,7 +22,7 @@ from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, rollo
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.support.stopping import stop_request
-from codea1_env.training import measuring, run_folder, summary
+from codea1_env.training import measuring, problems_of_run, run_folder, summary
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -38,12 +38,6 @@ from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, 
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
 from codea1_env.training.past import PastOpponents, PastSide
 from codea1_env.training.players import OwnPlayer, make_players
-from codea1_env.training.problems_of_run import (
-    DynamicSampling,
-    Replacements,
-    problems_of_step,
-    warning_of_few,
-)
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
@@ -59,7 +53,7 @@ class PlayedStep:
 
     problems: int
     """Number of its problems, without those that took the place of others."""
-    chosen: Replacements
+    chosen: problems_of_run.Replacements
     """Tells what is learned from."""
     played: Rollouts
     usages: Mapping[str, Usage]
@@ -166,7 +160,7 @@ class Run:
             )
         self._stack.callback(self.models.close)
         if self.config.has_language_model and len(self._others) < self.config.eval_problems:
-            self.display.say(warning_of_few(len(self._others), self.config))
+            self.display.say(problems_of_run.warning_of_few(len(self._others), self.config))
         self.display.begin("prepare")
 
     def _open_judges(self, sandbox: Sandbox | None, reuse_programs: bool) -> None:
@@ -198,7 +192,7 @@ class Run:
             models=self.models,
         )
         self.past = PastOpponents(config, self.folder.path, self.models)
-        self._sampling = DynamicSampling(config, self.problems)
+        self._sampling = problems_of_run.DynamicSampling(config, self.problems)
 
     def _restore(self) -> None:
         config, path = self.config, self.folder.path
@@ -305,7 +299,9 @@ class Run:
         past = self.past.of_step(number)
         seats: dict[str, Agent] = {"coder": players.coder, "tester": players.tester}
         seats |= self.past.seat(past, players, number)
-        batch = problems_of_step(self.problems, config.seed, number, config.problems_per_step)
+        batch = problems_of_run.problems_of_step(
+            self.problems, config.seed, number, config.problems_per_step
+        )
         players.take_usage()  # of a measurement
         chosen = self._sampling.of_step(batch, number)
         try:

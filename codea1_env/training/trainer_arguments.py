@@ -9,17 +9,9 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, Literal
 
+from codea1_env.agents.llm import trainer_settings
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_settings import (
-    DECIDED,
-    UpdateShape,
-    batches_of,
-    check_undecided,
-    decided_by,
-    find_trainer,
-    grpo_config,
-)
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.training.config import (
     OF_TRAINER,
@@ -84,7 +76,9 @@ def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bo
         fields = own.trainer
         passes = fields.get("num_iterations", config.num_iterations)
         try:
-            batches_of(fields, *update_shape(config, role, step), passes, together, gpu)
+            trainer_settings.batches_of(
+                fields, *update_shape(config, role, step), passes, together, gpu
+            )
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error
 
@@ -121,13 +115,15 @@ class TrainerArguments:
         Raises a ValueError if the run decides a field.
         """
         config, own = self._config, self._config.player(role)
-        shape = UpdateShape(*update_shape(config, role, self._groups), config.max_steps)
+        shape = trainer_settings.UpdateShape(
+            *update_shape(config, role, self._groups), config.max_steps
+        )
         algorithm = self._algorithm(role)
-        trainer_cls, config_cls = find_trainer(config.trainer_cls)
-        decided = {**DECIDED, **decided_by(algorithm)}
-        check_undecided(own.trainer, decided)
+        trainer_cls, config_cls = trainer_settings.find_trainer(config.trainer_cls)
+        decided = {**trainer_settings.DECIDED, **trainer_settings.decided_by(algorithm)}
+        trainer_settings.check_undecided(own.trainer, decided)
         try:
-            check_undecided(getattr(algorithm, "trainer", {}), decided)
+            trainer_settings.check_undecided(getattr(algorithm, "trainer", {}), decided)
         except ValueError as error:
             raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
         return {
@@ -153,7 +149,7 @@ class TrainerArguments:
                 taught = self.of(role, {"bf16": False, "fp16": False})
                 fields = {name: v for name, v in taught["fields"].items() if name not in left_out}
                 samplings = (self._config.player(role).sampling, taught["tester_sampling"])
-                grpo_config(
+                trainer_settings.grpo_config(
                     fields,
                     taught["shape"],
                     samplings=list(filter(None, samplings)),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from codea1_env.agents.llm import prompts
+from codea1_env.agents.llm import prompts, training_state
 from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import (
     Backend,
@@ -22,13 +22,6 @@ from codea1_env.agents.llm.completions import (
 from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow
 from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
-from codea1_env.agents.llm.training_state import (
-    fingerprint,
-    load_trainer,
-    load_weights,
-    save_trainer,
-    save_weights,
-)
 from codea1_env.rollout import Experience
 from codea1_env.spaces import Observation
 
@@ -86,7 +79,7 @@ class GRPOLearner(LanguagePlayer):
         self.shape = shape
         self.tokenizer = tokenizer
         self._memory = Memory()
-        self._base = fingerprint(model)
+        self._base = training_state.fingerprint(model)
         self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
         self._engine = engine
         samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
@@ -149,18 +142,18 @@ class GRPOLearner(LanguagePlayer):
 
     def save_weights(self, path: Path) -> None:
         """Write the weights alone: the adapter, or the whole model."""
-        save_weights(self.drive.model, self.tokenizer, path)
+        training_state.save_weights(self.drive.model, self.tokenizer, path)
 
     def save(self, path: Path) -> None:
         """Write weights, optimizer and counters."""
         self.save_weights(path)
-        save_trainer(self.drive, self._base, path)
+        training_state.save_trainer(self.drive, self._base, path)
         self.agent.save(path)
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote. Raises a ValueError if it is of another model, version or adapter, or incomplete."""
-        load_trainer(self.drive, self._base, path)
-        load_weights(self.drive.model, path)
+        training_state.load_trainer(self.drive, self._base, path)
+        training_state.load_weights(self.drive.model, path)
         self.agent.load(path)
         self.update_engine()
 
@@ -168,7 +161,7 @@ class GRPOLearner(LanguagePlayer):
         """Give the weights to the engine that answers, if that is not the trained model itself."""
         if self._engine is not None:
             with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
-                saved = save_weights(self.drive.model, self.tokenizer, Path(folder))
+                saved = training_state.save_weights(self.drive.model, self.tokenizer, Path(folder))
                 self._engine.update(saved, self._adapter)
 
     def close(self) -> None:

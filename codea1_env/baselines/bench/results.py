@@ -296,9 +296,6 @@ def _result(job: TrainingJob) -> Result:
             logs = read_logs(job.folder / "run", job.max_steps)
             for task, figures in read_game(job.folder / GAME).items():
                 logs.end[task] = logs.end.get(task, {}) | figures
-        status, error, seconds = ending.status, ending.error, ending.seconds
     except DamagedRunError as damage:
-        status, error, seconds = "failed", f"{damage} --resume runs it again.", 0.0
-    return Result(
-        job.entry.name, job.seed, status, error, seconds, logs.start, logs.end, logs.metrics
-    )
+        ending = Ending("failed", f"{damage} --resume runs it again.", 0.0)
+    return Result(job.entry.name, job.seed, *ending, *logs)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.payoffs import GAME_FIGURES
-from codea1_env.evaluation.statistics import Estimate, mean_over_runs, written
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 Floats = NDArray[np.float64]
 
@@ -159,12 +159,7 @@ class Standing:
 
     @property
     def rank_text(self) -> str:
-        """The rank, as `2` or `1-3`.
-
-        Example:
-            >>> Standing("grpo", (1, 3), None, None, 5).rank_text
-            '1-3'
-        """
+        """The rank, as `2` or `1-3`."""
         best, worst = self.rank
         return str(best) if best == worst else f"{best}-{worst}"
 
@@ -205,17 +200,6 @@ ABOUT_GAME = (
     "program costs 1; of the last players, and of the average of the checkpoints. Cyclic share: how much of the game between",
     "checkpoints no rating explains. From payoffs of all pairs of pools; less is better. A dash: a player has no such table.",
 )
-
-
-def standing_cells(standing: Standing | None) -> tuple[str, str, str]:
-    """Return rank, area and steps as texts."""
-    if standing is None:
-        return "-", "-", "-"
-    return (
-        standing.rank_text,
-        written(standing.area),
-        "-" if standing.steps is None else f"{standing.steps:g}",
-    )
 
 
 def _curves(runs: Sequence[Result], metric: str) -> tuple[list[float], list[float]]:

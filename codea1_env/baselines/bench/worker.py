@@ -24,14 +24,7 @@ import numpy as np
 from rich.console import Console
 
 from codea1_env.agents import Pool, TabularAgent, find_class
-from codea1_env.baselines.bench.results import (
-    GAME,
-    JOB,
-    PAYOFFS,
-    RESULT,
-    DamagedRunError,
-    read_logs,
-)
+from codea1_env.baselines.bench import results
 from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
 from codea1_env.baselines.payoffs import Floats, game_figures
 from codea1_env.referee import Referee, Round
@@ -104,7 +97,7 @@ INTERRUPTED = 130
 def main(folder: Path) -> int:
     """Train; returns the exit code."""
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    job = json.loads((folder / JOB).read_text(encoding="utf-8"))
+    job = json.loads((folder / results.JOB).read_text(encoding="utf-8"))
     entry = Entry(**job["entry"])
     started = time.perf_counter()
     result: dict[str, Any] = {"status": "ok", "error": ""}
@@ -122,16 +115,16 @@ def main(folder: Path) -> int:
         traceback.print_exc()
         result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     result["seconds"] = time.perf_counter() - started
-    write_whole(folder / RESULT, json.dumps(result) + "\n")
+    write_whole(folder / results.RESULT, json.dumps(result) + "\n")
     return 0
 
 
 def _measure_game(folder: Path, entry: Entry) -> None:
     """Write game.json, and delete the checkpoints that were kept for it."""
     # Players of one's own may have no tables; with a game.json it died between its game and its result.
-    if entry.kind != "player" and not (folder / GAME).exists():
-        game = measure_game(folder / "run", folder.parent.parent.parent / PAYOFFS)
-        write_whole(folder / GAME, json.dumps(game) + "\n")
+    if entry.kind != "player" and not (folder / results.GAME).exists():
+        game = measure_game(folder / "run", folder.parent.parent.parent / results.PAYOFFS)
+        write_whole(folder / results.GAME, json.dumps(game) + "\n")
     for path in checkpoints(folder / "run")[:-1]:
         shutil.rmtree(path)
 
@@ -166,9 +159,9 @@ def _usable_checkpoints(run: Path) -> list[Path]:
     saved = checkpoints(run)
     try:
         if saved:
-            read_logs(run, step_of(saved[-1]))
+            results.read_logs(run, step_of(saved[-1]))
             verify(saved[-1])
-    except (DamagedRunError, RunError) as error:
+    except (results.DamagedRunError, RunError) as error:
         print(f"This run starts anew. {error}", flush=True)
         return []
     return saved

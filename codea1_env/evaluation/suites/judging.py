@@ -8,14 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
-from codea1_env.evaluation.suites.ruling import (
-    JudgedTest,
-    TestRuler,
-    first_failures,
-    reference_fault,
-    run_on_each,
-    run_once,
-)
+from codea1_env.evaluation.suites import ruling
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.mutation import generate_mutants
@@ -52,7 +45,7 @@ class SuiteScore(Stored):
 
     excluded: str = ""
     """Why the problem cannot be used; empty if it can."""
-    tests: tuple[JudgedTest, ...] = ()
+    tests: tuple[ruling.JudgedTest, ...] = ()
     """The tests that count, in the order of the suite."""
     late: int = 0
     dropped: tuple[str, ...] = ()
@@ -71,7 +64,7 @@ class SuiteScore(Stored):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Return what `row` made."""
-        tests = tuple(JudgedTest(**each) for each in row.get("tests", ()))
+        tests = tuple(ruling.JudgedTest(**each) for each in row.get("tests", ()))
         pool = PoolRuns(**row.get("pool", {}))
         return super().of({**row, "tests": tests, "pool": pool})
 
@@ -96,13 +89,13 @@ class SuiteJudge:
         self._num_tests = num_tests
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
-        self._ruler = TestRuler(sandbox)
+        self._ruler = ruling.TestRuler(sandbox)
         self._mutants = lru_cache(_REMEMBERED)(partial(generate_mutants, sandbox=sandbox))
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
     def check(self, problem: Problem) -> ProblemCheck:
         """Find out whether tests of a problem can be judged, and which programs are wrong."""
-        found = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
+        found = ruling.reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
         if found.fault:
             return ProblemCheck(problem.task_id, found.fault, unjudged=found.unjudged)
         if not (problem.cases or problem.test_module):
@@ -132,9 +125,9 @@ class SuiteJudge:
         places = [place for place, test in enumerate(tests) if not test.fault]
         right = [suite.tests[place] for place in places]
         room = sandbox.limits.with_room_for(tests=len(right))
-        limits = limits_beside(run_once(problem.reference, right, name, room, sandbox))
+        limits = limits_beside(ruling.run_once(problem.reference, right, name, room, sandbox))
         killed = [0] * self._num_tests
-        for first in first_failures(mutants, right, name, limits, sandbox):
+        for first in ruling.first_failures(mutants, right, name, limits, sandbox):
             if first is not None:
                 killed[places[first]] += 1
         return SuiteScore(
@@ -152,7 +145,7 @@ class SuiteJudge:
         problem: Problem,
         check: ProblemCheck,
         tests: Sequence[SuiteTest],
-        judged: Sequence[JudgedTest],
+        judged: Sequence[ruling.JudgedTest],
         limits: Limits,
     ) -> PoolRuns:
         programs = self._wrong_programs(problem, check)
@@ -163,7 +156,7 @@ class SuiteJudge:
             if tests[number].fault is None and (each.fails or not each.fault)
         ]
         texts = [tests[number] for number in tried]
-        rows = run_on_each(programs, texts, problem.entry_point, limits, self._sandbox)
+        rows = ruling.run_on_each(programs, texts, problem.entry_point, limits, self._sandbox)
         passed = {True: 0, False: 0}  # by right and wrong tests
         for row in rows:
             for number, each in zip(tried, row, strict=True):

@@ -18,13 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codea1_env.evaluation.samples import (
-    SampleFile,
-    SamplesError,
-    check_task,
-    evalplus_id,
-    read_file,
-)
+from codea1_env.evaluation import samples
 from codea1_env.evaluation.suites.pieces import Piece, pieces_of
 from codea1_env.problems import Problem
 from codea1_env.reading.golden import GoldenCase
@@ -96,9 +90,9 @@ class ReadSuite:
     """Why an answer has no test; empty if it has some."""
 
 
-def read_suites(path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:
+def read_suites(path: Path, problems: Sequence[Problem]) -> samples.SampleFile[SuiteSample]:
     """Read suites made elsewhere, a .jsonl or .jsonl.gz file; a SamplesError names a line that is no suite."""
-    return read_file(
+    return samples.read_file(
         path,
         problems,
         _names(problems),
@@ -172,12 +166,12 @@ def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
     last = Counter(problem.task_id.rpartition("/")[2] for problem in problems)
     short = {problem.task_id.rpartition("/")[2]: problem for problem in problems}
     clear = {name: problem for name, problem in short.items() if last[name] == 1}
-    theirs = {evalplus_id(problem): problem for problem in problems}
+    theirs = {samples.evalplus_id(problem): problem for problem in problems}
     return clear | theirs | {problem.task_id: problem for problem in problems}
 
 
 def _checked(fields: Any, where: str) -> str:
-    task_id = check_task(fields, where, (str, int))
+    task_id = samples.check_task(fields, where, (str, int))
     name = next((name for name in _FIELDS if name in fields), None)
     value = fields.get(name)
     if name is None:
@@ -195,4 +189,4 @@ def _checked(fields: Any, where: str) -> str:
         )
     else:
         return task_id
-    raise SamplesError(f"{where}: Expect {fault}")
+    raise samples.SamplesError(f"{where}: Expect {fault}")

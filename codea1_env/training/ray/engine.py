@@ -13,17 +13,13 @@ from codea1_env.agents import Experience, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import Message
 from codea1_env.spaces import Observation
+from codea1_env.training import trainer_arguments
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.language_models import LocalEngine, Models
 from codea1_env.training.players import seed_of
 from codea1_env.training.ray.cluster import check_versions, connect
 from codea1_env.training.ray.role_group import LearnerLostError, RoleGroup
-from codea1_env.training.trainer_arguments import (
-    Role,
-    check_batches,
-    check_trainer_fields,
-    roles_of,
-)
+from codea1_env.training.trainer_arguments import Role
 
 _PIECE = 64 << 20
 """Bytes of a file that are sent at a time."""
@@ -134,12 +130,12 @@ class RayEngine(LocalEngine):
             RunError: A model cannot be had as configured, or the cluster has not what is asked for.
             PlayerError: A process was lost, for which memory was short perhaps.
         """
-        self.elsewhere = roles = roles_of(config)
+        self.elsewhere = roles = trainer_arguments.roles_of(config)
         if not roles:
             return config, RemoteModels([])
         if not resumed:
-            check_trainer_fields(config)
-            check_batches(config, problems, config.learner_processes, gpu=False)
+            trainer_arguments.check_trainer_fields(config)
+            trainer_arguments.check_batches(config, problems, config.learner_processes, gpu=False)
         check_versions(self._ray)
         gpus = gpus_of_each(self._ray, config, len(roles))
         with ExitStack() as stack:
