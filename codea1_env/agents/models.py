@@ -39,14 +39,10 @@ class ModelError(ValueError):
 
 
 def resolve(name: str | Path, report: smollm2.Report | None = None) -> Path:
-    """Return the folder with a model's weights and tokenizer, downloaded if need be.
+    """Return the folder with a model's weights and tokenizer, downloaded if need be, of which `report` is told in lines.
 
-    Args:
-        name: "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name").
-        report: Is told in a line what takes long ("Downloading ..."), for a caller who shows it.
-
-    Raises:
-        ModelError: There is no such model, or it cannot be downloaded.
+    A name is "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name"). Raises a ModelError if there is
+    no such model, or it cannot be downloaded.
     """
     path = local_folder(name)
     if path is not None:

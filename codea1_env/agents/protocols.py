@@ -76,15 +76,10 @@ class Setting:
 
 
 def own_player(own: Any, setting: Setting) -> Agent:
-    """Make a player of your own.
+    """Make a player of your own, from what it may be made from.
 
-    Args:
-        own: An agent; a class or function that makes one, from a `Setting` if it has a parameter without default; or
-            the name of any of these, as `FILE.py:NAME` or `module:NAME`.
-        setting: What it may be made from.
-
-    Raises:
-        ValueError: There is nothing of this name, or it raises, or it is no agent.
+    It is an agent; a class or function that makes one, from a `Setting` if it has a parameter without default; or the name of
+    any of these, as `FILE.py:NAME` or `module:NAME`. Raises a ValueError if there is none, or it raises, or it is no agent.
     """
     made = find(own, "player") if isinstance(own, str) else own
     if isinstance(made, type) or (callable(made) and not hasattr(made, "act")):

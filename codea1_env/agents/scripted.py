@@ -41,9 +41,7 @@ class FixedAgent:
 class ScriptedAgent(FixedAgent, ABC):
     """Base of players that know the problems, and may draw from their own random generator.
 
-    Args:
-        problems: The problems of the game; None for the starter set. A scripted player knows reference and golden tests.
-        seed: Seed of the player's random choices.
+    `problems` are those of the game; None for the starter set. A scripted player knows reference and golden tests.
     """
 
     def __init__(self, problems: Sequence[Problem] | None = None, seed: int = 0) -> None:

@@ -72,11 +72,9 @@ class Decomposition(NamedTuple):
 def decomposition(broken: Floats) -> Decomposition:
     """Divide the game between checkpoints as Balduzzi et al. 2018 (arXiv 1806.02643) do.
 
-    A checkpoint is a coder and a tester of the same moment. What k wins against l is how often l's program is broken by k's
-    tester, less how often k's is by l's: an antisymmetric matrix, whose transitive part is the difference of row means.
-
-    Args:
-        broken: Square: how often coder k (row) is broken by tester l (column), as `cross_play` returns it.
+    A checkpoint is a coder and a tester of the same moment; `broken` says how often coder k (row) is broken by tester l
+    (column), as `cross_play` returns it. What k wins against l is how often l's program is broken by k's tester, less how often
+    k's is by l's: an antisymmetric matrix, whose transitive part is the difference of row means.
 
     Example:
         >>> better_and_better = np.array([[0.5, 0.7, 0.9], [0.3, 0.5, 0.7], [0.1, 0.3, 0.5]])

@@ -79,9 +79,7 @@ def progress_bar(console: Console, label: str) -> Progress:
 class PlainProgress:
     """Says now and then how far work is and how long the rest takes, where there is no terminal.
 
-    Args:
-        console: Where it says so.
-        known: What was done before, which took no time now.
+    `known` is what was done before, which took no time now.
     """
 
     def __init__(self, console: Console, known: float = 0) -> None:

@@ -293,13 +293,7 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
 def show_plan(config: TrainConfig, problems: int) -> None:
     """Say on stderr what a step of language models writes and learns, and check what can be checked without them.
 
-    Args:
-        config: The run.
-        problems: Number of problems to train on: a step has no more.
-
-    Raises:
-        RunError: An update cannot be divided, or a trainer does not know a
-            field.
+    Raises a RunError if an update cannot be divided, or a trainer does not know a field.
     """
     if not config.has_language_model:
         return

@@ -131,17 +131,9 @@ def cross_play(
 ) -> CrossPlay:
     """Let every coder play against every tester.
 
-    A coder writes its programs once; each tester writes one suite against each of them. The tester wins if the program
-    does not run, or if a test that is right as written breaks it; otherwise the coder wins. A program that the sandbox
-    cannot judge is no game.
-
-    Args:
-        coders: Coders, by name.
-        testers: Testers, by name.
-        problems: What they play.
-        referee: Judges.
-        num_samples: Programs of each coder for each problem.
-        told: Hears how many coders have played.
+    A coder writes `num_samples` programs for each problem once; each tester writes one suite against each of them. The tester
+    wins if the program does not run, or if a test that is right as written breaks it; otherwise the coder wins. A program that
+    the sandbox cannot judge is no game. `told` hears how many coders have played.
     """
     shape = (len(problems), len(coders), len(testers))
     tests, wins, games = np.zeros(shape), np.zeros(shape), np.zeros(shape)

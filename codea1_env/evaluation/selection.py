@@ -128,9 +128,7 @@ def _choice(
 def agreement(passed: Sequence[str], times: Sequence[int]) -> list[float]:
     """Chance of each program to be chosen; programs and tests that were written twice count twice.
 
-    Args:
-        passed: For each program a "1" for each test that it passes, and a "0" for each other.
-        times: How often each test was written.
+    Of each program `passed` has a "1" for each test that it passes, and a "0" for each other; of tests, how often each was written.
 
     Example:
         >>> agreement(["110", "110", "111"], [1, 1, 1])

@@ -63,10 +63,7 @@ def written(estimate: Estimate | Mapping[str, float] | float | None) -> str:
 def mean_over_runs(means: ArrayLike) -> Estimate:
     """Return the mean of one figure per run with its 95% interval, by Student's t distribution.
 
-    It is about other runs on the same problems. With two or three runs it is wide.
-
-    Args:
-        means: One figure per run, at least two; for a paired comparison the differences.
+    It is about other runs on the same problems: at least two, with which it is wide. For a paired comparison, give differences.
 
     Example:
         >>> print(mean_over_runs([0.4, 0.5, 0.6]))
@@ -86,10 +83,7 @@ def bootstrap(
 ) -> Estimate:
     """Return a statistic of scores with its 95% bootstrap interval: each column is drawn with replacement on its own.
 
-    Args:
-        scores: Shape (problems, figures).
-        statistic: Maps tables of shape (n, problems, figures) to n values.
-        rng: Draws the bootstrap samples.
+    Scores have the shape (problems, figures); the statistic maps tables of shape (n, problems, figures) to n values.
 
     Example:
         >>> def mean(tables): return tables.mean(axis=(1, 2))

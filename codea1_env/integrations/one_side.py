@@ -100,14 +100,9 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
 class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
     """Many `OneSideEnv` at once; their programs and tests are judged together.
 
-    All games share one Mistake Book. A game that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): its
-    last observation and info are `infos["final_obs"]` and `infos["final_info"]`.
-
-    Args:
-        num_envs: How many games.
-        side: "coder" or "tester".
-        opponent: Who plays the other side; it gets the observations of all games together.
-        **settings: The other arguments of `OneSideEnv`.
+    All games share one Mistake Book, and the opponent gets the observations of all together. A game that ends begins anew in
+    the same step (`AutoresetMode.SAME_STEP`): its last observation and info are `infos["final_obs"]` and `infos["final_info"]`.
+    The `settings` are the other arguments of `OneSideEnv`.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name

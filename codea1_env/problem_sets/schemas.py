@@ -56,14 +56,9 @@ class Schema(NamedTuple):
 
 
 def to_problem(row: Row, ask: Ask = apart) -> Problem:
-    r"""Return the problem that a row describes, whatever known layout it has.
+    r"""Return the problem that a row describes, whatever known layout it has; `ask` reads statements of the own layout.
 
-    Args:
-        row: The row.
-        ask: Where statements of the own layout are read; those of the bundled set are ours.
-
-    Raises:
-        ProblemsError: The layout is unknown, or a field has a value that cannot be used.
+    Raises a ProblemsError if the layout is unknown, or a field has a value that cannot be used.
 
     Example:
         >>> row = {"task_id": 7, "text": "Double it.", "code": "def f(x):\r\n  return 2 * x",
@@ -159,8 +154,7 @@ def _own_cases(given: object) -> tuple[Case, ...]:
 def row_of(problem: Problem) -> dict[str, Any]:
     """Return a problem as a row of the own layout, which JSON can hold.
 
-    Raises:
-        ValueError: A case is neither a statement nor JSON.
+    Raises a ValueError if a case is neither a statement nor JSON.
 
     Example:
         >>> row_of(Problem("a", "def f(x):", "f", "def f(x): return x", ["assert f((1,)) == (1,)"]))["tests"]

@@ -160,16 +160,10 @@ def leaderboard(
     of_sweep: Sequence[tuple[str, str, str]] = (),
     not_shown: int = 0,
 ) -> str:
-    """Text of LEADERBOARD.md.
+    """Text of LEADERBOARD.md, which shows the files of plots.
 
-    Args:
-        config: The benchmark.
-        results: Results of its runs.
-        swept: Learning rates that the sweep found.
-        machine: The machine that it ran on.
-        plots: Files of plots, to be shown.
-        of_sweep: Runs of the sweep that failed: see `failures_of`.
-        not_shown: Runs of the folder that are done, and of other rows or seeds.
+    `of_sweep` are runs of the sweep that failed (see `failures_of`); `not_shown` counts runs of the folder that are done, and of
+    other rows or seeds.
     """
     table, wanted = Table(results), config.seeds * len(config.algorithms)
     failed = [each for each in results if each.status == "failed"]

@@ -20,8 +20,7 @@ _PACKAGE = Path(__file__).parents[1]
 def find(name: str, what: str = "object") -> Any:
     """Find what `module:NAME` or `FILE.py:NAME` stands for; messages say `what` it should be.
 
-    Raises:
-        ValueError: There is no such module or name; the nearest names are offered.
+    Raises a ValueError that offers the nearest names if there is no such module or name.
 
     Example:
         >>> find("codea1_env.rewards:suite_rewards").__name__
@@ -64,8 +63,7 @@ def find_class(name: str) -> type[Any]:
 def name_of(function: Any) -> str:
     """Return the name by which `find` finds a function or class again, for files that must name it.
 
-    Raises:
-        ValueError: It cannot be found by a name: a lambda, or one that is defined in a function.
+    Raises a ValueError if no name finds it: a lambda, or one that is defined in a function.
 
     Example:
         >>> name_of(find_class)

@@ -54,8 +54,7 @@ class TrainConfig(
 ):
     """Everything that decides what a training run does. Names follow TRL and the paper.
 
-    Raises:
-        ValueError: A value is of a wrong type or out of its range, or contradicts another.
+    Raises a ValueError if a value is of a wrong type or out of its range, or contradicts another.
 
     Example:
         >>> TrainConfig(max_steps=10, tester=TesterConfig("golden")).tester.learning_rate

@@ -73,14 +73,9 @@ class Models(Protocol):
 class LanguageModels:
     """The language models of a run, made when they are asked for.
 
-    Args:
-        config: The run.
-        problems: Number of problems to train on: a step has no more.
-        roles: Those that are played in this process; None for all.
-        spare_memory: Compute layers again for their gradients, whatever the trainers' fields say.
-
-    Raises:
-        RunError: The engine is not installed, or there is no such algorithm.
+    A step has no more than so many problems; roles are those played in this process, None for all. To spare memory, layers are
+    computed again for their gradients, whatever the trainers' fields say. Raises a RunError if the engine is not installed, or
+    there is no such algorithm.
     """
 
     def __init__(
@@ -127,9 +122,7 @@ class LanguageModels:
     def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
         """Make a player that draws as the role's own would, with weights that are trained elsewhere.
 
-        Returns:
-            The player, and the function that gives it weights: a folder that `save_weights` wrote. It needs them before
-            it can answer.
+        Returns it and the function that gives it weights, which it needs before it can answer: a folder that `save_weights` wrote.
         """
         self._find_all(role)
         config, adapter = self._config, role if self._config.lora_rank else None
@@ -160,12 +153,7 @@ class LanguageModels:
         self._arguments.check(self._roles)
 
     def find(self, *first: Role, say: Callable[[str], None] | None = None) -> None:
-        """Find the models and tokenizers of all players, those of `first` before the others.
-
-        Args:
-            first: Who is looked at before the others.
-            say: Is told what takes long.
-        """
+        """Find the models and tokenizers of all players, those of `first` before the others; `say` is told what takes long."""
         for role in dict.fromkeys((*first, *self._roles)):
             with making(role):
                 folder = resolve(self._config.model_of(role), say)
@@ -309,14 +297,7 @@ class LocalEngine:
     ) -> tuple[TrainConfig, Models]:
         """Make the models of a run, and decide what its configuration leaves to the machine: number formats and threads.
 
-        Args:
-            config: The run.
-            problems: Number of problems to train on.
-            say: Gets lines for people.
-            resumed: Whether it goes on: then nothing is decided any more.
-
-        Raises:
-            RunError: The model cannot be had or used as asked.
+        Nothing is decided any more if a run is resumed. Raises a RunError if the model cannot be had or used as asked.
         """
         _check_folders(config)
         models = LanguageModels(config, problems)

@@ -143,14 +143,9 @@ class Remaining:
 
 
 class TrainingProgress:
-    """Context manager around a run.
+    """Context manager around a run, which began at `started` (by `time.monotonic`), and may be limited to so many minutes.
 
     In a terminal a bar moves all the time; elsewhere a line says now and then where the run is.
-
-    Args:
-        console: Where it is shown.
-        started: When the run began, by `time.monotonic`; None for now.
-        minutes: How long it may take; None for as long as its steps take.
     """
 
     def __init__(

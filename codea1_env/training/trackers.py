@@ -178,14 +178,7 @@ def check_installed(names: Iterable[TrackerName]) -> None:
 
 
 class Tracking:
-    """Context manager around the steps of a run. It names a tracker that fails once, and goes on without it.
-
-    Args:
-        names: The trackers.
-        folder: Folder of the run.
-        settings: The run's settings, by name.
-        say: Tells the user something.
-    """
+    """Context manager around the steps of a run. It names a tracker that fails once, and goes on without it."""
 
     def __init__(
         self,

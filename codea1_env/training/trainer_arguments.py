@@ -87,14 +87,9 @@ _SIZES = ("per_device_train_batch_size", "gradient_accumulation_steps")
 
 
 class TrainerArguments:
-    """Arguments of players that learn, as far as they are those of their trainers.
+    """Arguments of players that learn, as far as they are those of their trainers. A step has no more than so many problems.
 
-    Args:
-        config: The run.
-        problems: Number of problems to train on: a step has no more.
-
-    Raises:
-        RunError: There is no such algorithm.
+    Raises a RunError if there is no such algorithm.
     """
 
     def __init__(self, config: TrainConfig, problems: int) -> None:

@@ -118,8 +118,7 @@ def batches_of(
 ) -> Batches:
     """Divide the answers of an update, with so many passes, among processes and batches.
 
-    Raises:
-        ValueError: They cannot be divided as the user's fields ask.
+    Raises a ValueError if they cannot be divided as the user's fields ask.
 
     Example:
         >>> batches_of({"per_device_train_batch_size": 4}, 3, 8, 1, 2, gpu=True)

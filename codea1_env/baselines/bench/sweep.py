@@ -64,8 +64,7 @@ def choose(
 ) -> tuple[dict[str, Rates], list[Swept]]:
     """Choose the learning rates of each entry of which all runs of the sweep are done.
 
-    Returns:
-        Name of an entry -> its rates, if one of its runs did not fail; and what was found for each player that learns.
+    Returns the rates of each entry of which not all runs failed, by its name, and what was found for each player that learns.
     """
     if not jobs:
         (multiple,) = config.sweep

@@ -222,13 +222,9 @@ def find_experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def row_changes(name: str) -> Changes:
-    """Return the settings that a row changes.
+    """Return the settings that a row changes. Raises a ValueError if there is no such row.
 
-    Args:
-        name: One of `ROWS`, a reward by name, or an algorithm or a player of one's own as `codea1 bench algorithms` takes it.
-
-    Raises:
-        ValueError: There is no such row.
+    It is one of `ROWS`, a reward by name, or an algorithm or a player of one's own as `codea1 bench algorithms` takes it.
 
     Example:
         >>> row_changes("ppo(entropy=0.02)")

@@ -31,15 +31,9 @@ Row = dict[str, float | None]
 
 
 def play(config: PlayConfig, sandbox: Sandbox, memory: RememberingReferee | None = None) -> Row:
-    """Play a run.
+    """Play a run; returns its measures by name, all of them finite numbers or None.
 
-    Args:
-        config: What it is made of.
-        sandbox: Where programs run, once for each call.
-        memory: A referee that remembers the same world; what it knows is taken over.
-
-    Returns:
-        Measures by name, all of them finite numbers or None.
+    Programs run in the sandbox once for each call; what a referee of the same world remembers (`memory`) is taken over.
     """
     return _Run(config, sandbox, memory).play()
 
