@@ -14,8 +14,7 @@ from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import (
     KnownProblems,
     load_saved_state,
-    of_other_pools,
-    read_json,
+    read_state,
     rng_state,
     saved_state,
     shown_to,
@@ -89,7 +88,7 @@ class TabularSelfPlayer:
             if isinstance(each, _SuiteDraw)
         )
         return [
-            self._written(key, each)
+            Answer(TEST_SEPARATOR.join(self._texts[key, each.program][i] for i in each.tests), each)
             if isinstance(each, _SuiteDraw)
             else self._programs[key].items[each]
             for key, each in zip(keys, drawn, strict=True)
@@ -131,9 +130,7 @@ class TabularSelfPlayer:
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote. Raises a ValueError if it is of other pools."""
-        state = read_json(path / "one_model.json")
-        if state["pools"] != self._fingerprints():
-            raise of_other_pools(path)
+        state = read_state(path / "one_model.json", self._fingerprints())
         for name, tables in state["tables"].items():
             self.policies[name].load_state_dict(tables)
         for name, algorithm in self._algorithms.items():
@@ -149,10 +146,6 @@ class TabularSelfPlayer:
         own = self.policies["programs"].draw(key, self.rng)[0]
         tests = self.policies["tests"].draw(self.policies["tests"].table(key, code), self.rng)
         return _SuiteDraw(known.index(code) if shown else own, shown, tests)
-
-    def _written(self, key: str, suite: _SuiteDraw) -> Answer:
-        texts = self._texts[key, suite.program]
-        return Answer(TEST_SEPARATOR.join(texts[index] for index in suite.tests), suite)
 
     def _find_values(self, wanted: Iterable[tuple[str, int]]) -> None:
         new = [pair for pair in dict.fromkeys(wanted) if pair not in self._texts]

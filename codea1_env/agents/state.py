@@ -28,12 +28,15 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"Expect saved state in {path}, actually: {error}") from error
 
 
-def of_other_pools(path: Path) -> ValueError:
-    """Return the error for the state of a player that chose from other answers."""
-    return ValueError(
-        f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
-        "with other problems, another seed or pool size, or another version of this package."
-    )
+def read_state(file: Path, pools: Mapping[str, Any]) -> Any:
+    """Read the state of a player that chooses from pools. Raises a ValueError if it chose from others."""
+    state = read_json(file)
+    if state.get("pools") != pools:
+        raise ValueError(
+            f"Expect {file.parent} to be of a player with the same pools, actually they differ: it was saved "
+            "with other problems, another seed or pool size, or another version of this package."
+        )
+    return state
 
 
 class StateError(ValueError):

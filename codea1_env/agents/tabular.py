@@ -20,8 +20,7 @@ from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import (
     KnownProblems,
     load_saved_state,
-    of_other_pools,
-    read_json,
+    read_state,
     rng_state,
     saved_state,
     shown_to,
@@ -202,9 +201,7 @@ class TabularAgent:
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote. Raises a ValueError if it is of other pools."""
-        state = read_json(path / "tabular.json")
-        if state.get("pools") != self._fingerprints():
-            raise of_other_pools(path)
+        state = read_state(path / "tabular.json", self._fingerprints())
         self.policy.load_state_dict(state["tables"])
         load_saved_state(self.algorithm, state.get("algorithm"))
         self.rng.bit_generator.state = state["rng"]

@@ -395,26 +395,24 @@ def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequ
     return of
 
 
+@dataclass
 class _WatchedAgent:
     """A language model that says when it is asked."""
 
-    def __init__(
-        self, agent: LanguagePlayer, name: str, shown: EvaluationProgress, stop: StopRequest
-    ) -> None:
-        self.agent = agent
-        self._name = name
-        self._shown = shown
-        self._stop = stop
+    agent: LanguagePlayer
+    name: str
+    shown: EvaluationProgress
+    stop: StopRequest
 
     def act(self, observations: Sequence[Observation]) -> Sequence[str]:
         """Answer each observation."""
         number = len(observations)
-        before, self._stop.step = self._stop.step, f"these {number} answers of {self._name}"
+        before, self.stop.step = self.stop.step, f"these {number} answers of {self.name}"
         try:
-            with self._shown.answering(number, self._name, one_by_one=is_server(self._name)):
+            with self.shown.answering(number, self.name, one_by_one=is_server(self.name)):
                 return self.agent.act(observations)
         finally:
-            self._stop.step = before
+            self.stop.step = before
 
     def take_usage(self) -> Usage:
         """Return what the answers since the last call of this method took."""

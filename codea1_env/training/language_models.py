@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.agent import (
@@ -53,21 +53,11 @@ from codea1_env.training.trainer_arguments import (
     roles_of,
 )
 
+if TYPE_CHECKING:
+    from codea1_env.training.ray.engine import RemoteModels
 
-class Models(Protocol):
-    """The language models of a run, in this process or elsewhere."""
-
-    def player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role."""
-        ...
-
-    def writer(self, role: Role, seed: int) -> tuple[Any, Callable[[Path], None]]:
-        """Make a player that writes with weights of another time, and the function that gives it weights."""
-        ...
-
-    def close(self) -> None:
-        """Free what is held."""
-        ...
+Models: TypeAlias = "LanguageModels | RemoteModels"
+"""The language models of a run, in this process or elsewhere."""
 
 
 class LanguageModels:

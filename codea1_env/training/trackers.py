@@ -19,7 +19,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,21 +47,6 @@ class TrackedRun:
     def name(self) -> str:
         """Name for people: that of the folder, and the id."""
         return f"{self.folder.resolve().name}-{self.id}"
-
-
-class Tracker(Protocol):
-    """An open run of a tracker."""
-
-    last: int
-    """The last step that it has; -1 if none."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Write the numbers of a step. Steps come in order."""
-        ...
-
-    def close(self) -> None:
-        """Write what is left."""
-        ...
 
 
 def numbers_of(*rows: Mapping[str, Any]) -> dict[str, float]:
@@ -158,6 +143,8 @@ def _check_folder(folder: Path) -> None:
         pass
 
 
+Tracker = WandbTracker | TensorboardTracker
+"""An open run of a tracker, and the last step that it has; -1 if none. Steps come in order."""
 MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
     "trackio": partial(WandbTracker, name="trackio"),
     "tensorboard": TensorboardTracker,
