@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.report.folders import LoggedRun, RunGroup
+from codea1_env.report.folders import RunGroup
 from codea1_env.support.extras import require
 from codea1_env.training.metrics import slug
 
@@ -139,7 +139,7 @@ def curve(group: RunGroup, metric: str, *, share: bool = False) -> list[Point]:
 
 
 def _binned(group: RunGroup, metric: str) -> list[dict[int, float]]:
-    width = bin_width(group.runs)
+    width = 1 + max((run.step for run in group.runs), default=0) // _POINTS
     return [
         bin_means(((row["step"], row[metric]) for row in run.metrics if metric in row), width)
         for run in group.runs
@@ -154,11 +154,6 @@ def _single_runs(group: RunGroup, metric: str) -> list[Point]:
         for run, means in zip(group.runs, _binned(group, metric), strict=True)
         for step, value in means.items()
     ]
-
-
-def bin_width(runs: Sequence[LoggedRun]) -> int:
-    """Return the steps that one point of a curve stands for."""
-    return 1 + max((run.step for run in runs), default=0) // _POINTS
 
 
 def bin_means(values: Iterable[tuple[int, float]], width: int) -> dict[int, float]:

@@ -19,14 +19,12 @@ _SPOKES = 3
 
 
 def _sheets(found: Diagnosed) -> list[Sheet]:
-    said = [
-        [
-            *(text_cell(each[key]) for key in ("name", "question", "expected")),
-            text_cell(_came(each)),
-            text_cell(each["refuted_by"] + _not_run(each)),
-        ]
-        for each in found.experiments
-    ]
+    said = []
+    for each in found.experiments:
+        row = [text_cell(each[key]) for key in ("name", "question", "expected")]
+        told = came(each["rows"][0]["row"], each["control"], each["signs"])
+        row.append(text_cell(told if each["expected"] else ""))
+        said.append([*row, text_cell(each["refuted_by"] + _not_run(each))])
     headings = ["experiment", "question", "expected before the runs", "came", "refuted if"]
     return [
         Sheet(f"{found.name}: expected and come", "", headings, said),
@@ -39,11 +37,6 @@ def _not_run(experiment: Mapping[str, Any]) -> str:
     own = EXPERIMENTS.get(experiment["name"])
     left = [row for row in (own.rows if own else ()) if row not in there]
     return f" Not in this run: {', '.join(left)}." if left and experiment["refuted_by"] else ""
-
-
-def _came(experiment: Mapping[str, Any]) -> str:
-    first, control = experiment["rows"][0]["row"], experiment["control"]
-    return came(first, control, experiment["signs"]) if experiment["expected"] else ""
 
 
 def signs(found: Diagnosed) -> Counter[str]:

@@ -80,11 +80,6 @@ def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:
     return [problems[i] for i in sorted(rng.permutation(len(problems))[:number])]
 
 
-def new_past() -> MistakeBook:
-    """Return a book that only measures: nothing leaves it because programs pass, and nobody is shown it."""
-    return MistakeBook(PAST_TESTS)
-
-
 def remember(past: MistakeBook, played: Rollouts) -> None:
     """Enter the tests that broke programs in a step."""
     for episode in played.episodes:
@@ -128,10 +123,6 @@ def beyond(flags: Sequence[Flag], copied: Sequence[Flag]) -> list[bool]:
     return [flag for flag, old in pairs if flag is not None and old is False]
 
 
-def _only(old: Flag, new: Flag) -> Flag:
-    return None if old is None or new is None else old and not new
-
-
 class HeldBack:
     """Measures both players on what training holds back. Nothing of it is a reward."""
 
@@ -157,10 +148,11 @@ class HeldBack:
         for name, copied in self._copied.items():
             flags = killed.get(name, [])
             both = zip(by_book.get(name, []), flags, strict=bool(by_book))
+            only = [None if None in pair else pair[0] and not pair[1] for pair in both]
             rows.append(
                 _row(name, passed[name].held_out, flags, copied)
                 | {
-                    "only_book": mean(_only(old, new) for old, new in both),
+                    "only_book": mean(only),
                     "past_pass_rate": passed[name].also,
                     "mutants": len(flags) - flags.count(None),
                     "new_mutants": len(beyond(flags, copied)),

@@ -199,7 +199,8 @@ class Run:
         self.book = MistakeBook(
             config.page_size, config.decay, config.stale_steps, config.book_replay
         )
-        self._remembered = measuring.new_past()
+        # It only measures: nothing leaves it because programs pass, and nobody is shown it.
+        self._remembered = MistakeBook(measuring.PAST_TESTS)
         if self._saved is not None:
             self.book, self._remembered = load_checkpoint(
                 self._saved, self.players.coder, self.players.tester, config

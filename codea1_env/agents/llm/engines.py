@@ -116,7 +116,8 @@ class Engines:
                 vllm=True,
             )
         players = Counter(self._places.values())
-        rank = room_for(self._lora_rank) if self._lora_rank else None
+        wanted = self._lora_rank  # vLLM takes some ranks only: the smallest that has room for it
+        rank = next((room for room in _VLLM_RANKS if room >= wanted), wanted) if wanted else None
         return _vllm(
             folder, self._context_length, rank, players[place], self._gpu_share / len(players)
         )
@@ -126,11 +127,6 @@ def check_engine(kind: Any) -> None:
     """Refuse vLLM's engine where it is not installed, before anything is loaded."""
     if kind == "vllm" and find_spec("vllm") is None:
         raise missing("vllm", "vllm")
-
-
-def room_for(rank: int) -> int:
-    """Return the smallest rank of adapters that vLLM takes and that has room for this one."""
-    return next((room for room in _VLLM_RANKS if room >= rank), rank)
 
 
 def is_model(name: str) -> bool:

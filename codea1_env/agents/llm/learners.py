@@ -130,11 +130,13 @@ class GRPOLearner(LanguagePlayer):
         """Answer with the trained model itself, if there is no engine; of several processes each its share."""
         from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
+        args = self.drive.trainer.args
+        dtype: Dtype | None = "bfloat16" if args.bf16 else "float16" if args.fp16 else None
         backend: Backend = self._engine or TransformersBackend(
             self.drive.model,
             self.tokenizer,
             batch_size,
-            computing.generation_dtype if computing else _dtype_of(self.drive.trainer.args),
+            computing.generation_dtype if computing else dtype,
             computing.generation_threads if computing else None,
             lasting=True,
         )
@@ -177,10 +179,6 @@ def _check_format(model: Any, peft_config: Any) -> None:
             "Expect a model in float32 if all its weights are trained (bfloat16 would round small "
             f"updates away), actually: {model.dtype}. Load it so, or train an adapter."
         )
-
-
-def _dtype_of(args: Any) -> Dtype | None:
-    return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
 
 
 class Memory:

@@ -99,7 +99,8 @@ class TransformersBackend:
             decoder = self._decoder()
             # The second is a tenth of the time of small models.
             # A merged adapter is taken out of the weights, or put into them, while they are used.
-            frozen = None if _has_merged(self.model) else dtype
+            merged = any(getattr(module, "merged", False) for module in self.model.modules())
+            frozen = None if merged else dtype
             with frozen_weights_in(self.model, frozen), torch.inference_mode(), cast:
                 for start in range(0, len(order), self.batch_size):
                     rows = order[start : start + self.batch_size]
@@ -245,7 +246,3 @@ class TransformersBackend:
             self.model = peft.PeftModel.from_pretrained(
                 self.model, str(folder), adapter_name=adapter
             )
-
-
-def _has_merged(model: Any) -> bool:
-    return any(getattr(module, "merged", False) for module in model.modules())

@@ -112,22 +112,15 @@ def section(
         score = "control" if control else "-" if each.score is None else f"{each.score:.2f}"
         area = "" if control or each.area is None else f"{each.area}"
         lines.append(f"| {each.row} | {' | '.join(cells)} | {score} | {area} |")
-    lines += _said(experiment, scores[0], expectation)
+    if expectation is not None:
+        told = signs_of(experiment, scores[0], expectation)
+        lines += ["", f"- Expected: {expectation.expected}"]
+        lines.append(f"- Refuted if: {expectation.refuted_by}")
+        lines.append(f"- {came(scores[0].row, experiment.control, told)}")
     lines += _games(experiment, runs)
     for each in scores:
         lines += [f"- {each.row} failed at {failure}" for failure in each.failures]
     return [*lines, ""]
-
-
-def _said(experiment: Experiment, first: RowScore, expectation: Expectation | None) -> list[str]:
-    if expectation is None:
-        return []
-    return [
-        "",
-        f"- Expected: {expectation.expected}",
-        f"- Refuted if: {expectation.refuted_by}",
-        f"- {came(first.row, experiment.control, signs_of(experiment, first, expectation))}",
-    ]
 
 
 def signs_of(
