@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
@@ -90,7 +90,7 @@ class SuiteJudge:
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
         self._ruler = ruling.TestRuler(sandbox)
-        self._mutants = lru_cache(_REMEMBERED)(partial(generate_mutants, sandbox=sandbox))
+        self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
     def check(self, problem: Problem) -> ProblemCheck:
@@ -116,7 +116,7 @@ class SuiteJudge:
         if check.fault:
             return SuiteScore(check.fault)
         try:
-            mutants = [mutant.code for mutant in self._mutants(problem.reference)]
+            mutants = self._mutants(problem.reference)
         except AnalysisError as error:
             return SuiteScore(f"its reference has no mutants: {error}")
         name, sandbox = problem.entry_point, self._sandbox
@@ -172,6 +172,9 @@ class SuiteJudge:
             return [candidates[number] for number in check.wrong]
         # Of given programs nobody knows which are wrong; of mutants, most are.
         return [] if self._programs is not None else self._candidates(problem)
+
+    def _make_mutants(self, source: str) -> list[str]:
+        return [mutant.code for mutant in generate_mutants(source, self._sandbox)]
 
     def _make_candidates(self, problem: Problem) -> list[str]:
         if self._programs is not None:
