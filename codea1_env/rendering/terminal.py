@@ -121,7 +121,7 @@ def _test(test: TestVerdict) -> _Lines:
     details = [clean(test.message)] if test.message else []
     if test.status == "corrected":
         details.append(f"corrected, as written it {clean(test.reason)}")
-    yield from _row("bad" if test.broke else "good", verdict, test.text, "; ".join(details))
+    yield from _row("good" if test.passed else "bad", verdict, test.text, "; ".join(details))
 
 
 def _row(style: str, verdict: str, test: str, detail: str) -> _Lines:
