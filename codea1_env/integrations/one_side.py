@@ -100,9 +100,14 @@ class OneSideEnv(gymnasium.Env[Observation, str]):
 class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
     """Many `OneSideEnv` at once; their programs and tests are judged together.
 
-    All games share one Mistake Book, and the opponent gets the observations of all together. A game that ends begins anew in
-    the same step (`AutoresetMode.SAME_STEP`): its last observation and info are `infos["final_obs"]` and `infos["final_info"]`.
-    The `settings` are the other arguments of `OneSideEnv`.
+    All games share one Mistake Book. A game that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): its
+    last observation and info are `infos["final_obs"]` and `infos["final_info"]`.
+
+    Args:
+        num_envs: How many games.
+        side: "coder" or "tester".
+        opponent: Who plays the other side; it gets the observations of all games together.
+        **settings: The other arguments of `OneSideEnv`.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  gymnasium's name
@@ -130,7 +135,10 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
         return self.games[0].book
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | list[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode of every game.
 
@@ -156,7 +164,11 @@ class OneSideVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]
     def step(
         self, actions: Sequence[str]
     ) -> tuple[
-        dict[str, Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]
+        dict[str, Any],
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        dict[str, Any],
     ]:
         """Play a turn of every game, and let the opponent answer all of them together."""
         if isinstance(actions, str) or len(actions) != self.num_envs:
@@ -305,8 +317,9 @@ class PoolEnv(gymnasium.Env[Vector, Any]):
 
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         """Play one answer."""
-        seen, *rest = self.env.step(self.view.answer(self.env.game.observation(), action))
-        return self.view.vector(seen), *rest
+        answer = self.view.answer(self.env.game.observation(), action)
+        seen, reward, terminated, truncated, info = self.env.step(answer)
+        return self.view.vector(seen), reward, terminated, truncated, info
 
 
 class PoolVectorEnv(VectorEnv[Vector, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -400,10 +413,13 @@ class PoolParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
 
 def check_view(view: PoolView, agent: str, problems: Mapping[str, Problem]) -> None:
-    """Raise a ValueError unless a view has a pool of this player for each problem, and none of the other player.
+    """Check that a view has a pool of this player for each problem.
 
     A pool of a tester with the reference or with nothing but programs of the coder is one of the coder; so is one
     without any of them a tester's.
+
+    Raises:
+        ValueError: It lacks one, or has pools of the other player.
     """
     for task_id, problem in problems.items():
         if task_id not in view.pools:

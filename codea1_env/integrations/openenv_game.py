@@ -147,9 +147,12 @@ class OpenEnvClient(EnvClient[AnswerAction, ChatObservation, EpisodeState]):  # 
 
 
 def make_openenv_app(side: OneSide, max_sessions: int = 256, idle_timeout: float = 600.0) -> Any:
-    """Return OpenEnv's application for one side, which clients share.
+    """Return OpenEnv's application for one side.
 
-    One more than `max_sessions` at a time is refused. A session ends after `idle_timeout` seconds without a request.
+    Args:
+        side: The side that clients play. They share it.
+        max_sessions: Sessions at a time; one more is refused.
+        idle_timeout: Seconds after which a session without a request ends.
     """
     limits = ConcurrencyConfig(max_concurrent_envs=max_sessions, session_timeout=idle_timeout)
     app = create_fastapi_app(

@@ -225,6 +225,7 @@ def _of_run(
     sandbox: Sandbox,
     seed: int,
 ) -> Agent:
+    """Return a player of a run, after a step or its last."""
     weights = None
     with suppress(RunError):
         weights = find_weights(run, role, step)

@@ -172,9 +172,7 @@ class OneSide:
         self._question_one = Together(partial(self._questions, asking=self._seat.ask_apart))
         self._judge_one = Together(self._judge_apart)
         self._step_one = Together(self._step_pairs)
-        self._begin_one: Together[Game, None] = Together(
-            lambda games: self._answered(games, [None] * len(games), self._ask_apart)
-        )
+        self._begin_one = Together(self._begin_all)
 
     def __reduce__(self) -> Any:
         # A copy in another process has a sandbox, a book and an opponent of its own.
@@ -187,7 +185,8 @@ class OneSide:
     ) -> list[SideQuestion]:
         """Return what is asked about problems, all of them for None: once for each seed, which decides a tester's programs.
 
-        Raises a ValueError if there is no such problem.
+        Raises:
+            ValueError: There is no such problem.
         """
         names = list(task_ids or self.problems)
         asked = [(self.problem(name), seed) for seed in seeds for name in names]

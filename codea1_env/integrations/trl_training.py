@@ -46,8 +46,11 @@ def environment_rows(side: OneSide, seeds: Iterable[int] = (0,)) -> list[dict[st
 class AnswerRewards:
     """A reward function: pays each answer of a batch.
 
-    It pays the reward, or another measure of `SideScore.parts` to log it (then give it the weight 0). An answer that nothing
-    could score gets None, which leaves it out of its group.
+    An answer that nothing could score gets None, which leaves it out of its group.
+
+    Args:
+        side: The side that is trained.
+        part: What is paid: "reward", or another measure of `SideScore.parts` to log it (then give it the weight 0).
 
     Example:
         >>> pay = AnswerRewards(OneSide("coder", "copier"))

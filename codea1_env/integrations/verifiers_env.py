@@ -152,6 +152,7 @@ class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
 
 
 def _asked(task: Any, messages: Any, code: str = "") -> Any:
+    """Return the task as one player is asked it."""
     kinds = {"user": vf.UserMessage, "assistant": vf.AssistantMessage}
     prompt = [kinds[each["role"]](content=each["content"]) for each in messages]
     return task.with_data(prompt=prompt, code=code)

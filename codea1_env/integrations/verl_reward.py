@@ -69,7 +69,11 @@ def verl_rows(
 
 
 def compute_score(
-    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Any = None,
+    **_: Any,
 ) -> dict[str, float]:
     """Pay an answer, in verl's own signature.
 

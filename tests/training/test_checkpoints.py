@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from codea1_env.training.failures import explained_failures
 
 from codea1_env.agents import GRPO, GoldenTester, Pool, TabularAgent
 from codea1_env.mistake_book import MistakeBook
@@ -26,7 +27,6 @@ from codea1_env.training.checkpoints import (
     verify,
 )
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.failures import explained_failures
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 SafetensorError = type("SafetensorError", (Exception,), {})

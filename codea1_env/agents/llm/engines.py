@@ -21,6 +21,7 @@ from codea1_env.agents.models import (
     ModelError,
     best_device,
     check_chat,
+    context_of,
     load_model,
     load_tokenizer,
     resolve,

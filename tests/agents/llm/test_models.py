@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from codea1_env.training.engine import LocalEngine
 from tiny import save_tiny, tiny_model, tiny_tokenizer
 
 from codea1_env.agents import smollm2
@@ -20,7 +21,6 @@ from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.models import ModelError, check_chat, load_model, load_tokenizer, resolve
 from codea1_env.agents.smollm2 import cache_folder, cached, download
 from codea1_env.training import PlayerConfig, TrainConfig
-from codea1_env.training.engine import LocalEngine
 
 
 @pytest.fixture
