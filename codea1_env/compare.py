@@ -34,6 +34,7 @@ from codea1_env.sandbox import (
     CallResult,
     Comparison,
     InfraError,
+    Limit,
     Limits,
     Outcome,
     Returned,
@@ -77,8 +78,7 @@ def {_CALLED}(call, *values):
 """
 _Question = tuple[Any, Any, Any]
 _checked = LRUCache[tuple[str, _Question], TestResult]()
-_NO_ANSWER = "the checker gave no answer"
-_LATE = f"{_NO_ANSWER}: {Outcome.TIMEOUT.value}"
+_LATE = (Limit.CPU_TIME, Limit.WALL_TIME, Limit.RUN)
 
 
 def read_reply(frame: bytes) -> Returned | TestResult:
@@ -161,7 +161,7 @@ def check_replies(
         for question, result in zip(asked, said, strict=True):
             results[question] = result
             # A late answer may be the fault of other questions.
-            if result.outcome is not Outcome.UNJUDGED and not result.message.startswith(_LATE):
+            if result.outcome is not Outcome.UNJUDGED and not _is_late(result):
                 _checked.put((checker, question), result, sum(map(len, question)))
     return [results[question] for question in questions]
 
@@ -198,7 +198,7 @@ class Checker:
             InfraError: The sandbox failed three times.
         """
         said = self._ask(questions, self._limits(), stop)
-        if self._right and any(each.message.startswith(_LATE) for each in said):
+        if self._right and any(map(_is_late, said)):
             right, self._right = self._right, None
             took = self._ask(right, _CHECKER_LIMITS.with_room_for(len(right)), False)
             more = _TIMES * sum(each.cpu_time for each in took) - _CHECKER_LIMITS.call_cpu_time
@@ -241,14 +241,18 @@ class CheckerFault(TestResult):
     """A case that fails because its checker did not answer."""
 
 
+def _is_late(result: TestResult) -> bool:
+    return isinstance(result, CheckerFault) and result.limit in _LATE
+
+
 def _verdict(answer: CallResult) -> TestResult:
     if answer.outcome is Outcome.INFRA_ERROR:
         raise InfraError(answer.message)
     if answer.outcome is Outcome.UNJUDGED:
         return TestResult(Outcome.UNJUDGED, answer.message)
     if answer.outcome is not Outcome.PASS:
-        why = f"{_NO_ANSWER}: {answer.outcome.value}, {answer.message}"
-        return CheckerFault(Outcome.FAIL, why)
+        why = f"the checker gave no answer: {answer.outcome.value}, {answer.message}"
+        return CheckerFault(Outcome.FAIL, why, limit=answer.limit)
     if type(answer.value) is not bool:
         kind = type(answer.value).__name__
         return CheckerFault(Outcome.FAIL, f"the checker returned {kind}, not True or False")

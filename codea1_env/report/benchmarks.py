@@ -87,10 +87,11 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     names, first, coders = short_names(table.entries), table.entries[0], skill == "pass_rate"
     less = f"less {clean(names[first])}"
     decides = bool(kind) or not table.measures_unseen
+    ranks = decides and benchmark.config.ranks
     ranked = {each.entry: each for each in score_table.standings(table, skill)}
     rows = []
     for entry in [*dict.fromkeys([*ranked, *table.entries]), *CONTROLS]:
-        standing = ranked.get(entry) if decides else None
+        standing = ranked.get(entry) if ranks else None
         row = [("entry", text_cell(CONTROLS.get(entry) or names[entry]))]
         row.append(
             ("rank", Cell(standing.rank_text, float(standing.rank[0])) if standing else Cell("-"))
@@ -112,7 +113,7 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     measured = table.scores(first, f"{kind}{skill}")
     problems = 0 if measured is None else measured.shape[1]
     note = [_SAYS[skill], _INTERVALS.format(less), f"Of {counted(problems, 'problems')}."]
-    if decides:
+    if ranks:
         note.append(f"A rank as 1-3 is a tie ({SKILLS[skill]}). Area: mean over the steps.")
     if len(benchmark.config.sweep) == 1:
         note.append(
