@@ -20,7 +20,7 @@ from rich.console import Console
 
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
+from codea1_env.agents.llm.prompts import OneByOne, make_wording
 from codea1_env.agents.opponents import Role
 from codea1_env.cli import cross_play
 from codea1_env.cli.errors import (
@@ -212,6 +212,8 @@ class EvaluationOptions(AskingOptions):
                 settings["request"] = self.request
             settings["backend"] = "server" if is_server(self.agent or "") else self.backend
             settings["prompts"] = self.prompts
+            if digest := digest_of(self.prompts):
+                settings["prompts_sha256"] = digest[:16]
             computing = self.computing()
             if computing is not None:
                 settings["dtype"] = computing.generation_dtype
@@ -389,7 +391,7 @@ def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
 
 
 def _asking(command: EvaluationCommand) -> SamplingOptions:
-    own, wording = command.evaluation, WORDINGS[command.prompts]
+    own, wording = command.evaluation, partial(make_wording, command.prompts)
     if not isinstance(own, TestEvaluation):
         return command.asking(wording())
     if own.one_by_one:
@@ -457,7 +459,7 @@ def _select(
     name = asked.agent or ""
     shown.begin("choices", len(own.numbers()))
     with ExitStack() as stack:
-        asking = asked.asking(WORDINGS[asked.prompts](NUM_TESTS), NUM_TESTS)
+        asking = asked.asking(make_wording(asked.prompts, NUM_TESTS), NUM_TESTS)
         problems = list(own.problems.values())
         agent = player_of("tester", name, problems, own.sandbox, asking, stack)
         rows = select(

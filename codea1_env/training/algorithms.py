@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents import make_algorithm
 from codea1_env.agents.algorithms import Player
+from codea1_env.agents.llm.prompts import make_wording
 from codea1_env.support.plugins import find
 
 if TYPE_CHECKING:
@@ -68,11 +69,12 @@ def check_algorithms(config: TrainConfig, *, files: bool) -> None:
 
 
 def check_own_code(config: TrainConfig) -> None:
-    """Load the players and algorithms of the user's that a run names, to be thrown away.
+    """Load the players, algorithms and prompts of the user's that a run names, to be thrown away.
 
     Raises:
         ValueError: There is no such file or name, or it is no algorithm. The message names the setting.
     """
+    make_wording(config.prompts, config.num_tests, config.tester_examples)
     for role in ("coder", "tester"):
         if ":" in config.player(role).player:
             try:

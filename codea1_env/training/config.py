@@ -11,6 +11,7 @@ import pydantic.dataclasses
 from pydantic import model_validator
 
 from codea1_env.agents.algorithms import ALGORITHMS, no_algorithm
+from codea1_env.agents.llm.prompts import WORDINGS, no_wording
 from codea1_env.agents.opponents import SCRIPTED
 from codea1_env.mistake_book import MAX_TESTS
 from codea1_env.referee import RefereeConfig
@@ -187,6 +188,8 @@ def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
 
 
 def _of_language_models(config: TrainConfig) -> Iterator[str]:
+    if config.prompts not in WORDINGS and ":" not in config.prompts:
+        yield no_wording(config.prompts)
     if config.backend == "server" and config.lora_rank == 0:
         yield (
             "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
