@@ -100,6 +100,7 @@ $(VENV)/.installed-llm: $(VENV)/.installed
 	fi
 	@$(call STEP,what trains language models (100 MB to download$(,) 450 MB on disk),'codea1-env[llm]')
 	@touch $@
+	@$(RUN) -c 'import trl.trainer.grpo_trainer' >/dev/null 2>&1 & # compiles it while more is installed
 
 test_NEEDS := the tools for tests (up to 250 MB to download, 720 MB on disk)
 lint_NEEDS := the tools for checks (27 MB to download, 80 MB on disk)

@@ -39,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(Path(__file__).parent / "codea1_env", quiet=2)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, after the language models: at the end no process waits for another one's last file."""
+    long = ("tests/training/test_ray.py", "tests/sandbox/", "tests/training/", "tests/test_cli")
+    items.sort(key=lambda item: not item.nodeid.startswith(("tests/agents/llm/", *long)))
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what was imported: trainers of TRL call it each time, and it took seconds."""
     gc.collect()

@@ -16,6 +16,7 @@ import pytest
 import codea1_env
 from codea1_env.cli.app import COMMANDS, run
 from codea1_env.cli.errors import InputError, library_errors
+from codea1_env.support.plugins import find
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -130,7 +131,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["train", "--max-minutes", "x"], "expect --max-minutes to be {None}|FLOAT, actually: ['x']."),
         (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate. See"),
         (["eval", "compare"], "expect more arguments: A B. See codea1 eval compare --help"),
-        (["eval", "code", "--prompts", "x"], "expect --prompts to be one of 'few-shot', 'detailed', actually: 'x'."),
+        (["eval", "code", "--prompts", "x"], "Expect prompts to be one of few-shot, detailed, or FILE.py:NAME, actually: 'x'"),
         (["eval", "code", "--top-p", "x"], "expect --top-p to be a number, actually: 'x'."),
     ],
 )  # fmt: skip
@@ -249,6 +250,12 @@ def test_a_file_may_import_what_lies_beside_it(capsys, tmp_path):
     assert run(["play", "--coder", f"{path}:P", "--problem", "starter/is_even", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["turns"][-1]["rewards"]["coder_0"] == 1.0
     assert sys.path == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "beside.py").write_text("ANSWER = 'another'\n")
+    other = tmp_path / "other" / "mine.py"
+    other.write_text(text)
+    assert find(f"{other}:P")().act([0]) == ["another"], "of two files each has its own"
+    assert find(f"{path}:P")().act([0]) != ["another"]
     path.write_text("import nothing_of_this_name\n")
     assert run(["play", "--coder", f"{path}:P"]) == 2
     assert sys.path == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -14,6 +15,7 @@ from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.players import AskingOptions, Role, player_of
+from codea1_env.integrations.side import OneSide
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -49,6 +51,27 @@ def test_a_server_is_asked_with_the_settings_of_the_paper(server, tmp_path, caps
     row = json.loads((tmp_path / "samples.jsonl").read_text().splitlines()[0])
     assert row["solution"] == PROBLEMS[0].reference
     assert row["answer"].startswith("Sure:")
+
+
+def test_prompts_of_ones_own(server, tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "class Mine:\n    def __init__(self, num_tests): self.number = num_tests\n"
+        "    def __call__(self, seen): return [{'role': 'user', 'content': f'MINE {self.number}'}]\n"
+    )
+    asked = ["--agent", server.url, "--prompts", f"{file}:Mine"]
+    report = evaluate([*FEW, *asked], capsys)
+    assert {body["messages"][0]["content"] for body in server.seen} == {"MINE 8"}
+    assert report["settings"]["prompts"] == f"{file}:Mine"
+    assert len(report["settings"]["prompts_sha256"]) == 16
+    side = OneSide("tester", "reference", prompts=f"{file}:Mine", problems=PROBLEMS)
+    assert side.questions()[0].messages == [{"role": "user", "content": "MINE 8"}]
+    file.write_text("def Mine(seen): return seen['nothing']\n")
+    assert run(["eval", "code", *FEW, *asked]) == 2
+    assert re.search(
+        r"Mine to return a chat, actually it raised KeyError: 'nothing' .*line 1",
+        capsys.readouterr().err,
+    )
 
 
 def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp_path, capsys):

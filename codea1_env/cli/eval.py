@@ -20,7 +20,7 @@ from rich.console import Console
 
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.prompts import WORDINGS, OneByOne, PromptTemplate
+from codea1_env.agents.llm.prompts import OneByOne, PromptTemplate, make_wording
 from codea1_env.agents.opponents import Role
 from codea1_env.cli import cross_play, players
 from codea1_env.cli.errors import (
@@ -203,6 +203,8 @@ class EvaluationOptions(players.AskingOptions):
                 settings["request"] = self.request
             settings["backend"] = "server" if players.is_server(self.agent or "") else self.backend
             settings["prompts"] = self.prompts
+            if digest := digest_of(self.prompts):
+                settings["prompts_sha256"] = digest[:16]
             computing = self.computing()
             if computing is not None:
                 settings["dtype"] = computing.generation_dtype
@@ -375,7 +377,7 @@ def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
 
 
 def _wording(command: EvaluationCommand) -> tuple[PromptTemplate, int]:
-    own, wording = command.evaluation, WORDINGS[command.prompts]
+    own, wording = command.evaluation, partial(make_wording, command.prompts)
     if not isinstance(own, TestEvaluation):
         return wording(), 8
     if own.one_by_one:
@@ -443,7 +445,7 @@ def _select(
     name = asked.agent or ""
     shown.begin("choices", len(own.numbers()))
     with ExitStack() as stack:
-        wording = WORDINGS[asked.prompts](NUM_TESTS)
+        wording = make_wording(asked.prompts, NUM_TESTS)
         problems = list(own.problems.values())
         agent = players.player_of("tester", asked, problems, own.sandbox, wording, NUM_TESTS, stack)
         rows = select(

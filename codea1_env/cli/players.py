@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
@@ -23,7 +23,7 @@ from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import Engine, computing_for, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
-from codea1_env.agents.llm.prompts import FewShot, PromptTemplate
+from codea1_env.agents.llm.prompts import FewShot, PromptTemplate, make_wording
 from codea1_env.agents.models import DEFAULT_MODEL, ModelError
 from codea1_env.agents.opponents import SCRIPTED, Role, check_scripted, make_opponent
 from codea1_env.agents.scripted import ScriptedAgent
@@ -171,8 +171,8 @@ class AskingOptions(ComputingOptions):
     """Of language models."""
     max_completion_length: int = 1024
     """Tokens of an answer of a language model."""
-    prompts: Literal["few-shot", "detailed"] = "few-shot"
-    """Wording for language models: with a worked example, for small ones; or with detailed instructions."""
+    prompts: str = "few-shot"
+    """Wording for language models: "few-shot", with a worked example, for small ones; "detailed"; or FILE.py:NAME."""
     seed: int = 0
     """Of the agent's draws."""
     workers: int | None = None
@@ -185,6 +185,8 @@ class AskingOptions(ComputingOptions):
     def __post_init__(self) -> None:
         check_least(self, num_samples=1, workers=1, seed=0)
         check_packages(self.packages)
+        with user_input():
+            make_wording(self.prompts)
 
     @property
     def cores(self) -> int:

@@ -43,8 +43,8 @@ class ServeEnvCommand:
     """"train" or "eval"; None for all."""
     rounds: int = 1
     """Rounds of an episode."""
-    wording: Literal["detailed", "few-shot"] = "detailed"
-    """How players are asked: "few-shot" for small models."""
+    prompts: str = "detailed"
+    """How players are asked: "detailed", "few-shot" for small models, or FILE.py:NAME."""
     host: str = "127.0.0.1"
     """Address to listen on. Clients are not asked for a password, so it must be of this machine."""
     allow_others: bool = False
@@ -89,7 +89,7 @@ def serve_env(command: ServeEnvCommand) -> int:
             side = OneSide(
                 command.side,
                 command.opponent,
-                wording=command.wording,
+                prompts=command.prompts,
                 problems=command.problems,
                 split=command.split,
                 max_rounds=command.rounds,

@@ -30,7 +30,7 @@ def code_a1(
     opponent: str | None = None,
     problems: str = "starter",
     split: str | None = "eval",
-    wording: str = "detailed",
+    prompts: str = "detailed",
     seed: int = 0,
 ) -> Task:
     """Play one side of the game.
@@ -41,10 +41,10 @@ def code_a1(
             its programs when the task is made.
         problems: A source for `codea1_env.load_problems`.
         split: "train" or "eval"; None for all.
-        wording: How the player is asked: "detailed", or "few-shot" for small models.
+        prompts: How the player is asked: "detailed", "few-shot" for small models, or ``FILE.py:NAME``.
         seed: Decides the programs that a tester attacks.
     """
-    game = OneSide(side, opponent, wording=wording, problems=problems, split=split)
+    game = OneSide(side, opponent, prompts=prompts, problems=problems, split=split)
     samples = [
         Sample(
             id=question.task_id,

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from codea1_env.agents.llm.completions import Message
-from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.agents.llm.prompts import make_wording
 from codea1_env.agents.opponents import Opponent
 from codea1_env.game import Episode, Game, act_together, find_problem
 from codea1_env.integrations.opponents import OpponentSeat, Row, find_opponent
@@ -122,12 +122,12 @@ class OneSide:
         side: The side that is played from outside, "coder" or "tester".
         opponent: The player of the other side: see `codea1_env.integrations.opponents.find_opponent`. None is "golden"
             against a coder, "mutant" against a tester.
-        wording: How a chat is worded, "few-shot" for small models or "detailed".
+        prompts: How a chat is worded: "few-shot" for small models, "detailed", or ``FILE.py:NAME``.
         **settings: The arguments of `codea1_env.game.Game`: problems, split, max_rounds, referee, rewards, mistake_book
             and sandbox.
 
     Raises:
-        ValueError: There is no such side, opponent or wording, or no problem to play.
+        ValueError: There is no such side, opponent or prompts, or no problem to play.
 
     Example:
         >>> side = OneSide("coder", "copier")
@@ -141,18 +141,14 @@ class OneSide:
         side: Side = "coder",
         opponent: Opponent | None = None,
         *,
-        wording: str = "few-shot",
+        prompts: str = "few-shot",
         **settings: Any,
     ) -> None:
         if side not in get_args(Side):
             raise ValueError(f'Expect side to be "coder" or "tester", actually: {side!r}')
-        if wording not in WORDINGS:
-            raise ValueError(
-                f"Expect wording to be one of {', '.join(WORDINGS)}, actually: {wording!r}"
-            )
         opponent = OPPONENTS[side] if opponent is None else opponent
         kept = {**settings, "sandbox": None, "mistake_book": None}
-        self._remade = partial(OneSide, side, opponent, wording=wording, **kept)
+        self._remade = partial(OneSide, side, opponent, prompts=prompts, **kept)
         self._first = Game(**settings)
         self.side: Side = side
         self.agent = CODER if side == "coder" else TESTER
@@ -162,7 +158,7 @@ class OneSide:
         self.opponent = find_opponent(
             opponent, self.role, known, self._first.sandbox, num_tests=tests
         )
-        self.messages = WORDINGS[wording](num_tests=tests)
+        self.messages = make_wording(prompts, tests)
         """Turns an observation into a chat."""
         self._seat = OpponentSeat(self.opponent, self.role)
         source = settings.get("problems", "starter")

@@ -81,8 +81,8 @@ class CodeA1EnvConfig(vf.EnvConfig):  # type: ignore[misc]
     """The seats that models play."""
     opponent: str | None = None
     """Who plays the other seat: see `codea1_env.integrations.opponents.find_opponent`."""
-    wording: str = "detailed"
-    """How players are asked: "detailed", or "few-shot" for small models."""
+    prompts: str = "detailed"
+    """How players are asked: "detailed", "few-shot" for small models, or ``FILE.py:NAME``."""
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -103,7 +103,7 @@ class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
         return OneSide(
             side,
             config.opponent or both,
-            wording=config.wording,
+            prompts=config.prompts,
             problems=config.taskset.problems,
             split=config.taskset.split,
         )
@@ -190,7 +190,7 @@ def load_environment(
     opponent: str | None = None,
     problems: str = "starter",
     split: str | None = None,
-    wording: str = "detailed",
+    prompts: str = "detailed",
     seeds: int = 1,
 ) -> CodeA1Env:
     """Make the environment without a command line.
@@ -200,11 +200,11 @@ def load_environment(
         opponent: Who plays the other side: see `codea1_env.integrations.opponents.find_opponent`.
         problems: A source for `codea1_env.load_problems`.
         split: "train" or "eval"; None for all.
-        wording: How players are asked: "detailed", or "few-shot" for small models.
+        prompts: How players are asked: "detailed", "few-shot" for small models, or ``FILE.py:NAME``.
         seeds: Rows of each problem: a tester attacks another program in each.
     """
     taskset = CodeA1TasksetConfig(id=TASKSET, problems=problems, split=split, seeds=seeds)
-    config = CodeA1EnvConfig(taskset=taskset, side=side, opponent=opponent, wording=wording)
+    config = CodeA1EnvConfig(taskset=taskset, side=side, opponent=opponent, prompts=prompts)
     env = CodeA1Env(config)
     _ = env.game  # a wrong name is told now
     return env

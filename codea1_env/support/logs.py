@@ -33,8 +33,11 @@ class LogFolder:
         if name not in self._logs:
             self._logs[name] = (self.path / name).open("a", encoding="utf-8", newline="\n")
         lines = [json.dumps(row, allow_nan=self._allow_nan) + "\n" for row in rows]
-        self._logs[name].write("".join(lines))
-        self._logs[name].flush()
+        try:
+            self._logs[name].write("".join(lines))
+            self._logs[name].flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path / name)) from error
 
     def sync(self) -> None:
         """Wait until the logs are on the disk."""

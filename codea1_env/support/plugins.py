@@ -15,6 +15,8 @@ from typing import Any
 
 _CUSTOM = "codea1_custom_"
 _PACKAGE = Path(__file__).parents[1]
+_BESIDE: dict[str, str] = {}
+"""Module that a file imported from its folder -> that folder."""
 
 
 def find(name: str, what: str = "object") -> Any:
@@ -170,6 +172,10 @@ def load_file(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look there
     folder = str(path.resolve().parent)
+    for name, home in _BESIDE.items():  # another file's may have the same name
+        if home != folder and (Path(folder) / f"{name}.py").is_file():
+            sys.modules.pop(name, None)
+    known = set(sys.modules)
     sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
@@ -187,4 +193,7 @@ def load_file(path: Path) -> Any:
     finally:
         with suppress(ValueError):  # the file may have changed the path itself
             sys.path.remove(folder)
+        for name in sys.modules.keys() - known:
+            if str(getattr(sys.modules[name], "__file__", "")) == f"{folder}/{name}.py":
+                _BESIDE[name] = folder
     return module

@@ -90,11 +90,8 @@ def save_checkpoint(
         _write_json(part / "manifest.json", _digests(part))
         for path in [*part.rglob("*"), part]:
             _flush(path)
-    except Exception as error:
+    except OSError as error:
         shutil.rmtree(part, ignore_errors=True)  # a full disk has room again for logs
-        # safetensors has an error class of its own, which only says what the system said.
-        if not isinstance(error, OSError) and "os error" not in str(error):
-            raise
         raise SaveError(f"Expect {folder} to take a checkpoint, actually: {error}") from error
     final = folder / f"step_{step}"
     if final.exists():

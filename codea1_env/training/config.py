@@ -13,6 +13,7 @@ from pydantic import model_validator
 
 from codea1_env.agents import make_algorithm
 from codea1_env.agents.algorithms import ALGORITHMS, Player, no_algorithm
+from codea1_env.agents.llm.prompts import WORDINGS, make_wording, no_wording
 from codea1_env.agents.opponents import SCRIPTED
 from codea1_env.mistake_book import MAX_TESTS
 from codea1_env.referee import RefereeConfig
@@ -132,6 +133,8 @@ def contradictions(config: TrainConfig) -> Iterator[str]:
     for role, known in (("coder", CODERS), ("tester", TESTERS)):
         yield from _of_player(config, role, config.player(role), known)
     yield from _of_algorithm("algorithm", config.algorithm)
+    if config.prompts not in WORDINGS and ":" not in config.prompts:
+        yield no_wording(config.prompts)
     if config.backend == "server" and config.lora_rank == 0:
         yield (
             "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
@@ -296,7 +299,8 @@ def check_algorithms(config: TrainConfig, *, files: bool) -> None:
 
 
 def check_own_code(config: TrainConfig) -> None:
-    """Raise a ValueError that names the setting if a player or algorithm of the user's is not there, or is none."""
+    """Raise a ValueError that names the setting if a player, algorithm or prompts of the user's are not there, or are none."""
+    make_wording(config.prompts, config.num_tests, config.tester_examples)
     for role in ("coder", "tester"):
         if ":" in config.player(role).player:
             try:

@@ -29,7 +29,7 @@ from codea1_env.agents.llm.completions import (
 from codea1_env.agents.llm.computing import Computing, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
-from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
+from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, make_wording
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
     ModelError,
@@ -243,7 +243,8 @@ class LanguageModels:
         return self._chosen[folder]
 
     def _wording(self) -> Any:
-        return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
+        config = self._config
+        return make_wording(config.prompts, config.num_tests, config.tester_examples)
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:

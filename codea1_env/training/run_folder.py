@@ -182,7 +182,7 @@ def _new_folder() -> Path:
 
 def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
     """Write down which files of the user's are used from this step on; returns what has changed, for people."""
-    names = [config.problems, config.rewards, config.algorithm]
+    names = [config.problems, config.rewards, config.algorithm, config.prompts]
     for block in (config.coder, config.tester):
         names += [block.player, block.algorithm or ""]
     now = {name: found for name in names if (found := digest_of(name)) is not None}

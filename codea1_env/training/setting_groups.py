@@ -252,8 +252,8 @@ class LanguageModelSettings:
     """vllm: share of a GPU's memory for all engines together; the learners want the rest."""
     generation_batch: PositiveInt = 64
     """transformers: answers that are generated at the same time."""
-    prompts: Literal["few-shot", "detailed"] = "few-shot"
-    """Wording of the prompts: with a worked example, for small models; or with detailed instructions."""
+    prompts: str = "few-shot"
+    """Wording of the prompts: "few-shot", with a worked example, for small models; "detailed"; or FILE.py:NAME."""
     tester_examples: Literal["shown", "hidden"] = "shown"
     """Whether a language model that tests sees the examples of the problem's text, which it could copy."""
     lora_rank: Annotated[int, Field(ge=0, le=65_536)] = 16

@@ -64,8 +64,8 @@ def test_a_wrong_task_and_a_wrong_wording(sandbox: Sandbox) -> None:
     side = OneSide("coder", "copier", sandbox=sandbox)
     with pytest.raises(ValueError, match="Did you mean 'starter/add_numbers'"):
         side.judge([SideAnswer("starter/add_number", "")])
-    with pytest.raises(ValueError, match="Expect wording to be one of few-shot, detailed"):
-        OneSide(wording="loud")
+    with pytest.raises(ValueError, match="Expect prompts to be one of few-shot, detailed"):
+        OneSide(prompts="loud")
 
 
 def test_an_answer_of_10_mb_is_judged(sandbox: Sandbox) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
 import signal
@@ -29,7 +31,6 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
-SafetensorError = type("SafetensorError", (Exception,), {})
 PROBLEM = Problem("p", "def f():", "f", "def f(): return 1", tests=("assert f() == 1",))
 POOL = Pool(PROBLEM, ("a", "b", "c"))
 
@@ -179,11 +180,11 @@ def test_kills_leave_no_trace(tmp_path, monkeypatch):
 
 
 class NoRoom(TabularAgent):
-    """Its file is written by safetensors, which has errors of its own, and the disk is full."""
+    """The disk is full."""
 
     def save(self, path):
         (path / "half").write_bytes(b"0" * 100)
-        raise SafetensorError("I/O error: No space left on device (os error 28)")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_full_disk_is_one_line_and_leaves_the_last_checkpoint(tmp_path):
@@ -194,7 +195,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_last_checkpoint(tmp_path):
     with pytest.raises(PlayerError) as caught, explained_failures(tmp_path):
         save_checkpoint(tmp_path, 4, full, players()[1], books, keep=2)
     said = str(caught.value)
-    assert "to take a checkpoint, actually: I/O error: No space left on device" in said
+    assert "to take a checkpoint, actually: [Errno 28] No space left on device" in said
     assert "The run is saved after step 2. Once the cause is removed: codea1 train --resume" in said
     assert "\n" not in said
     assert list((tmp_path / "checkpoints").iterdir()) == [whole], "nothing half written is left"

@@ -306,6 +306,31 @@ def test_an_algorithm_of_ones_own_for_a_model_and_a_table(tmp_path, sandbox, mod
     assert not any("clip_ratio" in name for name in last), "there is none in its loss"
 
 
+OWN_PROMPTS = """
+from pathlib import Path
+
+def chat(seen):
+    with open(Path(__file__).with_name("asked"), "a") as file:
+        file.write(f"{seen['turn']}\\n")
+    return [{"role": "user", "content": seen["problem"] + seen["code"]}]
+
+def no_chat(seen):
+    return seen["problem"]
+"""
+
+
+def test_prompts_of_ones_own(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN_PROMPTS)
+    with pytest.raises(RunError, match=r"Expect .*mine.py:no_chat to return a chat"):
+        run(tmp_path / "run", sandbox, model, prompts=f"{file}:no_chat")
+    run(tmp_path / "run", sandbox, model, max_steps=1, prompts=f"{file}:chat")
+    assert set((tmp_path / "asked").read_text().split()) == {"0", "1"}
+    assert f'prompts = "{file}:chat"' in (tmp_path / "run" / "config.toml").read_text()
+    [noted] = read_rows(tmp_path / "run" / "own_files.jsonl")
+    assert list(noted["sha256"]) == [f"{file}:chat"]
+
+
 def test_the_benchmark_of_a_language_model(tmp_path, model, monkeypatch, capsys) -> None:
     run_here(monkeypatch)
     monkeypatch.chdir(tmp_path)

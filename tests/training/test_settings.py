@@ -100,7 +100,8 @@ def blocks_of(block: type[PlayerConfig]) -> st.SearchStrategy[PlayerConfig]:
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: block(**values))
 
 
-HINTS = typing.get_type_hints(TrainConfig)
+PROMPTS = Literal["few-shot", "detailed", "mine.py:chat"]
+HINTS = {**typing.get_type_hints(TrainConfig), "prompts": PROMPTS}
 CONFIGURATIONS = st.lists(st.sampled_from(sorted(HINTS)), unique=True, max_size=6).flatmap(
     lambda names: st.fixed_dictionaries({name: values_of(HINTS[name]) for name in names})
 )

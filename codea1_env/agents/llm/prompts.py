@@ -14,12 +14,15 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from inspect import signature
+from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.problems import Problem
 from codea1_env.reading.examples import called, split_examples
+from codea1_env.rollout import AnswerError
 from codea1_env.spaces import Observation, observe
+from codea1_env.support.plugins import explained, find, raised_by
 
 # ---- Both -------------------------------------------------------------------------------------------------
 
@@ -210,6 +213,67 @@ DEFAULT = FewShot()
 """Small models need it, and large ones manage with it."""
 WORDINGS: dict[str, type[FewShot] | type[Detailed]] = {"few-shot": FewShot, "detailed": Detailed}
 """By the name that configurations use."""
+
+
+@dataclass(frozen=True)
+class OwnWording:
+    """A wording of the user's, whose chats are checked."""
+
+    name: str
+    write: Callable[[Observation], Any]
+
+    def __call__(self, observation: Observation) -> list[Message]:
+        """Return the chat for whoever is to act. Raises an AnswerError for what is none."""
+        try:
+            chat: list[Message] = self.write(observation)
+        except Exception as error:
+            said = f"it raised {raised_by(error)}"
+            raise AnswerError(f"Expect {self.name} to return a chat, actually {said}") from error
+        texts = (
+            [each.get(key) for each in chat for key in ("role", "content")]
+            if (isinstance(chat, list) and all(isinstance(each, dict) for each in chat))
+            else []
+        )
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise AnswerError(
+                f"Expect {self.name} to return a chat, [{{'role': 'user', 'content': ...}}], actually: {chat!r:.100}"
+            )
+        return chat
+
+
+def make_wording(
+    name: str, num_tests: int = 8, tester_examples: TesterExamples = "shown"
+) -> PromptTemplate:
+    """Make the wording that a name stands for.
+
+    Args:
+        name: One of `WORDINGS`, or ``FILE.py:NAME``: a function from an observation to a chat, or a class of such, made
+            with what it takes of the other arguments.
+        num_tests: Tests that a tester is asked for.
+        tester_examples: Whether a tester sees the examples of the problem's text.
+
+    Raises:
+        ValueError: There is none of this name, or it returns no chat.
+    """
+    if name in WORDINGS:
+        return WORDINGS[name](num_tests, tester_examples)
+    if ":" not in name:
+        raise ValueError(no_wording(name))
+    made = find(name, "wording")
+    if isinstance(made, type):
+        given = {"num_tests": num_tests, "tester_examples": tester_examples}
+        takes = signature(made).parameters
+        with explained(made, "__init__", ValueError):
+            made = made(**{key: value for key, value in given.items() if key in takes})
+    own = OwnWording(name, made)
+    for turn in (0, 1):
+        own(observe(EXAMPLE, code=EXAMPLE_PROGRAM * turn, turn=turn))
+    return own
+
+
+def no_wording(name: str) -> str:
+    """Say that there is no wording of this name."""
+    return f"Expect prompts to be one of {', '.join(WORDINGS)}, or FILE.py:NAME, actually: {name!r}"
 
 
 def _for_tester(seen: Observation, examples: TesterExamples) -> Observation:

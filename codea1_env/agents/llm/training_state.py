@@ -11,7 +11,8 @@ Equal state gives equal bytes, which `torch.save` and `save_pretrained` do not p
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,28 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
 
         target = folder / "adapter"
         target.mkdir()
-        save_file(_on_cpu(get_peft_model_state_dict(model)), target / "adapter_model.safetensors")
+        with _as_os_error(target):
+            tensors = _on_cpu(get_peft_model_state_dict(model))
+            save_file(tensors, target / "adapter_model.safetensors")
         config = model.peft_config["default"].to_dict() | {"inference_mode": True}
         write_json(target / "adapter_config.json", config, _plain)
         return target
     target = folder / "model"
-    model.save_pretrained(target)
+    with _as_os_error(target):
+        model.save_pretrained(target)
     tokenizer.save_pretrained(target)
     return target
+
+
+@contextmanager
+def _as_os_error(folder: Path) -> Iterator[None]:
+    """Raise an OSError where safetensors, which has an error class of its own, cannot write: the disk is full, say."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        raise OSError(f"cannot write to {folder}: {error}") from error
 
 
 def load_weights(model: Any, folder: Path) -> None:
@@ -88,7 +103,8 @@ def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
         for name, value in named.items()
     }
     tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
-    save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
+    with _as_os_error(folder):
+        save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
     state = {
         "version": _VERSION,
         "base": base,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents import Experience
@@ -16,6 +17,7 @@ from codea1_env.agents.llm import decoder
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
 from codea1_env.agents.llm.trainer_settings import UpdateShape
+from codea1_env.agents.llm.training_state import save_weights
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 
@@ -231,3 +233,21 @@ def test_experience_of_somebody_else() -> None:
         learner.learn(strange)
     with pytest.raises(ValueError, match=r"groups of 8 answers, actually 4 in group 'f'"):
         learner.learn(play(learner, group_size=4)[0])
+
+
+@pytest.mark.parametrize("trained", ["adapter", "model"])
+def test_a_full_disk_is_an_error_of_the_system(trained, tmp_path, monkeypatch):
+    """safetensors has an error class of its own, which nobody catches."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise SafetensorError("Error while serializing: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    model = tiny_model()
+    if trained == "adapter":
+        from peft import get_peft_model
+
+        model = get_peft_model(model, adapter())
+    monkeypatch.setattr(type(model), "save_pretrained", full)
+    with pytest.raises(OSError, match=r"cannot write to .*: .*No space left on device"):
+        save_weights(model, tiny_tokenizer(), tmp_path)
