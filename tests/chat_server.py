@@ -27,6 +27,8 @@ class ChatServer(ThreadingHTTPServer):
         self.headers: dict[str, str] = {}
         self.seen: list[Any] = []
         self.keys: list[str | None] = []
+        self.adapters: list[str] = []
+        """Names of what is loaded, as vLLM has it: a name is taken until it is unloaded."""
 
     @property
     def url(self) -> str:
@@ -45,6 +47,11 @@ class _Handler(BaseHTTPRequestHandler):
         server.seen.append(body)
         server.keys.append(self.headers["Authorization"])
         status, said = server.script.pop(0) if server.script else (200, None)
+        if said is None and self.path.endswith("load_lora_adapter"):
+            name, loads = body["lora_name"], self.path.endswith("/load_lora_adapter")
+            status, said = (200, "Success") if loads != (name in server.adapters) else (400, "no")
+            if status == 200:
+                (server.adapters.append if loads else server.adapters.remove)(name)
         if status == 0:
             self.connection.close()
         elif said is not None:

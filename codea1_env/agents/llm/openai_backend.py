@@ -37,6 +37,9 @@ _AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
 """Answers after which the same request may succeed."""
 FIRST_DELAY = 0.5
 """Seconds before the second attempt; each further delay is twice as long."""
+_CLOSING = 5.0
+"""Seconds that a server has to unload an adapter at the end."""
+_COPIES = "codea1-adapters-"
 _SHOWN = 300
 """Characters of a server's error message that are repeated."""
 _GIVE_KEY = "Give the server's key in the environment as OPENAI_API_KEY"
@@ -111,7 +114,7 @@ class OpenAIBackend:
         self.concurrency = concurrency
         self.context_length = context_length
         self._vllm = vllm
-        self._copies = tempfile.TemporaryDirectory(prefix="codea1-adapters-")
+        self._copies = tempfile.TemporaryDirectory(prefix=_COPIES)
         self._adapters: dict[str, Path] = {}
         self._updates = 0
 
@@ -132,7 +135,7 @@ class OpenAIBackend:
     ) -> list[Completion]:
         """Answer every prompt once, in order. See `Backend.generate`.
 
-        Whether equal seeds give equal answers is up to the server. It knows an adapter as a model of that name.
+        Whether equal seeds give equal answers is up to the server. It knows each version of an adapter as a model.
         """
         fields = self._fields(sampling, adapter)
         bodies = [
@@ -162,14 +165,16 @@ class OpenAIBackend:
                 "Expect weights to be updated as adapters of a vLLM server (vllm=True), actually: "
                 f"vllm={self._vllm}, adapter={adapter!r}"
             )
-        # The server reads the files again whenever it has dropped an adapter, and ends if they are gone.
+        # The server reads the files again whenever it has dropped an adapter, and ends if they are gone. What it has
+        # computed for a prompt it keeps by the adapter's name, so that each version, of each run, needs one of its own.
         self._updates += 1
-        copy = Path(self._copies.name) / f"{adapter}-{self._updates}"
+        folders = Path(self._copies.name)
+        copy = folders / f"{adapter}-{folders.name.removeprefix(_COPIES)}-{self._updates}"
         try:
             shutil.copytree(folder, copy)
         except OSError as error:
             raise BackendError(f"Expect {folder} to hold an adapter, actually: {error}") from error
-        body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
+        body = {"lora_name": copy.name, "lora_path": str(copy)}
         try:
             # vLLM answers with a sentence.
             self._request("load_lora_adapter", body, decode=False)
@@ -180,10 +185,18 @@ class OpenAIBackend:
             ) from error
         old, self._adapters[adapter] = self._adapters.get(adapter), copy
         if old is not None:
+            self._unload(old)
             shutil.rmtree(old)
 
+    def _unload(self, copy: Path) -> None:
+        with suppress(BackendError):  # there is nothing more to do about it
+            self._request("unload_lora_adapter", {"lora_name": copy.name}, decode=False)
+
     def close(self) -> None:
-        """Remove the copies of adapters. The server belongs to someone else, and goes on without them."""
+        """Unload adapters and remove their copies. The server belongs to someone else, and goes on without them."""
+        self._attempts, self._client.timeout = 1, _CLOSING
+        for copy in self._adapters.values():
+            self._unload(copy)
         self._client.close()
         self._copies.cleanup()
 
@@ -202,8 +215,9 @@ class OpenAIBackend:
             ) from error
 
     def _fields(self, sampling: SamplingConfig, adapter: str | None) -> dict[str, Any]:
+        version = self._adapters.get(adapter or "")
         fields: dict[str, Any] = {
-            "model": adapter or self.model,
+            "model": version.name if version else adapter or self.model,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "max_tokens": sampling.max_completion_length,

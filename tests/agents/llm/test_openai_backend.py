@@ -149,6 +149,26 @@ def test_settings_that_a_server_may_not_know(server: ChatServer) -> None:
         OpenAIBackend("localhost:8000")
 
 
+def test_each_version_of_an_adapter_has_a_name_of_its_own(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    (tmp_path / "adapter_model.safetensors").touch()
+    seen = []
+    for _ in range(2):  # another run at the same server
+        backend = backend_of(server, vllm=True)
+        for role in ("coder", "coder", "tester", "coder"):
+            backend.update(tmp_path, role)
+            backend.generate(CHATS[:1], SAMPLING, 0, role)
+            seen.append(server.seen[-1]["model"])
+            assert seen[-1] == server.adapters[-1]
+        assert server.adapters == seen[-2:], "the old ones are unloaded"
+        backend.generate(CHATS[:1], SAMPLING, 0, "of the server")
+        assert server.seen[-1]["model"] == "of the server"
+        backend.close()
+        assert not server.adapters
+    assert len(set(seen)) == len(seen)
+
+
 def test_length_of_prompts_is_estimated_from_above(server: ChatServer) -> None:
     chat = [Message(role="user", content="assert f([1, 2, 3]) == {'a': (1, 2)}\n" * 30)]
     tokenizer = tiny_tokenizer()
