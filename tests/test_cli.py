@@ -131,7 +131,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["train", "--max-minutes", "x"], "expect --max-minutes to be {None}|FLOAT, actually: ['x']."),
         (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate. See"),
         (["eval", "compare"], "expect more arguments: A B. See codea1 eval compare --help"),
-        (["eval", "code", "--prompts", "x"], "Expect prompts to be one of few-shot, detailed, or FILE.py:NAME, actually: 'x'"),
+        (["eval", "code", "--prompts", "x"], "Expect --prompts to be one of few-shot, detailed, or FILE.py:NAME, actually: 'x'"),
         (["eval", "code", "--top-p", "x"], "expect --top-p to be a number, actually: 'x'."),
     ],
 )  # fmt: skip

@@ -220,8 +220,9 @@ def kills_beside(
 ) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
     """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book."""
     rounds = _rounds(tester, [item for item, _ in tests], referee, samples)
+    size = referee.config.rewards.num_tests  # a longer suite would end there
     given = [
-        Round(item.problem, mutant, [list(texts)])
+        Round(item.problem, mutant, [texts[i : i + size] for i in range(0, len(texts), size)])
         for item, texts in tests
         for mutant in item.mutants[:samples]
     ]

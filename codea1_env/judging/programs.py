@@ -57,7 +57,7 @@ class ProgramResults(NamedTuple):
         return self.runs.get(run, self.calls)
 
 
-class _Program:
+class _RunsOfOne:
     """A program whose runs are being made."""
 
     def __init__(self, runs: Sequence[Sequence[Test]], kept: ProgramResults | None) -> None:
@@ -111,7 +111,9 @@ class ProgramRuns:
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
         """Run each program on the tests of all its runs. Programs of which nothing is asked are loaded."""
-        programs = {attack: _Program(each, self._kept.get(attack)) for attack, each in runs.items()}
+        programs = {
+            attack: _RunsOfOne(each, self._kept.get(attack)) for attack, each in runs.items()
+        }
         several = [attack for attack, each in programs.items() if len(each.rest()) > 1]
         sharing = self._share(several, programs, truths)
         first = {
@@ -140,7 +142,7 @@ class ProgramRuns:
     def _share(
         self,
         attacks: Sequence[Attack],
-        programs: Mapping[Attack, _Program],
+        programs: Mapping[Attack, _RunsOfOne],
         truths: Mapping[Subject, Mapping[str, Truth]],
     ) -> set[Attack]:
         """Make the calls of all runs in one process, of programs that keep nothing. What one does not answer, none has made."""
@@ -177,7 +179,7 @@ class ProgramRuns:
     def _separately(
         self,
         asked: Mapping[Attack, Sequence[Calls]],
-        programs: Mapping[Attack, _Program],
+        programs: Mapping[Attack, _RunsOfOne],
         truths: Mapping[Subject, Mapping[str, Truth]],
     ) -> None:
         """Make runs, each in processes of its own. A program without any is loaded."""
@@ -212,7 +214,7 @@ class ProgramRuns:
         )
 
     @staticmethod
-    def _enter_load(program: _Program, answer: Answers) -> None:
+    def _enter_load(program: _RunsOfOne, answer: Answers) -> None:
         """Keep how the first load ended."""
         program.cpu_time += answer.cpu_time
         if program.load is None:

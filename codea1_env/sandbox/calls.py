@@ -148,7 +148,7 @@ def answer_calls(
     while load is None or len(replies) < count:
         started, done = time.monotonic(), len(replies)
         held = sum([len(reply) for reply in replies if isinstance(reply, bytes)])
-        part = Part(calls.after(done), left, judge, done, held, stop=stop)
+        part = OneProcess(calls.after(done), left, judge, done, held, stop=stop)
         loaded = part.run(slots, code)
         load, load_time = (loaded, part.load_time) if load is None else (load, load_time)
         replies += part.replies
@@ -178,7 +178,7 @@ def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
     )
 
 
-class Part:
+class OneProcess:
     """Calls in one process, until one stops it.
 
     Attributes:
@@ -198,7 +198,7 @@ class Part:
         held: int,
         *,
         stop: bool,
-        share: Callable[[Part], float] = lambda part: 1.0,
+        share: Callable[[OneProcess], float] = lambda part: 1.0,
     ) -> None:
         """Take the calls; see `answer_calls`. `share` says how much of a call's time the next one may use."""
         self.calls = calls

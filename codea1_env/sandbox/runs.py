@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .calls import Answers, Calls, Part
+from .calls import Answers, Calls, OneProcess
 from .jobs import Limits
 from .outcomes import too_long
 from .results import Limit, Outcome, TestResult
@@ -53,7 +53,7 @@ def answer_run(
     why = too_long(code)
     if why is not None:
         return Answers(why, [why] * len(calls.arguments))
-    run = _Run(slots, code, calls, limits, at_once, allowance * limits.call_cpu_time)
+    run = _Answering(slots, code, calls, limits, at_once, allowance * limits.call_cpu_time)
     run.make_all()
     for number in run.late if again else ():
         run.make_again(number)
@@ -61,7 +61,7 @@ def answer_run(
     return Answers(run.load, run.replies, run.used, (), run.load_time)
 
 
-class _Run:
+class _Answering:
     """What is known of a run, and what it has cost so far."""
 
     def __init__(
@@ -109,15 +109,15 @@ class _Run:
     def _can_afford(self, seconds: float) -> bool:
         return 0 < self._spent + seconds <= self._allowance
 
-    def _run(self, calls: Calls, first: int | None) -> Part:
+    def _run(self, calls: Calls, first: int | None) -> OneProcess:
         """Load the program and make calls, from the first one on in small shares; None for one call that is made again."""
 
-        def share_of(part: Part) -> float:
+        def share_of(part: OneProcess) -> float:
             number = None if first is None else first + len(part.replies)
             self._share = 1.0 if number is None else self._share_of(number, self._cost_of(part))
             return self._share
 
-        part = Part(calls, self._limits, None, 0, self._held, stop=False, share=share_of)
+        part = OneProcess(calls, self._limits, None, 0, self._held, stop=False, share=share_of)
         loaded = part.run(self._slots, self._code)
         if self.load is None:
             self.load, self.load_time, self._load_cost = loaded, part.load_time, self._cost_of(part)
@@ -129,7 +129,7 @@ class _Run:
             part.replies = [loaded] * len(calls.arguments)
         return part
 
-    def _cost_of(self, part: Part) -> float:
+    def _cost_of(self, part: OneProcess) -> float:
         """Cost of loading. A program that sleeps uses no CPU time, but keeps its worker."""
         waited = part.load_wait * self._whole / self._limits.call_wall_time
         return max(part.load_time, waited)
@@ -143,7 +143,7 @@ class _Run:
         costly = 0 < self._allowance < needed
         return 1.0 if costly or self._at_once is None or number in self._at_once else SMALL
 
-    def _enter(self, number: int, reply: bytes | TestResult, part: Part) -> None:
+    def _enter(self, number: int, reply: bytes | TestResult, part: OneProcess) -> None:
         last = reply is part.replies[-1]
         if isinstance(reply, TestResult) and part.times and last:
             late = reply.outcome is Outcome.TIMEOUT

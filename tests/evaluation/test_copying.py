@@ -54,4 +54,5 @@ def test_mutants_that_no_copy_kills_come_first(sandbox: Sandbox) -> None:
     assert copied == kills(CopierTester(None), ordered, referee, 4)
     assert any(not all(flags) for flags in copied.values())
     # Whoever knows more than the text says kills what copies do not.
-    assert kill_rate(GoldenTester(PROBLEMS, None), ordered, referee, 4) == 1.0
+    whole = Referee(referee.sandbox, RefereeConfig(RewardConfig(num_tests=64)))
+    assert kill_rate(GoldenTester(PROBLEMS, None), ordered, whole, 4) == 1.0

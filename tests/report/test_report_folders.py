@@ -22,9 +22,15 @@ from codea1_env.report.folders import ReportError, read_folders
 from codea1_env.report.tables import Bar, bar_cell
 
 
+@pytest.fixture(autouse=True)
+def ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three steps are enough here."""
+    monkeypatch.setattr(BenchConfig, "ranks", True)
+
+
 def benchmark(folder: Path, entries: dict[str, list[float]], *, seeds: int = 2) -> Path:
     """Write a benchmark whose runs end with these pass rates, seed by seed."""
-    open_folder(folder, BenchConfig(tuple(entries), seeds=seeds, max_problems=4, max_steps=9, sweep=(1.0,)), resume=False).close()  # fmt: skip
+    open_folder(folder, BenchConfig(tuple(entries), seeds=seeds, max_problems=4, max_steps=3, sweep=(1.0,)), resume=False).close()  # fmt: skip
     for entry, rates in entries.items():
         for seed, rate in enumerate(rates):
             job = folder / "runs" / entry / f"seed_{seed}"
@@ -57,7 +63,7 @@ def test_a_leaderboard_has_ranks_claims_and_the_command_of_each_row(tmp_path: Pa
     coders, testers, claims = benchmark_sheets(bench)
     first, second, start = ([cell.text for cell in row] for row in coders.rows)
     assert first[:3] == ["code-a1", "1", "0.805 [0.741, 0.869]"]
-    assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 9 --num-iterations 4 --sweep 1 --sweep-seeds 2"]  # fmt: skip
+    assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 1 --sweep-seeds 2"]  # fmt: skip
     assert second[:2] == ["golden-tests", "2"]
     assert (start[0], testers.rows[-1][0].text) == ("start (control)", "copier (control)")
     told = [[cell.text for cell in row] for row in claims.rows]

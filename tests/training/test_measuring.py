@@ -11,7 +11,8 @@ from codea1_env.agents import CopierTester, FixedAgent, GoldenTester, ReferenceC
 from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.evaluation import HeldOut, hold_out, pass_rates
 from codea1_env.problems import load_problems
-from codea1_env.referee import Referee
+from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
@@ -66,7 +67,8 @@ def test_without_a_split_they_are_what_is_left() -> None:
 def test_who_knows_everything_gets_everything(sandbox: Sandbox) -> None:
     settings = config()
     problems = unseen_problems(settings, TRAINED)
-    unseen = Unseen(problems, Referee(sandbox), settings)
+    whole = RefereeConfig(RewardConfig(num_tests=64))
+    unseen = Unseen(problems, Referee(sandbox, whole), settings)
     golden = StandIn(GoldenTester(problems, None))
     row, rows = unseen.measure(players(StandIn(ReferenceCoder(problems)), golden))
     assert [each["task_id"] for each in rows] == [problem.task_id for problem in problems]
