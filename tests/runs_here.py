@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pytest
 
-from codea1_env.baselines.bench import schedule, worker
+from codea1_env.baselines.bench import plots, schedule, worker
 
 
 class ProcessHere:
@@ -26,7 +26,8 @@ class ProcessHere:
 
 
 def run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on, runs of a benchmark have no processes of their own."""
+    """From now on, runs of a benchmark have no processes of their own, and no pictures."""
+    monkeypatch.setattr(plots, "plot_all", lambda folder, results: [])
     monkeypatch.setattr(worker, "_end_with_parent", lambda parent: None)
     processes = SimpleNamespace(Popen=ProcessHere, DEVNULL=subprocess.DEVNULL)
     monkeypatch.setattr(schedule, "subprocess", processes)

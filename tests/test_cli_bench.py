@@ -48,7 +48,8 @@ def test_resumed_with_its_own_settings(bench: Path, capsys):
     assert "actually: --max-steps was 6, now 7" in capsys.readouterr().err
 
 
-def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
+def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys, monkeypatch):
+    run_here(monkeypatch)
     broken = tmp_path / "broken.py"
     broken.write_text(
         "class Broken:\n    def update(self, policy, samples):\n        return 1 / 0\n"

@@ -68,15 +68,18 @@ class CodeA1Taskset(vf.Taskset[CodeA1Task, CodeA1TasksetConfig]):  # type: ignor
             yield CodeA1Task(data, self.config.task)
 
 
-def _seat() -> Any:
-    return vf.AgentConfig(runtime={"type": "subprocess"}, max_turns=1)
+class SeatConfig(vf.AgentConfig):  # type: ignore[misc]
+    """A seat: asked once, in a process of this machine. With a model of its own it is not trained."""
+
+    runtime: vf.RuntimeConfig = Field({"type": "subprocess"}, validate_default=True)
+    max_turns: int | None = 1
 
 
 class CodeA1EnvConfig(vf.EnvConfig):  # type: ignore[misc]
     """Who plays."""
 
-    coder: vf.AgentConfig = _seat()
-    tester: vf.AgentConfig = _seat()
+    coder: SeatConfig = SeatConfig()
+    tester: SeatConfig = SeatConfig()
     side: Literal["coder", "tester", "both"] = "coder"
     """The seats that models play."""
     opponent: str | None = None
@@ -112,6 +115,12 @@ class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
         """Make the game before the first episode, so that a wrong name ends the command."""
         await asyncio.to_thread(lambda: self.game)
 
+    async def setup(self, agents: Any) -> None:
+        """Leave out of training what a model of its own plays."""
+        for seat in ("coder", "tester"):
+            if getattr(self.config, seat).model is not None:
+                getattr(agents, seat).trainable = False
+
     async def run(self, task: Any, agents: Any) -> None:
         """Let the seats play."""
         name, side = task.data.task_id, self.config.side
@@ -136,6 +145,8 @@ class CodeA1Env(vf.Env[CodeA1EnvConfig]):  # type: ignore[misc]
         """Judge what was played. What nothing could score is marked as not to be trained on."""
         last = episode.traces[-1]
         if last.has_error:
+            for trace in episode.traces:  # nothing was judged, also not what came before
+                trace.agent.trainable = False
             return
         answer = SideAnswer(task.data.task_id, last.last_reply, last.task.data.code)
         try:

@@ -18,7 +18,7 @@ from chat_server import chat_server  # noqa: E402
 from test_equal_rewards import OPPONENTS, PROBLEMS, programs, suites  # noqa: E402
 
 from codea1_env.integrations.side import SideAnswer  # noqa: E402
-from codea1_env.integrations.verifiers_env import load_environment  # noqa: E402
+from codea1_env.integrations.verifiers_env import SeatConfig, load_environment  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,20 @@ def test_its_command_plays_both_seats(tmp_path: Path) -> None:
     }
     # One of two tests breaks it, of the eight that count.
     assert paid == {"coder": 0.5, "tester": pytest.approx(0.5 * 2 / 8 + 0.5 * 1 / 8)}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_seat_with_a_model_of_its_own_is_not_trained(source: str, fails: bool) -> None:
+    env = load_environment("both", problems=source)
+    tests = "\n".join(PROBLEMS[0].tests)
+    with chat_server(lambda _: "no program") as server, chat_server(lambda _: tests) as own:
+        own.script = [(400, "no")] * 99 * fails
+        client = vf.EvalClientConfig(base_url=own.url, api_key_var="NO_KEY")
+        env.config.tester = SeatConfig(model="frozen", client=client)
+        [episode, *_] = asyncio.run(played(env, server.url, 1))
+    coder, tester = episode.traces
+    assert {each["model"] for each in own.seen} == {"frozen"}
+    assert (coder.agent.trainable, tester.agent.trainable) == (not fails, False)
 
 
 @pytest.mark.parametrize(

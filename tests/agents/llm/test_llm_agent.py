@@ -99,7 +99,8 @@ def test_one_model_answers_each_observation_in_its_role(backend: TransformersBac
 @pytest.mark.slow
 def test_default_model_solves_easy_problems_and_writes_valid_tests(sandbox: Sandbox) -> None:
     folder = resolve("smollm2-135m")
-    backend = TransformersBackend(load_model(folder), load_tokenizer(folder))
+    model = load_model(folder, dtype="float32")  # which is faster on most processors
+    backend = TransformersBackend(model, load_tokenizer(folder))
     sampling = SamplingConfig(temperature=0.7, max_completion_length=48, stop=("\n```\n",))
     coder, tester = LLMAgent(backend, sampling, 0), LLMAgent(backend, sampling, 1)
     (problem,) = (p for p in load_problems("starter") if p.entry_point == "is_even")
