@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from in_one_process import Says
 
-from codea1_env import MistakeBook, Referee, Sandbox, load_problems
+from codea1_env import (
+    MistakeBook,
+    Referee,
+    RefereeConfig,
+    RewardConfig,
+    Sandbox,
+    load_problems,
+)
 from codea1_env.agents import CopierTester, FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.evaluation import copied_share, hold_out, kill_rate, kills
 from codea1_env.evaluation.held_out import shown_calls
