@@ -274,7 +274,7 @@ def _judge_together(games: Sequence[Game], actions: Sequence[str], which: Sequen
         enter(book, verdicts)
 
 
-Judged = tuple[Problem | str | tuple[str, str], str, str | Sequence[str]]
+ToJudge = tuple[Problem | str | tuple[str, str], str, str | Sequence[str]]
 """Problem, program and tests, as `judge` takes them."""
 _referee: Referee | None = None
 
@@ -309,7 +309,7 @@ def judge(
     return judge_many([(named, program, tests)])[0]
 
 
-def judge_many(items: Iterable[Judged]) -> list[Verdict]:
+def judge_many(items: Iterable[ToJudge]) -> list[Verdict]:
     """Judge many programs together, each as `judge` does."""
     global _referee
     asked = [(_problem(problem), program, tests) for problem, program, tests in items]
