@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from codea1_env.training.failures import explained_failures
 
 from codea1_env.agents import GRPO, GoldenTester, Pool, TabularAgent
 from codea1_env.mistake_book import MistakeBook
@@ -24,6 +23,7 @@ from codea1_env.training import PlayerError, train
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
+    explained_failures,
     load_checkpoint,
     save_checkpoint,
     step_of,

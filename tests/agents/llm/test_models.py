@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from codea1_env.training.engine import LocalEngine
 from tiny import save_tiny, tiny_model, tiny_tokenizer
 
 from codea1_env.agents import models as capacity
@@ -36,6 +35,7 @@ from codea1_env.training import (
     TrainConfig,
 )
 from codea1_env.training.checkpoints import explained_failures
+from codea1_env.training.language_models import LocalEngine
 
 
 @pytest.fixture
