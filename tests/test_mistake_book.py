@@ -117,11 +117,7 @@ def test_who_stands_behind_is_kept(tmp_path):
     book.save(tmp_path / "copy.jsonl")
     other = MistakeBook(stale_after=2)
     other.load_state_dict(json.loads(json.dumps(book.state_dict())))
-    copies = [
-        other,
-        MistakeBook.load(tmp_path / "copy.jsonl", stale_after=2),
-        copy.deepcopy(book),
-    ]
+    copies = [other, MistakeBook.load(tmp_path / "copy.jsonl", stale_after=2), copy.deepcopy(book)]
     for each in copies:
         assert each.state_dict() == book.state_dict()
         play(each, 1, limit=1)  # the second of "c"

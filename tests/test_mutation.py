@@ -10,9 +10,10 @@ import pytest
 
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation import operators as mutation_operators
+from codea1_env.mutation.kills import limits_beside
 from codea1_env.mutation.operators import mutants
 from codea1_env.problems import load_problems
-from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.sandbox import AnalysisError, JobResult, Outcome, Sandbox, TestResult
 
 SEARCH = '''"""Module text."""
 from bisect import bisect_left
@@ -207,3 +208,13 @@ def test_hostile_text_is_an_analysis_error(source: str, sandbox: Sandbox) -> Non
     with pytest.raises(AnalysisError, match=r"Expect source to be a Python program, actually: \w"):
         generate_mutants(source, sandbox)
     assert generate_mutants("x = 1", sandbox)[0].description == "1 -> 2"
+
+
+def test_limits_follow_the_reference_in_steps():
+    def took(*seconds: float) -> JobResult:
+        tests = tuple(TestResult(Outcome.PASS, cpu_time=each) for each in seconds)
+        return JobResult(TestResult(Outcome.PASS, cpu_time=0.01), tests)
+
+    assert limits_beside(took(0.001)).run_cpu_time == 0.5
+    assert limits_beside(took(0.2, 0.1)).run_cpu_time == 1.5
+    assert limits_beside(took(0.2, 0.12)) == limits_beside(took(0.2, 0.1))

@@ -30,6 +30,7 @@ from codea1_env.baselines.diagnose.running import (
     RESULTS,
     RowRun,
     WorldJob,
+    _Left,
     done_runs,
     run_job,
     wanted,
@@ -310,3 +311,17 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path):
         with pytest.raises(FolderError, match="line 2"):
             read(tmp_path)
     assert path.read_text() == damaged
+
+
+def test_first_runs_of_worlds_take_longer(monkeypatch):
+    cycling = EXPERIMENTS["cycling"]
+    jobs = [WorldJob(cycling, "0", seed, ("code-a1", "no-book")) for seed in (0, 1)]
+    now = iter([0.0, 11.0])
+    monkeypatch.setattr(
+        "codea1_env.baselines.diagnose.running.time.perf_counter", lambda: next(now)
+    )
+    left = _Left(jobs)
+    runs = [RowRun("cycling", "0", row, seed, 0, seconds, {}) for row, seed, seconds in (("code-a1", 0, 10.0), ("no-book", 0, 1.0))]  # fmt: skip
+    assert left.after(runs[0]) == (3, None)
+    # One first run and one other.
+    assert left.after(runs[1]) == (2, 11.0)

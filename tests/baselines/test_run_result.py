@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 from runs_here import run_here
 
+from codea1_env.baselines import BASELINES
 from codea1_env.baselines.bench.results import (
     DamagedRunError,
+    Result,
     TrainingJob,
     collect,
     forgetting,
@@ -20,7 +26,11 @@ from codea1_env.baselines.bench.results import (
     read_logs,
 )
 from codea1_env.baselines.bench.schedule import forget_unusable, run_all
+from codea1_env.baselines.bench.score_table import Table, standings
 from codea1_env.baselines.bench.suite import BenchConfig, Rates, find_entry
+from codea1_env.baselines.payoffs import cross_play, decomposition, gains
+from codea1_env.sandbox import Sandbox
+from codea1_env.training import TrainConfig, train
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -50,13 +60,7 @@ def job(finished: Path, tmp_path: Path) -> TrainingJob:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "{}",
-        "[" * 100_000,
-        '{"status": "ok", "error": "", "seconds": NaN}',
-    ],
+    "content", ["", "{}", "[" * 100_000, '{"status": "ok", "error": "", "seconds": NaN}']
 )
 def test_a_result_that_is_none(job: TrainingJob, content: str):
     (job.folder / "result.json").write_text(content)
@@ -153,3 +157,152 @@ def test_rows_of_other_problems_must_be_those_of_the_means(job: TrainingJob):
     unseen = [json.dumps({"step": step, "task_id": "u", **measures}) + "\n" for step in steps]
     (run / "unseen.jsonl").write_text("".join(unseen))
     assert read_logs(run, CONFIG.max_steps).end["u"]["unseen/pass_rate"] == 0.5
+
+
+def test_code_a1_is_the_default() -> None:
+    assert BASELINES["code-a1"].apply(TrainConfig()) == TrainConfig()
+
+
+def test_baselines_differ_from_each_other() -> None:
+    named = BASELINES.items()
+    configs = [each.apply(TrainConfig()) for name, each in named if name != "alpha=0.5"]
+    assert all(a != b for i, a in enumerate(configs) for b in configs[:i])
+
+
+def last_row(name: str, folder: Path, sandbox: Sandbox) -> dict[str, Any]:
+    """Train for two steps; the metrics of the second."""
+    config = TrainConfig(
+        max_problems=2, num_generations=4, num_suites=2, max_steps=2, eval_samples=1,
+        output_dir=folder / name,
+    )  # fmt: skip
+    console = Console(file=io.StringIO())
+    train(BASELINES[name].apply(config), sandbox=sandbox, console=console)
+    rows = (folder / name / "metrics.jsonl").read_text().splitlines()
+    return json.loads(rows[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "learners", "book"),
+    [
+        ("code-a1", {"coder", "tester"}, True),
+        ("golden-tests", {"coder"}, False),
+        ("self-play", {"model"}, True),
+        ("self-play-white-box", {"model"}, True),
+        ("self-collusion", {"model"}, True),
+        ("code-a1-no-reference", {"coder", "tester"}, True),
+        ("sft", {"tester"}, True),
+        ("drop-wrong-oracle", {"coder", "tester"}, True),
+        ("all-suites", {"coder", "tester"}, True),
+        ("alpha=0", {"coder", "tester"}, True),
+        ("frozen-tester", {"coder"}, True),
+        ("copier", {"coder"}, True),
+        ("frozen-coder", {"tester"}, True),
+        ("no-book", {"coder", "tester"}, False),
+        ("black-box", {"coder", "tester"}, True),
+        ("past-opponents", {"tester"}, True),  # in this step the coder is of the past, by its seed
+        ("repair", {"coder", "tester"}, True),
+        ("sketch", {"coder", "tester"}, True),
+    ],
+)
+def test_baseline_trains_whom_it_says(name, learners, book, tmp_path, sandbox) -> None:
+    row = last_row(name, tmp_path, sandbox)
+    losses = {"coder": "coder/loss", "tester": "tester/loss", "model": "model/programs/loss"}
+    assert {player for player, loss in losses.items() if loss in row} == learners
+    assert (row["book/size"] > 0) == book
+
+
+def test_every_baseline_is_tried() -> None:
+    (marks,) = test_baseline_trains_whom_it_says.pytestmark
+    others = {name for name in BASELINES if name.startswith("alpha=")}  # one number more or less
+    assert {name for name, *_ in marks.args[1]} | others == set(BASELINES)
+
+
+ROCK_PAPER_SCISSORS = np.array([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])
+EVEN = np.full(3, 1 / 3)
+FIRST = np.array([1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("breaks", "coder", "tester", "expected"),
+    [
+        (ROCK_PAPER_SCISSORS, EVEN, EVEN, (0.0, 0.0)),
+        (ROCK_PAPER_SCISSORS, FIRST, FIRST, (0.5, 0.5)),
+        # Two holes and two tests, each finds one: a coder that mixes evenly is broken by half of the blind tests,
+        (np.eye(2), np.array([0.5, 0.5]), np.array([0.5, 0.5]), (0.0, 0.0)),
+        (np.eye(2), np.array([0.8, 0.2]), np.array([0.5, 0.5]), (0.0, 0.3)),
+        # and always by a tester that sees the program, against which no program helps.
+        (np.eye(2), np.array([0.5, 0.5]), np.eye(2), (0.0, 0.0)),
+        (np.eye(2), np.array([0.5, 0.5]), np.full((2, 2), 0.5), (0.0, 0.5)),
+        # With a right program in the pool, that is the equilibrium whatever the tester does.
+        (np.array([[0, 0], [1, 0]]), np.array([1.0, 0.0]), np.array([0.0, 1.0]), (0.0, 0.0)),
+        (np.array([[0, 0], [1, 0]]), np.array([0.0, 1.0]), np.array([1.0, 0.0]), (1.0, 0.0)),
+    ],
+)  # fmt: skip
+def test_gains_by_hand(breaks, coder, tester, expected):
+    found = gains(np.asarray(breaks, float), coder, tester)
+    assert found == pytest.approx(expected)
+    assert found.nash_conv == pytest.approx(sum(expected))
+
+
+def test_cyclic_share_of_known_games():
+    # Checkpoint k plays program k and test k: each breaks the one before it.
+    assert decomposition(ROCK_PAPER_SCISSORS).cyclic_share == pytest.approx(1.0)
+    assert decomposition(ROCK_PAPER_SCISSORS).ratings == pytest.approx([0, 0, 0])
+    ratings = np.array([0.0, 0.1, 0.4, 0.5])
+    transitive = 0.5 + (ratings[None, :] - ratings[:, None]) / 2
+    found = decomposition(transitive)
+    assert found.cyclic_share == pytest.approx(0.0, abs=1e-12)
+    assert np.diff(found.ratings) == pytest.approx(np.diff(ratings))
+    assert decomposition(np.full((3, 3), 0.2)).cyclic_share == 0.0  # nobody beats anybody
+
+
+def test_the_parts_sum_to_the_game_and_are_orthogonal():
+    broken = np.random.default_rng(0).random((6, 6))
+    found = decomposition(broken)
+    transitive = found.ratings[:, None] - found.ratings[None, :]
+    assert found.cyclic + transitive == pytest.approx(broken.T - broken)
+    assert found.cyclic.sum(axis=1) == pytest.approx(np.zeros(6))
+    assert (found.cyclic * transitive).sum() == pytest.approx(0.0)
+    assert 0 < found.cyclic_share < 1
+
+
+def test_cross_play_of_blind_and_of_seeing_testers():
+    breaks = np.eye(3)
+    coders = np.array([EVEN, FIRST])
+    blind = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    assert cross_play(breaks, coders, blind) == pytest.approx(np.array([[1 / 3, 1 / 3], [1.0, 0.0]]))  # fmt: skip
+    seeing = np.stack([np.eye(3), np.roll(np.eye(3), 1, axis=1)])
+    assert cross_play(breaks, coders, seeing) == pytest.approx(np.array([[1.0, 0.0], [1.0, 0.0]]))
+
+
+def result(entry: str, seed: int, end: float, curve: list[float]) -> Result:
+    scores = {"pass_rate": end, "kill_rate": None, "copier_kill_rate": None, "new_kill_rate": None}
+    rows = [{"step": 10 * i, "held_out/pass_rate": value} for i, value in enumerate(curve)]
+    start, last = ({"one": {**scores, "pass_rate": value}} for value in (curve[0], end))
+    return Result(entry, seed, "ok", "", 1.0, start, last, rows)
+
+
+def table() -> Table:
+    rng = np.random.default_rng(0)
+    rows = []
+    for seed in range(6):
+        noise = rng.normal(0, 0.01, 3)
+        rows += [
+            result("fast", seed, 0.9 + noise[0], [0.2, 0.9, 0.9]),
+            result("slow", seed, 0.9 + noise[1], [0.2, 0.2, 0.9]),
+            result("bad", seed, 0.3 + noise[2], [0.2, 0.3, 0.3]),
+        ]
+    return Table(rows)
+
+
+def test_entries_that_cannot_be_told_share_their_ranks() -> None:
+    found = {each.entry: each for each in standings(table(), "pass_rate")}
+    assert found["fast"].rank_text == found["slow"].rank_text == "1-2"
+    assert found["bad"].rank == (3, 3)
+
+
+def test_the_area_and_the_steps_tell_who_was_sooner() -> None:
+    found = {each.entry: each for each in standings(table(), "pass_rate")}
+    assert found["fast"].area.value == (0.55 * 10 + 0.9 * 10) / 20
+    assert found["slow"].area.value < found["fast"].area.value
+    assert [found[name].steps for name in ("fast", "slow", "bad")] == [10, 20, None]

@@ -62,12 +62,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
 
 
 def run(
-    folder: Path,
-    config: TrainConfig,
-    sandbox: Sandbox,
-    *,
-    resume: bool = False,
-    **changes: Any,
+    folder: Path, config: TrainConfig, sandbox: Sandbox, *, resume: bool = False, **changes: Any
 ) -> None:
     config = replaced(config, {"output_dir": folder, **changes})
     train(config, resume=resume, sandbox=sandbox, console=Console(file=io.StringIO()))

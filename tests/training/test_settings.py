@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from codea1_env.agents import ALGORITHMS
+from codea1_env.agents import ALGORITHMS, make_algorithm
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import Detailed, FewShot
+from codea1_env.cli.app import run as main
 from codea1_env.rewards import RewardConfig
 from codea1_env.training import train
 from codea1_env.training.config import (
@@ -34,6 +35,8 @@ from codea1_env.training.settings import (
     read_inline_table,
     to_toml,
 )
+
+pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
 
 @pytest.mark.parametrize(
@@ -201,3 +204,22 @@ def test_suites_larger_than_every_pool_are_refused_before_a_step(tmp_path):
     with pytest.raises(RunError, match="num_tests to be at most 8"):
         train(config)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("ppo", {"entropy": -1.0}), ("reinforce", {"entropy": float("inf")})]
+)
+def test_hyperparameters_out_of_range_are_refused(name, own):
+    with pytest.raises(ValueError, match=next(iter(own))):
+        make_algorithm(name, {"learning_rate": 1.0}, own=own)
+
+
+def test_rounds_of_the_tester_need_rounds():
+    with pytest.raises(ValueError, match="max_rounds"):
+        TrainConfig(tester_rounds="first")
+    assert TrainConfig(tester_rounds="first", max_rounds=2).tester_rounds == "first"
+
+
+def test_a_preset_made_short_divides_its_batches(capsys):
+    assert main(["train", "--preset", "qwen2.5-coder-7b", "--quick", "--dry-run"]) == 0
+    assert "max_steps = 4" in capsys.readouterr().out

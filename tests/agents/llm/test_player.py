@@ -7,18 +7,23 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_transformers_backend import peft_model
 from tiny import save_tiny
 
 from codea1_env.agents.llm import engines
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.models import ModelError
 from codea1_env.cli.app import run
 from codea1_env.problems import load_problems
 from codea1_env.spaces import observe
+from codea1_env.training import PlayerConfig, RunError, TesterConfig, TrainConfig
+from codea1_env.training.language_models import LanguageModels
+from codea1_env.training.settings import replaced
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -121,3 +126,95 @@ def test_a_model_goes_on_after_a_kill(what, tmp_path, capsys, monkeypatch) -> No
     assert f"% of 2 answers of {model} in " in shown
     for name in ("samples.jsonl", "verdicts.jsonl", "usage.jsonl", "report.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+MODELS = TrainConfig(
+    coder=PlayerConfig("llm", learning_rate=1e-4), tester=TesterConfig("llm", learning_rate=1e-4)
+)
+NARROW = SamplingConfig(top_p=0.9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"coder.sampling": NARROW},
+            r"coder\.sampling: Expect top_p=1 and top_k=0 .* actually: top_p=0\.9, top_k=0\. Leave",
+        ),
+        ({"coder.sampling": SamplingConfig(temperature=0)}, r"coder\.sampling: .* above 0"),
+        ({"lora_rank": 0, "backend": "server"}, "or 'vllm' if all weights .* Set lora_rank"),
+        (
+            {"coder.learning_rate": 0.0},
+            r"coder\.learning_rate to be a finite number greater than 0, .* coder\.freeze = true",
+        ),
+        ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
+        ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be from 1"),
+    ],
+)
+def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        replaced(MODELS, changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"coder.sampling": NARROW, "coder.freeze": True},
+        {"tester.sampling": NARROW, "tester.freeze": True},
+        {"coder.learning_rate": 0.0, "coder.freeze": True},
+    ],
+)
+def test_who_learns_nothing_from_rewards_may_draw_as_it_likes(changes: dict[str, Any]) -> None:
+    replaced(MODELS, changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coder.sampling": SamplingConfig(max_prompt_length=1)}, "coder: .* to hold the instr"),
+        (
+            {"tester.sampling": SamplingConfig(max_completion_length=10**9)},
+            "tester: Expect max_completion_length to leave room for a prompt",
+        ),
+    ],
+)
+def test_lengths_are_looked_at_before_a_model_is_loaded(changes, message, tmp_path) -> None:
+    model = save_tiny(tmp_path)
+    with pytest.raises(RunError, match=message):
+        LanguageModels(replaced(MODELS, {"model": model, **changes}), 4).find()
+
+
+class BadValue:
+    trainer = {"optim": "abc"}  # noqa: RUF012
+
+
+class ManyRounds:
+    trainer = {}  # noqa: RUF012
+    extra_rounds = "many"
+
+
+class Decided:
+    trainer = {"num_generations": 8}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"coder.trainer": {"nope": 1}},
+            "coder: GRPOConfig refuses its fields: TypeError: .*'nope'",
+        ),
+        ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
+        ({"coder.trainer": {"optim": "nope"}}, "ValueError: nope is not a valid OptimizerNames"),
+        ({"algorithm": f"{__file__}:BadValue"}, "abc is not a valid OptimizerNames"),
+        ({"algorithm": f"{__file__}:ManyRounds"}, "extra_rounds of .* 0 or more, actually: 'many'"),
+        ({"algorithm": f"{__file__}:Decided"}, r"Decided\.trainer: Expect num_generations not to"),
+        ({"coder.trainer": {"min_p": 1}}, "Expect min_p not to be set .* of the run"),
+        ({"coder.trainer": {"report_to": "wandb"}}, "it is decided by tracker of the run"),
+    ],
+)
+def test_trainers_are_checked_without_a_model(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message) as caught:
+        LanguageModels(replaced(MODELS, changes), 4).check_trainers()
+    assert "\n" not in str(caught.value)
