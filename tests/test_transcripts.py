@@ -26,7 +26,7 @@ from codea1_env.sandbox import Limits, Sandbox
 PROBLEM = Problem(
     "sq", "def sq(n: int) -> int: ...", "sq", "def sq(n: int) -> int:\n    return n * n\n"
 )
-LIMITS = Limits(call_cpu_time=0.25, call_wall_time=0.5)
+LIMITS = Limits(call_cpu_time=0.15, call_wall_time=0.4)
 ENDS = {
     "wrong": "return -1",
     "raises": "raise ValueError",
@@ -168,7 +168,7 @@ def test_a_program_that_loads_slowly_and_loops_pays_as_much_as_one_that_is_wrong
     sandbox: Sandbox,
 ) -> None:
     head = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
-    for seconds in (0.03, 0.1, 0.2):
+    for seconds in (0.02, 0.06, 0.12):
         code = program("n > 0", "loops", head.format(seconds))
         found = paid(sandbox, code, ALL, paper=False)
         assert found.code == 0.0

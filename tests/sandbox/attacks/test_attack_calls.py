@@ -43,7 +43,7 @@ CHANNEL = {
     "our own failure": (raw("write(frame(encode(('infra_error', 'x')))); os._exit(0)"), [F, E, 2]),
     "an empty frame": (raw("write(frame(b'')); os._exit(0)"), [F, E, 2]),
     "half a frame, then the end": (raw("write(ok(2)[:-1]); os._exit(0)"), [E, 1, 2]),
-    "half a frame, then a stall": (raw("write(ok(2)[:-1]); time.sleep(60)"), [T]),
+    "half a frame, then a stall": (raw("write(ok(2)[:-1]); time.sleep(60)"), [T, 1, 2]),
     "half a frame, then a reply": (raw("write(ok(2)[:-4])"), None),
     "half a length": (raw("write(b'\\x01\\x00'); os._exit(0)"), [E, 1, 2]),
     "an endless length": (raw("write(b'\\xff\\xff\\xff\\xff')"), [BIG, 1, 2]),
@@ -103,8 +103,8 @@ CHANNEL = {
         raw("threading.Thread(target=lambda: os._exit(0)).start(); time.sleep(60)"),
         [E, 1, 2],
     ),
-    "waits": (raw("time.sleep(60)"), [T]),
-    "waits for a signal": (raw("import signal; signal.pause()"), [T]),
+    "waits": (raw("time.sleep(60)"), [T, 1, 2]),
+    "waits for a signal": (raw("import signal; signal.pause()"), [T, 1, 2]),
     "prints": (raw("print('x' * 10 ** 7)"), [0, 1, 2]),
     "prints to stderr": (raw("print('x' * 10 ** 7, file=sys.stderr)"), [0, 1, 2]),
     "recursion": (raw("f(x)"), [Outcome.ERROR, 1, 2]),
@@ -267,7 +267,7 @@ def test_a_program_cannot_wait_out_its_time_piece_by_piece(arena):
     replies = arena.replies(code, *range(40), limits=QUICK)
     assert replies[:2] == [0, 1]
     assert replies[-1] is Outcome.TIMEOUT
-    assert len(replies) < 10
+    assert replies.count(Outcome.TIMEOUT) > 10  # what a run may wait is over
 
 
 def test_threads_of_one_run_are_not_missing_in_the_next(arena):
