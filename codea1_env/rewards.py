@@ -94,9 +94,9 @@ class SuiteOutcome:
     """For each test in `failed`: whether the program gave no answer in the time that its run had. That is not passed, and
     pays the suite nothing. Empty where all are paid."""
 
-    def _fits(self, unpaid: Sequence[bool]) -> bool:
-        return len(unpaid) == len(self.failed) and not any(
-            each and not failed for each, failed in zip(unpaid, self.failed, strict=True)
+    def _unpaid_are_failed(self) -> bool:
+        return len(self.unpaid) == len(self.failed) and not any(
+            each and not failed for each, failed in zip(self.unpaid, self.failed, strict=True)
         )
 
     def broke(self, num_tests: int | None = None) -> int:
@@ -109,7 +109,7 @@ class SuiteOutcome:
             self.invalid >= 0
             and 0 <= self.history_passed <= self.history_total
             and 0 <= self.nonprintable_ratio <= 1
-            and (not self.unpaid or self._fits(self.unpaid))
+            and (not self.unpaid or self._unpaid_are_failed())
         ):
             raise ValueError(
                 f"Expect counts from 0, no more passed than replayed, a share from 0 to 1, and unpaid tests among the "

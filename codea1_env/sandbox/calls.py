@@ -31,6 +31,7 @@ _FLOOD = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
 _LATE = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
 
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
+_QUICK = 0.02  # seconds, in which a program loads for nothing
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
 _MOST_HELD = 64 << 20
 _TOO_MUCH = TestResult(
@@ -237,7 +238,7 @@ class OneProcess:
         self.cpu_time = max(self.cpu_time, child.used(ended))
         ending = outcome_of(child.stop or why, ended)
         if load is None:
-            self.load_time, self.load_wait = self.cpu_time, watch.unqueued()
+            self.load_time, self.load_wait = self.cpu_time, watch.elapsed_unqueued(_QUICK)
             return ending
         self.times.append(max(0.0, self.cpu_time - sum(self.times)))
         self.replies.append(replace(ending, cpu_time=0.0))
@@ -263,7 +264,7 @@ class OneProcess:
             came = [frame]
             if load is None:
                 load, self.load_time = load_of(frame), spent
-                self.load_wait = watch.unqueued()
+                self.load_wait = watch.elapsed_unqueued(_QUICK)
                 if not load.passed:
                     return load, None
                 came, spent = [], 0.0

@@ -38,15 +38,13 @@ class Watch:
         """Seconds since the watch began."""
         return time.monotonic() - self._started
 
-    def elapsed_unqueued(self) -> float:
-        """Seconds since the watch began, less those in which the child waited for a processor, or for us."""
-        elapsed = self.elapsed() - self._held_up
-        return elapsed if elapsed <= _SHORT else self.unqueued()
+    def elapsed_unqueued(self, short: float = _SHORT) -> float:
+        """Seconds since the watch began, less those in which the child waited for a processor, or for us.
 
-    def unqueued(self) -> float:
-        """The same, also where it is so short that asking the kernel takes longer."""
+        Where it is short, the kernel is not asked.
+        """
         elapsed = self.elapsed() - self._held_up
-        return max(0.0, elapsed - queue_time_of(self.child.pid))
+        return elapsed if elapsed <= short else max(0.0, elapsed - queue_time_of(self.child.pid))
 
     def lap(self) -> float:
         """CPU seconds since the last lap."""
