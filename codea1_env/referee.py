@@ -51,7 +51,7 @@ from codea1_env.oracle import (
 )
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Program, Suite, Test, parse_suites, read_programs
+from codea1_env.responses import Program, Suite, Test, joined, parse_suites, read_programs
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
@@ -234,7 +234,7 @@ class Referee:
             suites = [
                 suite
                 if isinstance(suite, Suite)
-                else _joined([texts[id(problem), text] for text in suite])
+                else joined(suite, [texts[id(problem), text] for text in suite])
                 for suite in each.suites
             ]
             history = [texts[id(problem), text] for text in dict.fromkeys(each.history)]
@@ -481,12 +481,6 @@ def _of_a_job(limits: Limits) -> Limits:
         run_wall_time=wall,
         result=min(limits.result, MAX_REPLY),
     )
-
-
-def _joined(parts: Sequence[Suite]) -> Suite:
-    """Several texts as one suite."""
-    tests = tuple(test for part in parts for test in part.tests)
-    return Suite(tests, tuple(item for part in parts for item in part.dropped))
 
 
 def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdict:

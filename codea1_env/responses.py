@@ -205,6 +205,13 @@ def _test(name: str, row: Sequence[Any]) -> Test:
     )  # fmt: skip
 
 
+def joined(texts: Sequence[str], parts: Sequence[Suite]) -> Suite:
+    """Join the suites that were found in several texts."""
+    tests = tuple(test for part in parts for test in part.tests)
+    dropped = tuple(item for part in parts for item in part.dropped)
+    return Suite(tests, dropped, nonprintable_ratio("".join(texts)))
+
+
 def nonprintable_ratio(text: str) -> float:
     r"""Return the share of characters outside `string.printable`.
 

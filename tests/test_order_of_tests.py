@@ -115,12 +115,12 @@ def test_programs_that_end_at_every_call_answer_while_loading_them_is_cheap(sand
         "import os, time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
     )
     rules = RefereeConfig(RewardConfig(num_tests=40), limits=LIMITS)
-    for load, answered in ((0.001, 40), (0.06, range(2, 7))):
+    for load, answered in ((0.001, range(20, 41)), (0.06, range(2, 7))):
         program = slow.format(load) + "def f(n):\n    os._exit(0)\n"
         [verdict] = Referee(sandbox, rules).judge([Round(PROBLEM, program, [right(*range(40))])])
         tests = verdict.suites[0].tests
         found = [test.outcome for test in tests].count(Outcome.EXITED)
-        assert found == answered or found in answered
+        assert found in answered
         assert [test.unpaid for test in tests] == [False] * found + [True] * (40 - found)
         assert verdict.code_reward == 0.0
         assert len(verdict.failed) == found

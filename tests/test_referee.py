@@ -135,7 +135,8 @@ def test_calls_without_a_value_are_invalid(referee, test, reason):
 def test_what_says_no_value_is_no_test_and_counts_as_invalid(referee, test):
     verdict = judge(referee, WRONG, [test])
     assert verdict.suites[0].tests == ()
-    assert verdict.suites[0].outcome == SuiteOutcome(True, (), 1, 0, 0)
+    found = dataclasses.replace(verdict.suites[0].outcome, nonprintable_ratio=0.0)
+    assert found == SuiteOutcome(True, (), 1, 0, 0)
     assert verdict.code_reward is None
 
 
@@ -365,3 +366,16 @@ def test_many_are_judged_as_one_is() -> None:
     for said in (lambda each: each.code_reward, lambda each: each.suites[0].rewards):
         assert list(map(said, together)) == list(map(said, alone))
     assert codea1_env.judge_many(iter(())) == []
+
+
+def test_what_cannot_be_printed_costs_as_in_the_game():
+    suite = "\n".join(f"assert is_even({n}) is False" for n in (1, 3, 5)) + "\n#" + "\u200b" * 200
+    program = "def is_even(n):\n    return True"
+    env = codea1_env.parallel_env()
+    env.reset(seed=1, options={"problem_id": "starter/is_even"})
+    env.step({"coder_0": program})
+    paid = env.step({"tester_0": suite})[1]["tester_0"]
+    whole, lines = codea1_env.judge_many(
+        [("starter/is_even", program, given) for given in (suite, suite.splitlines(True))]
+    )
+    assert whole.suites[0].rewards.test == lines.suites[0].rewards.test == pytest.approx(paid)

@@ -26,7 +26,7 @@ def dataset_rows(
 ) -> list[dict[str, Any]]:
     """Return rows of a data set with the columns prompt, task_id and code, for each seed.
 
-    A tester attacks another program in the rows of another seed: `seeds=range(3)` are three epochs.
+    The program that a tester attacks is drawn anew for each seed: `seeds=range(3)` are three epochs.
     """
     return [
         {"prompt": question.messages, "task_id": question.task_id, "code": question.code}

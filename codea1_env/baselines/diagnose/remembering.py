@@ -17,8 +17,8 @@ from codea1_env.judging.verdicts import AttackAnswers, Judged, TestVerdict
 from codea1_env.oracle import Attack, Subject
 from codea1_env.problem_sets.cells import Pools, pools_of
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee, RefereeConfig, Round, _joined, _Read
-from codea1_env.responses import Program, Suite, parse_suites
+from codea1_env.referee import Referee, RefereeConfig, Round, _Read
+from codea1_env.responses import Program, Suite, joined, parse_suites
 from codea1_env.sandbox import Outcome, Sandbox, TestResult
 
 
@@ -142,7 +142,7 @@ class _Memory:
             calls = [self.rulings[text].call for text in tests if text in known]
             if len(set(calls)) < len(tests):  # unknown ones, or several of one call
                 return None
-        suites = [_joined([self.suites[text] for text in tests]) for tests in answers]
+        suites = [joined(tests, [self.suites[text] for text in tests]) for tests in answers]
         replayed = [self.rulings[text] for text in dict.fromkeys(history)]
         return _Read(
             Round(problem, code, suites, history),
