@@ -21,6 +21,8 @@ from codea1_env.cli.app import COMMANDS, run
 from codea1_env.cli.errors import InputError, library_errors
 from codea1_env.cli.tables import PlainProgress, print_markdown, print_table
 from codea1_env.support.plugins import find
+from codea1_env.training import TrainConfig
+from codea1_env.training.settings import flat
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -97,12 +99,17 @@ def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
 def test_help_explains_every_option(command, capsys):
     text = options_of(command, capsys)
     assert f"usage: codea1 {command}" in text
-    options = re.split(r"\boptions\b.*\n", text)[1]
-    words = re.sub(r"[│─╭╮╰╯|+]|-{3,}", " ", options).split()
-    # An option without a docstring would be followed by its default at once.
-    for option in " ".join(words).split(" --")[1:]:
-        explanation = option.split(" (default")[0].split(" (required")[0].split()
-        assert len(explanation) > 2, option
+    for option in re.split(r"\n  (?=-)", text)[1:]:
+        explanation = re.sub(r"^--?\S+|\(default.*|as for the coder.*", "", option).split()
+        assert len(explanation) > 1, option
+
+
+def test_help_of_train_is_short_and_whole(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = options_of("train", capsys)
+    assert len(text.splitlines()) <= 200
+    for name in flat(TrainConfig()):
+        assert f"--{name.replace('_', '-')}" in text
 
 
 @pytest.mark.parametrize("command", ["", "eval", "train", "bench algorithms"])
@@ -133,7 +140,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["play", "--sed", "1"], "unrecognized options: --sed, 1. Perhaps you meant: --seed INT. See codea1 play --help"),
         (["train", "--seed", "x"], "expect --seed to be an integer, actually: 'x'. See codea1 train --help"),
         (["train", "--max-minutes", "x"], "expect --max-minutes to be {None}|FLOAT, actually: ['x']."),
-        (["problems", "lst"], "unrecognized options: lst. Available subcommands: list, validate. See"),
+        (["problems", "lst"], "unknown command 'problems lst'. Did you mean 'problems list'"),
         (["eval", "compare"], "expect more arguments: A B. See codea1 eval compare --help"),
         (["eval", "code", "--prompts", "x"], "Expect --prompts to be one of few-shot, detailed, or FILE.py:NAME, actually: 'x'"),
         (["eval", "code", "--top-p", "x"], "expect --top-p to be a number, actually: 'x'."),

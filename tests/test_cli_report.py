@@ -111,6 +111,6 @@ def test_an_address_that_is_taken_is_said_in_one_line() -> None:
 
 def test_only_the_game_is_served(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve"]) == 2
-    assert "usage: codea1 serve env" in capsys.readouterr().err
+    assert "  serve env " in capsys.readouterr().err
     assert run(["serve", "evn"]) == 2
     assert "Did you mean 'serve env'?" in capsys.readouterr().err

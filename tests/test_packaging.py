@@ -172,7 +172,7 @@ def test_no_tool_looks_into_the_links(tmp_path: Path) -> None:
 
 
 def test_core_dependencies_are_the_agreed_ones(metadata: configparser.ConfigParser) -> None:
-    agreed = "docstring-parser gymnasium numpy pettingzoo pydantic rich tomli-w tyro"
+    agreed = "gymnasium numpy pettingzoo pydantic rich tomli-w tyro"
     assert requirement_names(metadata["options"]["install_requires"]) == set(agreed.split())
     assert metadata["options"]["python_requires"] == ">=3.11"
 

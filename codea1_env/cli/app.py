@@ -23,28 +23,34 @@ from codea1_env.cli.errors import (
 from codea1_env.support import start
 
 COMMANDS = {
-    "play": "Show one round between two scripted players.",
-    "eval": "Measure programs (pass@k) and tests (mut@k), and compare.",
-    "train": "Train both players against each other.",
-    "report": "Write a page about runs, benchmarks and evaluations.",
-    "export": "Copy a trained language model, or episodes, out of a run.",
-    "problems": "List or check problems.",
-    "sandbox": "Find out what confines programs here.",
-    "serve": "Let trainers of others play the game, as OpenEnv speaks it.",
-    "bench": "Compare algorithms, or diagnose adversaries.",
+    "play": ("play:run", "Show one round between two players."),
+    "train": ("train:run", "Train both players against each other."),
+    "eval code": ("eval:code", "Judge programs of an agent or a file: pass@k, avg@n."),
+    "eval tests": ("eval:tests", "Judge tests of an agent or a file: pass@k, mut@k, Mul."),
+    "eval cross-play": ("cross_play:run", "Let every coder play against every tester."),
+    "eval run": ("eval:own", "Run an evaluation of yours, FILE.py:NAME."),
+    "eval compare": ("eval:compare_two", "Compare two evaluations, with intervals."),
+    "bench algorithms": ("bench_algorithms:run", "Compare algorithms and baselines over seeds."),
+    "bench diagnose": ("bench_diagnose:run", "Ask what a learned adversary is good for."),
+    "report": ("report:run", "Write a page about runs, benchmarks and evaluations."),
+    "export": ("report:run_export", "Copy a trained language model, or episodes, out of a run."),
+    "problems list": ("problems:list_problems", "List the problems of a source."),
+    "problems validate": ("problems:validate", "Check a problem set."),
+    "sandbox doctor": ("sandbox:doctor", "Try every layer of the sandbox on this machine."),
+    "serve env": ("serve:serve_env", "Let other trainers play the game, as OpenEnv speaks it."),
 }
-"""Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
-_HOMES = {"export": "report"}
-"""Command -> the file of another command, which has `run_NAME`."""
+"""Name -> `module:function` in `codea1_env.cli`, which takes arguments and returns the exit code; summary."""
 
 _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
-def usage() -> str:
-    """Return the text of `codea1 --help`."""
-    commands = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
+def usage(group: str = "") -> str:
+    """Text of `codea1 --help`, or of a group of commands such as `codea1 eval`."""
+    shown = {name: about for name, (_, about) in COMMANDS.items() if name.startswith(group)}
+    width = max(map(len, shown))
+    commands = "\n".join(f"  {name:<{width}}  {about}" for name, about in shown.items())
     return f"""\
-usage: codea1 COMMAND [OPTIONS]
+usage: codea1 {group}{"NAME" if group else "COMMAND"} [OPTIONS]
 
 A game: one player writes programs, the other writes tests to break them.
 
@@ -65,23 +71,25 @@ def run(arguments: Sequence[str]) -> int:
         codea1 0.1.0
         0
     """
-    if not arguments:
-        print(usage(), file=sys.stderr)
-        return 2
-    name, *rest = arguments
-    if name in ("-h", "--help"):
-        print(usage(), end="")
-        return 0
-    if name == "--version":
+    if list(arguments[:1]) == ["--version"]:
         print(f"codea1 {codea1_env.__version__}")
         return 0
+    first, second = [*arguments[:2], "", ""][:2]
+    group = f"{first} " if any(name.startswith(f"{first} ") for name in COMMANDS) else ""
+    asked = second if group else first
+    if asked in ("", "-h", "--help"):
+        print(usage(group), end="", file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    name, rest = group + asked, arguments[2 if group else 1 :]
     try:
         if name not in COMMANDS:
-            raise unknown_name("command", name, COMMANDS)
+            known = [each for each in COMMANDS if group] or [each.split()[0] for each in COMMANDS]
+            raise unknown_name("command", name, dict.fromkeys(known))
         start.spin_briefly()
-        module = importlib.import_module(f"codea1_env.cli.{_HOMES.get(name, name)}")
+        module, _, function = COMMANDS[name][0].partition(":")
+        command = getattr(importlib.import_module(f"codea1_env.cli.{module}"), function)
         start.interrupt_is_an_exception()
-        code: int = getattr(module, f"run_{name}" if name in _HOMES else "run")(rest)
+        code: int = command(rest)
         sys.stdout.flush()
         return code
     except InputError as error:

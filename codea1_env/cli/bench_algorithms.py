@@ -36,6 +36,7 @@ from codea1_env.problems import load_problems
 from codea1_env.rendering.display import counted, counted_of
 from codea1_env.report.benchmarks import leaderboard
 from codea1_env.support.machine import this_machine
+from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
 from codea1_env.training import TrainConfig
 from codea1_env.training.config import check_algorithms
@@ -75,6 +76,7 @@ class AlgorithmsCommand:
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 bench algorithms`; returns the exit code."""
+    find_in_working_folder()
     basis = parse_some(Basis, arguments, name="bench algorithms")
     if basis.resume and basis.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")

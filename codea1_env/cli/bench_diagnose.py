@@ -28,6 +28,7 @@ from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown, say
 from codea1_env.rendering.display import clock, counted
 from codea1_env.support.logs import write_whole
+from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
 
 _QUICK_SEEDS = 2
@@ -70,6 +71,7 @@ class DiagnoseCommand:
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 bench diagnose`; returns the exit code."""
+    find_in_working_folder()
     command = parse(DiagnoseCommand, arguments, name="bench diagnose")
     number, quick = command.seeds or (_QUICK_SEEDS if command.quick else 5), command.quick
     folder = command.output_dir or Path("runs") / time.strftime("diagnose-%Y%m%d-%H%M%S")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,14 +21,13 @@ import codea1_env
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import OneByOne, PromptTemplate, make_wording
 from codea1_env.agents.opponents import Role
-from codea1_env.cli import cross_play, players
+from codea1_env.cli import players
 from codea1_env.cli.errors import (
     INTERRUPTED,
     FailureError,
     InputError,
     check_least,
     library_errors,
-    unknown_name,
     user_input,
 )
 from codea1_env.cli.parsing import SOURCES, parse
@@ -41,7 +39,7 @@ from codea1_env.cli.tables import (
     print_table,
     say,
 )
-from codea1_env.evaluation.asking import BUILT_IN, AnyEvaluation, TestEvaluation, find_evaluation
+from codea1_env.evaluation.asking import AnyEvaluation, TestEvaluation, find_evaluation
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import (
@@ -75,22 +73,6 @@ from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of, digest_of_class
 from codea1_env.support.stopping import StopRequest, stop_request
 
-USAGE = """\
-usage: codea1 eval code [OPTIONS]
-       codea1 eval tests [OPTIONS]
-       codea1 eval cross-play NAME ... [OPTIONS]
-       codea1 eval run FILE.py:NAME [OPTIONS]
-       codea1 eval compare A B
-
-code        judge programs, of an agent or a file: pass@k, avg@n, --select
-tests       judge tests: pass@k, mut@k and Mul, of a tester or a file
-cross-play  let every coder play against every tester
-run         an evaluation of yours: docs/evaluation.md says how to write one
-compare     what has changed between two evaluations, with intervals
-
-`codea1 eval NAME --help` explains the options of each.
-"""
-
 
 @dataclass(frozen=True)
 class CompareCommand:
@@ -108,29 +90,27 @@ class CompareCommand:
     """Print the comparison as one JSON object."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run `codea1 eval`; returns the exit code."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
-        return 0 if arguments else 2
-    name, *rest = arguments
-    if name == "compare":
-        return _compare(rest)
-    if name == "cross-play":  # its players are no --agent
-        return cross_play.run(rest)
-    if name == "run":
-        if rest[:1] in (["-h"], ["--help"]):
-            parse(EvaluationOptions, rest, name="eval run FILE.py:NAME")
-        if not rest or rest[0].startswith("-"):
-            raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
-        name, *rest = rest
-    elif name not in BUILT_IN:
-        known = [f"eval {each}" for each in (*BUILT_IN, "cross-play", "compare", "run")]
-        raise unknown_name("command", f"eval {name}", known)
-    return evaluate(name, rest)
+def code(arguments: Sequence[str]) -> int:
+    """Run `codea1 eval code`; returns the exit code."""
+    return evaluate("code", arguments)
 
 
-def _compare(arguments: Sequence[str]) -> int:
+def tests(arguments: Sequence[str]) -> int:
+    """Run `codea1 eval tests`; returns the exit code."""
+    return evaluate("tests", arguments)
+
+
+def own(arguments: Sequence[str]) -> int:
+    """Run `codea1 eval run FILE.py:NAME`; returns the exit code."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        parse(EvaluationOptions, arguments, name="eval run FILE.py:NAME")
+    if not arguments or arguments[0].startswith("-"):
+        raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
+    return evaluate(arguments[0], arguments[1:])
+
+
+def compare_two(arguments: Sequence[str]) -> int:
+    """Run `codea1 eval compare`; returns the exit code."""
     command = parse(CompareCommand, arguments, name="eval compare")
     try:
         comparison = compare(command.a, command.b)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
 import io
 import re
 import shutil
-import sys
 import textwrap
-import typing
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
-import docstring_parser
 import tyro
 
 from codea1_env.agents.llm.computing import Dtype
@@ -106,6 +104,7 @@ def parse(
     name: str,
     default: Command | None = None,
     switches_only: bool = True,
+    brief: bool = False,
 ) -> Command:
     """Read arguments into a command; wrong ones and `--help` end the process (exit codes 2 and 0).
 
@@ -116,20 +115,19 @@ def parse(
         default: Values for what is not given, instead of the dataclass' own defaults.
         switches_only: Offer `--flag` only. Otherwise every flag has its `--no-flag`, too, which undoes a
             configuration file.
+        brief: Show the first sentence about each option in the help.
     """
+    how: dict[str, Any] = {
+        "prog": f"codea1 {name}",
+        "default": tyro.MISSING_NONPROP if default is None else default,
+        "config": (tyro.conf.FlagCreatePairsOff,) if switches_only else (),
+    }
     if {"-h", "--help"} & set(arguments):
-        _explain(command)
-    markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
-    return _said_in_a_line(
-        name,
-        lambda: tyro.cli(
-            command,
-            prog=f"codea1 {name}",
-            args=list(arguments),
-            default=tyro.MISSING_NONPROP if default is None else default,
-            config=markers,
-        ),
-    )
+        with _registry, warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            print(_help_text(tyro.extras.get_parser(command, **how), brief=brief))
+        raise CommandLineExit(0)
+    read: Callable[[], Command] = partial(tyro.cli, command, args=list(arguments), **how)
+    return _said_in_a_line(name, read)
 
 
 def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
@@ -162,7 +160,6 @@ def _said_in_a_line(name: str, read: Callable[[], Command]) -> Command:
             cause = cause.__context__
         if errors.getvalue():
             raise InputError(_out_of_box(errors.getvalue(), name)) from None
-        sys.stdout.write(_fitted(shown.getvalue()))
         raise CommandLineExit(end.code) from None
 
 
@@ -187,24 +184,53 @@ def _out_of_box(box: str, name: str) -> str:
     return f"{text[:1].lower()}{text[1:].rstrip('.')}. See codea1 {name} --help"
 
 
-def _explain(hint: Any) -> None:
-    """Make the text below each field its help, in one line: tyro would break it where the source does."""
-    if not (dataclasses.is_dataclass(hint) and isinstance(hint, type)):
-        for part in typing.get_args(hint):
-            _explain(part)
-        return
-    texts = {
-        each.arg_name: " ".join((each.description or "").split())
-        for kind in reversed(hint.__mro__[:-1])
-        for each in docstring_parser.parse_from_object(kind).params
-    }
-    for field in dataclasses.fields(hint):
-        field.metadata = MappingProxyType({"help": texts.get(field.name), **field.metadata})
-    for part in typing.get_type_hints(hint).values():
-        _explain(part)
+_NAMES, _WIDEST = 30, 100
+"""Columns of the names of options, and of the whole help at most."""
 
 
-def _fitted(text: str) -> str:
-    width = shutil.get_terminal_size().columns
-    lines = text.split("\n")
-    return "\n".join(textwrap.fill(line, width) if len(line) > width else line for line in lines)
+def _help_text(parser: Any, *, brief: bool) -> str:
+    """The help of a command: a group of options after the other, with the tester's like the coder's in one list."""
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    words = [str(each.metavar) for each in parser._actions if not each.option_strings]
+    lines = textwrap.wrap(" ".join(["usage:", parser.prog, "[OPTIONS]", *words]), width)
+    for paragraph in (parser.description or "").split("\n\n"):
+        lines += ["", *textwrap.wrap(paragraph, width)]
+    every = {option for each in parser._actions for option in each.option_strings}
+    for group in parser._action_groups:
+        own = [each for each in group._group_actions if each.help is not argparse.SUPPRESS]
+        like = [each for each in own if brief and _of_coder(each) in every]
+        if own:
+            lines += ["", f"{group.title}:"]
+        for each in own:
+            if each not in like:
+                lines += _entry(each, width, brief=brief)
+        if like:
+            text = "as for the coder: " + ", ".join(each.option_strings[0] for each in like)
+            lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def _of_coder(option: Any) -> str:
+    """The coder's option that is like one of the tester's; "" for other options."""
+    name = next(iter(option.option_strings), "")
+    return name.replace("--tester", "--coder") if name.startswith("--tester.") else ""
+
+
+def _entry(option: Any, width: int, *, brief: bool) -> list[str]:
+    """The lines of an option: its names, what it is, and its default."""
+    metavar = str(option.metavar or "").replace("{None}|", "")
+    metavar = re.sub(r"^\[(\S+) \[.*", r"\1 ...", metavar)
+    choices = metavar if metavar.startswith("{") else ""
+    names = [each for each in option.option_strings if not (brief and "no-" in each)]
+    left = f"  {', '.join(names)} {'' if choices else metavar}".rstrip()
+    text, _, default = " ".join((option.help or "").split()).rpartition(" (default: ")
+    text, default = (text, default.rstrip(")")) if text else (default, "")
+    if brief:  # the first sentence, without what stands behind its colon
+        text = re.split(r"\. |(?<=.{16})[:;] ", text)[0].rstrip(".")
+    text += f" {choices}".rstrip()
+    if default not in ("", "None", "False", "''"):
+        text += f" (default: {default})"
+    first = left.ljust(_NAMES) if len(left) < _NAMES else f"{left}  "
+    return textwrap.wrap(
+        first + text, width, subsequent_indent=" " * _NAMES, break_on_hyphens=False
+    )

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -61,10 +61,11 @@ class Validate:
         check_packages(self.packages)
 
 
-def list_problems(command: List) -> int:
-    """Print one line per problem."""
+def list_problems(arguments: Sequence[str]) -> int:
+    """Run `codea1 problems list`; returns the exit code."""
+    command = parse(List, arguments, name="problems list")
     with user_input():
-        problems = load_problems(command.source, command.split)
+        problems = load_problems(command.problems or command.source, command.split)
     if command.json:
         for problem in problems:
             about = {
@@ -83,8 +84,10 @@ def list_problems(command: List) -> int:
     return 0
 
 
-def validate(command: Validate) -> int:
-    """Print one line per finding, and what wrong programs pass; returns 1 if there are errors."""
+def validate(arguments: Sequence[str]) -> int:
+    """Run `codea1 problems validate`; returns 1 if there are errors."""
+    command = parse(Validate, arguments, name="problems validate")
+    source = command.problems or command.source
     console, packages = Console(stderr=True), ("numpy", *command.packages)
     bar = progress_bar(console, "{task.description}")
     level = command.sandbox_level
@@ -97,7 +100,7 @@ def validate(command: Validate) -> int:
             lines.tell(done, of, counted_of(done, of, "problems"))
 
         report = validate_problems(
-            command.source, sandbox, split=command.split, limit=command.limit, progress=told
+            source, sandbox, split=command.split, limit=command.limit, progress=told
         )
     if command.json:
         about = {name: getattr(report, name) for name in ("source", "problems", "tests", "ok")}
@@ -116,17 +119,3 @@ def validate(command: Validate) -> int:
         f"{counted(len(report.findings) - report.errors, 'warnings')}"
     )
     return 0 if report.ok else 1
-
-
-_Actions = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Validate, tyro.conf.subcommand("validate")]
-)
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run `codea1 problems`; returns the exit code."""
-    command: List | Validate = parse(cast(Any, _Actions), arguments, name="problems")
-    if command.problems is not None:
-        command = dataclasses.replace(command, source=command.problems)
-    return list_problems(command) if isinstance(command, List) else validate(command)

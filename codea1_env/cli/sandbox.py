@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,21 +11,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.cli.errors import unknown_name
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import say
 from codea1_env.sandbox import LevelUnavailableError
 from codea1_env.sandbox.inside.confine.confinement import LEVELS
 from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
-
-USAGE = """\
-usage: codea1 sandbox COMMAND [OPTIONS]
-
-commands:
-  doctor   Try every layer of the sandbox on this machine.
-
-`codea1 sandbox COMMAND --help` explains every option of a command.
-"""
 
 
 @dataclass(frozen=True)
@@ -40,18 +29,9 @@ class DoctorCommand:
     """Print what was found as one JSON object instead of a table."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run `codea1 sandbox`; returns the exit code."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
-        return 0 if arguments else 2
-    if arguments[0] == "doctor":
-        return doctor(parse(DoctorCommand, arguments[1:], name="sandbox doctor"))
-    raise unknown_name("command", f"sandbox {arguments[0]}", ["sandbox doctor"])
-
-
-def doctor(command: DoctorCommand) -> int:
-    """Examine every level and show what was found; returns 1 if none contains hostile programs."""
+def doctor(arguments: Sequence[str]) -> int:
+    """Run `codea1 sandbox doctor`; returns 1 if no level contains hostile programs."""
+    command = parse(DoctorCommand, arguments, name="sandbox doctor")
     reports = [examine(level) for level in LEVELS]
     try:
         default, problem = strongest_level(), ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import signal
 import socket
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,18 +12,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from codea1_env.cli.errors import InputError, check_least, library_errors, unknown_name, user_input
+from codea1_env.cli.errors import InputError, check_least, library_errors, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.rendering.display import counted
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.extras import MissingExtraError, require
-
-USAGE = """\
-usage: codea1 serve env [OPTIONS]
-
-Lets trainers of others play the game over a web socket, as OpenEnv speaks it. `codea1 serve env --help` explains
-every option.
-"""
 
 
 @dataclass(frozen=True)
@@ -61,18 +53,9 @@ class ServeEnvCommand:
         check_least(self, rounds=1, max_sessions=1, idle_timeout=1)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run `codea1 serve`; returns the exit code."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
-        return 0 if arguments else 2
-    if arguments[0] != "env":
-        raise unknown_name("command", f"serve {arguments[0]}", ["serve env"])
-    return serve_env(parse(ServeEnvCommand, arguments[1:], name="serve env"))
-
-
-def serve_env(command: ServeEnvCommand) -> int:
-    """Serve until told to stop; returns 0."""
+def serve_env(arguments: Sequence[str]) -> int:
+    """Run `codea1 serve env` until it is told to stop; returns 0."""
+    command = parse(ServeEnvCommand, arguments, name="serve env")
     from codea1_env.agents.llm.completions import BackendError
     from codea1_env.integrations.side import OneSide
 

@@ -69,15 +69,14 @@ _Preset = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help=f"Begin with these settings instead of the defaults: {', '.join(PRESETS)}.",
+        help=f"Begin with these settings ({', '.join(PRESETS)}).",
     ),
 ]
 _Baseline = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help="Train what the co-evolution is compared with. "
-        + " ".join(f"{name}: {baseline.summary}" for name, baseline in BASELINES.items()),
+        help=f"Train a baseline of docs/baselines.md ({', '.join(BASELINES)}).",
     ),
 ]
 
@@ -113,7 +112,8 @@ class SourcesAndFolder(Sources):
 class TrainCommand(Sources):
     """Train both players against each other.
 
-    What the options below do not say comes from --config, --baseline and --preset, in this order.
+    What the options below do not say comes from --config, --baseline and --preset, in this order. `--no-FLAG` undoes a
+    flag. docs/training.md says more, and `--dry-run` prints every setting.
     """
 
     sandbox_level: SandboxLevel = None
@@ -167,7 +167,9 @@ def run(arguments: Sequence[str]) -> int:
     with user_input():
         below = base_settings(sources)
     default = TrainCommand.of(below)
-    command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
+    command = parse(
+        TrainCommand, arguments, name="train", default=default, switches_only=False, brief=True
+    )
     with user_input():
         settings = _with_trainers(command.settings(), below)
         check_own_code(settings)  # before anything is loaded that takes long

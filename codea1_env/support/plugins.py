@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -17,6 +18,12 @@ _CUSTOM = "codea1_custom_"
 _PACKAGE = Path(__file__).parents[1]
 _BESIDE: dict[str, str] = {}
 """Module that a file imported from its folder -> that folder."""
+
+
+def find_in_working_folder() -> None:
+    """Let `module:NAME` name a module of the working folder, as `python -m` does."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
 
 
 def find(name: str, what: str = "object") -> Any:
