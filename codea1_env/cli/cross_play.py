@@ -17,11 +17,12 @@ from codea1_env.agents.opponents import SCRIPTED, Role, has_golden_tests
 from codea1_env.cli.errors import InputError, check_least, library_errors
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import check_name, common_problems, is_own, make_player
-from codea1_env.cli.tables import PlainProgress, print_table, say
+from codea1_env.cli.tables import PlainProgress, print_sheet, say
 from codea1_env.evaluation.cross_play import CrossPlay, cross_play
 from codea1_env.problems import check_playable
 from codea1_env.referee import Referee
 from codea1_env.rendering.display import counted, counted_of, short_names
+from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import load_run, trained_on
@@ -125,17 +126,17 @@ def _show(played: CrossPlay, console: Console) -> None:
             played.coders, played.win_rates, played.right_tests, strict=True
         )
     ]
-    print_table([["coder \\ tester", *played.testers], *rows], console)
     number = counted(len(played.problems), "problems")
-    say(
-        console,
+    note = (
         f"Share of programs for {number} that run and that no right test of a suite breaks; a suite without a right test "
-        "breaks none. In brackets: right tests in a suite.",
+        "breaks none. In brackets: right tests in a suite."
     )
+    headings = ["coder \\ tester", *played.testers]
+    print_sheet(Sheet.of([headings, *rows], note=note), console)
     ratings = [
         [name, role, f"{each.value:.0f} {each.interval('{:.0f}'.format)}"]
         for role, side in zip(_ROLES, played.ratings(), strict=True)
         for name, each in sorted(side.items(), key=lambda item: -item[1].value)
     ]
-    print_table([["player", "role", "rating [95%]"], *ratings], console)
-    say(console, "Ratings: Bradley-Terry, on the scale of Elo; intervals over problems.")
+    note = "Ratings: Bradley-Terry, on the scale of Elo; intervals over problems."
+    print_sheet(Sheet.of([["player", "role", "rating [95%]"], *ratings], note=note), console)

@@ -36,7 +36,7 @@ from codea1_env.cli.tables import (
     first_of,
     print_comparison,
     print_report,
-    print_table,
+    print_sheet,
     say,
 )
 from codea1_env.evaluation.asking import AnyEvaluation, TestEvaluation, find_evaluation
@@ -68,6 +68,7 @@ from codea1_env.evaluation.selection import NUM_TESTS, select, selection_report,
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.display import counted_of
+from codea1_env.report.sheet import Sheet
 from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of, digest_of_class
@@ -240,7 +241,7 @@ def evaluate(name: str, arguments: Sequence[str]) -> int:
         print_report(command.evaluation, report, console)
         if command.selector is not None:
             rows, lines = selection_table(report["selection"])
-            print_table(rows, console)
+            print_sheet(Sheet.of(rows), console)
             say(console, "\n".join(lines))
         say(console, f"Command: {words}")
         say(console, f"Result folder: {path}")

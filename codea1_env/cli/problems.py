@@ -10,14 +10,14 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 
 from codea1_env.cli.errors import check_least, library_errors, user_input
 from codea1_env.cli.parsing import SOURCES, Packages, SandboxLevel, check_packages, parse
-from codea1_env.cli.tables import PlainProgress, progress_bar
+from codea1_env.cli.tables import PlainProgress, print_sheet, progress_bar
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import load_problems
 from codea1_env.rendering.display import counted, counted_of
+from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import Sandbox
 
 _Set = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCES)]
@@ -109,10 +109,8 @@ def validate(arguments: Sequence[str]) -> int:
         print(json.dumps(about | {"findings": found, "tried": tried}))
         return 0 if report.ok else 1
     print(*report.findings, sep="\n", end="\n" if report.findings else "")
-    table = Table("wrong programs", "tried", "pass all tests")
-    for kind, each in report.tried.items():
-        table.add_row(kind, f"{each.programs:,}", f"{each.passed:,}")
-    Console().print(table)
+    rows = [[kind, f"{each.programs:,}", f"{each.passed:,}"] for kind, each in report.tried.items()]
+    print_sheet(Sheet.of([["wrong programs", "tried", "pass all tests"], *rows]), Console())
     part = f"The first {counted(command.limit, 'rows')}: " if command.limit else ""
     print(
         f"{part}{counted(report.problems, 'problems')} with {counted(report.tests, 'tests')}: {counted(report.errors, 'errors')}, "

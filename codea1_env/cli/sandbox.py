@@ -7,12 +7,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.tables import say
+from codea1_env.cli.tables import print_sheet, say
+from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import LevelUnavailableError
 from codea1_env.sandbox.inside.confine.confinement import LEVELS
 from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
@@ -42,7 +41,7 @@ def doctor(arguments: Sequence[str]) -> int:
         print(json.dumps({"default": default, "levels": levels}))
     else:
         console = Console(soft_wrap=True, highlight=False, markup=False)
-        console.print(_table(reports))
+        print_sheet(_sheet(reports), console)
         for report in reports:
             for name, what in report.found.items():
                 if not what.startswith(("allowed", "denied")):
@@ -54,14 +53,11 @@ def doctor(arguments: Sequence[str]) -> int:
     return 0 if default else 1
 
 
-def _table(reports: Sequence[LevelReport]) -> Table:
-    caption = "Empty: not tried, since the level does not forbid it"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
-    for heading in ("at this level a child may", *(report.level for report in reports)):
-        table.add_column(heading, no_wrap=True)
+def _sheet(reports: Sequence[LevelReport]) -> Sheet:
+    rows = [["at this level a child may", *(report.level for report in reports)]]
     for act in dict.fromkeys(act for report in reports for act in report.found):
         found = [report.found.get(act, "") for report in reports]
         if all(what.startswith(("allowed", "denied")) for what in filter(None, found)):
             # The error number is in the output of --json.
-            table.add_row(act, *(what.split(" (")[0] for what in found))
-    return table
+            rows.append([act, *(what.split(" (")[0] for what in found)])
+    return Sheet.of(rows, note="Empty: not tried, since the level does not forbid it")

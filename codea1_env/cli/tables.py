@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from itertools import groupby
+from typing import Any
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Markdown, MarkdownElement, TableElement
+from rich.console import Console
 from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
@@ -31,6 +31,7 @@ from codea1_env.evaluation.runner import usage_lines
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.rendering.display import clock, counted, counted_of
+from codea1_env.report.sheet import Sheet
 
 _PAUSE, _GAP = 10.0, 1.0
 """Seconds after which a line is due again, and between two lines at least."""
@@ -100,69 +101,44 @@ class PlainProgress:
         say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 
-def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
-    """Divide a table, whose first column has names, into parts that lines of this width have room for.
+def print_sheet(sheet: Sheet, console: Console) -> None:
+    """Draw a table; columns that lines have no room for go below it, beside the first one again."""
+    console = _wide(console)
+    texts = [[Text(cell.text) for cell in row] for row in sheet.rows]
+    first, *others = range(len(sheet.headings))
 
-    Example:
-        >>> table = Table("name", "one", "two")
-        >>> table.add_row("x", "0.500 [0.400, 0.600]", "0.600 [0.500, 0.700]")
-        >>> [len(part.columns) for part in parts_of(table, Console(), 40)]
-        [2, 2]
-    """
-    unbounded = console.options.update(max_width=_WIDEST)
-    names, *others = table.columns
-    group: list[Column] = []
-    for column in others:
-        wider = _part(table, [names, *group, column])
-        if group and Measurement.get(console, unbounded, wider).maximum > width:
-            yield _part(table, [names, *group])
-            group = []
-        group.append(column)
-    yield _part(table, [names, *group])
+    def part(columns: Sequence[int]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for i in columns:
+            justify: Any = "right" if i else "left"
+            table.add_column(Text(sheet.headings[i]), justify=justify, overflow="fold")
+        for row in texts:
+            table.add_row(*(row[i] for i in columns))
+        return table
 
-
-def _part(table: Table, columns: Sequence[Column]) -> Table:
-    part = copy.copy(table)
-    part.columns = list(columns)
-    return part
-
-
-class _FoldedTable(TableElement):
-    """A table whose cells go on in the next line. Cut off, names that begin alike would all look the same."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for part in super().__rich_console__(console, options):
-            if not isinstance(part, Table):
-                yield part
-                continue
-            for column in part.columns:
-                column.overflow = "fold"
-            yield from parts_of(part, console, options.max_width)
-
-
-class _Report(Markdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = Markdown.elements | {
-        "table_open": _FoldedTable
-    }
+    unbounded, group = console.options.update(max_width=_WIDEST), [first]
+    for i in others:
+        wider = Measurement.get(console, unbounded, part([*group, i])).maximum > console.width
+        if wider and group[1:]:
+            console.print(part(group), highlight=False)
+            group = [first]
+        group.append(i)
+    console.print(part(group), highlight=False)
+    if sheet.note:
+        say(console, sheet.note)
 
 
 def print_markdown(text: str, console: Console) -> None:
-    """Print a report without its images."""
-    lines = [line for line in text.splitlines() if not line.startswith("![")]
-    _wide(console).print(_Report("\n".join(lines)))
-
-
-def print_table(rows: Sequence[Sequence[str]], console: Console) -> None:
-    """Print rows of texts, the headings first."""
-    headings, *others = rows
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left", overflow="fold")
-    for row in others:
-        table.add_row(*row)
-    console = _wide(console)
-    for part in parts_of(table, console, console.width):
-        console.print(part, highlight=False)
+    """Print a report, its tables drawn, without its images."""
+    lines = [line for line in text.splitlines() if not line.startswith(("![", "|---"))]
+    for table, block in groupby(lines, key=lambda line: line.startswith("|")):
+        if table:
+            rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in block]
+            print_sheet(
+                Sheet.of([[cell.replace("\\|", "|") for cell in row] for row in rows]), console
+            )
+        else:
+            _wide(console).print("\n".join(block), highlight=False, markup=False)
 
 
 def _wide(console: Console) -> Console:
@@ -267,7 +243,7 @@ def print_report(
     evaluation: Evaluation[Any, Any], report: Mapping[str, Any], console: Console
 ) -> None:
     """Print figures, what else there is to say, what was left out and why, and all settings."""
-    print_table(evaluation.table(report), console)
+    print_sheet(Sheet.of(evaluation.table(report)), console)
     for line in (*evaluation.lines(report), *usage_lines(report), *left_out(report)):
         say(console, line)
 
@@ -303,7 +279,7 @@ def print_comparison(comparison: ComparedEvaluations, console: Console) -> None:
         [each.figure, *map(written, (each.a, each.b, each.difference))]
         for each in comparison.differences
     ]
-    print_table([["figure [95%]", "A", "B", "B - A, paired"], *rows], console)
+    print_sheet(Sheet.of([["figure [95%]", "A", "B", "B - A, paired"], *rows]), console)
     lines = [f"{counted(comparison.problems, 'problems')} in both"]
     if comparison.not_compared:
         lines.append(

@@ -13,9 +13,16 @@ from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import written
 from codea1_env.rendering.display import clean, counted, counted_of, in_line, short_names
-from codea1_env.report import tables
 from codea1_env.report.folders import Benchmark
-from codea1_env.report.tables import Cell, Sheet, figure_cell, text_cell
+from codea1_env.report.sheet import (
+    Cell,
+    Sheet,
+    command_cell,
+    figure_cell,
+    markdown,
+    text_cell,
+    with_values,
+)
 
 _SHOWN = {
     "pass_rate": ({"pass_rate": "pass rate"}, {"past_pass_rate": "past", "forgetting": "forgotten"}),
@@ -124,7 +131,7 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}"
     title += ", on problems that are not trained on" if kind else ""
     cells = [[cell for _, cell in row] for row in rows]
-    return tables.with_values(
+    return with_values(
         Sheet(title, clean(" ".join(note).rstrip()), [name for name, _ in row], cells)
     )
 
@@ -134,7 +141,7 @@ def _made(benchmark: Benchmark, entry: str) -> list[tuple[str, Cell]]:
     failed = sum(result.status == "failed" for result in runs)
     one = dataclasses.replace(benchmark.config, algorithms=(entry,))
     number = Cell(f"{len(runs)}" + (f", {failed} failed" if failed else ""), len(runs))
-    return [("runs", number), ("command", tables.command_cell(score_table.command(one)))]
+    return [("runs", number), ("command", command_cell(score_table.command(one)))]
 
 
 def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, str] | None:
@@ -186,7 +193,7 @@ def leaderboard(
         lines += ["", f"**{warning[0]}** {warning[1]}"]
     for sheet in _measured(Benchmark("this benchmark", config, list(results), wanted), table):
         lines += ["", f"## {sheet.title}", "", *([sheet.note, ""] if sheet.note else [])]
-        lines += tables.markdown(sheet)
+        lines += markdown(sheet)
     names = short_names([*table.entries, *(name for name, _, _ in of_sweep)])
     errors = [(f"{names[each.entry]}, seed {each.seed}", each.error) for each in failed]
     errors += [(f"Sweep: {names[name]}, {which}", error) for name, which, error in of_sweep]

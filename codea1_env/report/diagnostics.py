@@ -12,7 +12,7 @@ from codea1_env.baselines.diagnose.scores import came
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.charts import Chart, drawn, radar_spec
 from codea1_env.report.folders import Diagnosed, ReportError
-from codea1_env.report.tables import Cell, Sheet, figure_cell, text_cell
+from codea1_env.report.sheet import Cell, Sheet, figure_cell, text_cell
 
 _SPOKES = 3
 """Tags from which on a radar has a shape."""

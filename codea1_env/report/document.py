@@ -37,7 +37,8 @@ from codea1_env.report.folders import (
     by_difference,
     grouped,
 )
-from codea1_env.report.tables import Cell, Sheet, command_cell, from_to, text_cell, with_values
+from codea1_env.report.sheet import Cell, Sheet, command_cell, text_cell, with_values
+from codea1_env.report.tables import from_to
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
 from codea1_env.training.summary import start_and_end

@@ -14,17 +14,13 @@ from typing import Any, get_args
 import numpy as np
 
 from codea1_env.judging.verdicts import Status
-from codea1_env.rendering.display import clean
 from codea1_env.report.folders import LoggedRun, is_number
+from codea1_env.report.sheet import TEST, TEXT, shortened
 from codea1_env.sandbox import Outcome
 from codea1_env.support.logs import every_line
 from codea1_env.training.metrics import Row
 from codea1_env.training.run_folder import EPISODES
 
-TEXT = 20_000
-"""Characters of a program or an answer that are shown."""
-TEST = 2_000
-"""Characters of a test or of a reason that are shown."""
 _PAID = ("reward", "validity", "adversarial")
 """What a suite may have been paid, and for what."""
 SAMPLE_BYTES = 3_600_000
@@ -69,12 +65,6 @@ def scan(run: LoggedRun) -> EpisodeLog:
             places.append((row["step"], begin, before))
         begin = end
     return EpisodeLog(run, places, damaged)
-
-
-def shortened(text: str, longest: int = TEXT) -> str:
-    """Return a text safe to show, and cut if it is long, which it says."""
-    more = f" ... ({len(text) - longest} more characters)" if len(text) > longest else ""
-    return clean(text[:longest]) + more
 
 
 def _drawing_order(places: Sequence[tuple[int, int, int]]) -> list[int]:

@@ -14,7 +14,7 @@ from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean, counted, counted_of
 from codea1_env.report.episode_log import EpisodeSample, embedded
 from codea1_env.report.folders import EvaluationResult
-from codea1_env.report.tables import Cell, Sheet, bar_cell, command_cell, figure_cell, text_cell
+from codea1_env.report.sheet import Cell, Sheet, bar_cell, command_cell, figure_cell, text_cell
 from codea1_env.support.logs import every_line
 from codea1_env.training.metrics import Row
 

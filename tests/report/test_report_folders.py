@@ -24,7 +24,7 @@ from codea1_env.report.document import document, headline
 from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.tables import Bar, bar_cell
+from codea1_env.report.sheet import Bar, bar_cell
 
 
 @pytest.fixture(autouse=True)
