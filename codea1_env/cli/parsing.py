@@ -8,7 +8,7 @@ import re
 import shutil
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -104,7 +104,7 @@ def parse(
     name: str,
     default: Command | None = None,
     switches_only: bool = True,
-    brief: bool = False,
+    headings: Mapping[str, str] | None = None,
 ) -> Command:
     """Read arguments into a command; wrong ones and `--help` end the process (exit codes 2 and 0).
 
@@ -115,7 +115,7 @@ def parse(
         default: Values for what is not given, instead of the dataclass' own defaults.
         switches_only: Offer `--flag` only. Otherwise every flag has its `--no-flag`, too, which undoes a
             configuration file.
-        brief: Show the first sentence about each option in the help.
+        headings: Option -> what stands above it in the help, which then has the first sentence about each option.
     """
     how: dict[str, Any] = {
         "prog": f"codea1 {name}",
@@ -124,7 +124,7 @@ def parse(
     }
     if {"-h", "--help"} & set(arguments):
         with _registry, warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            print(_help_text(tyro.extras.get_parser(command, **how), brief=brief))
+            print(_help_text(tyro.extras.get_parser(command, **how), headings or {}))
         raise CommandLineExit(0)
     read: Callable[[], Command] = partial(tyro.cli, command, args=list(arguments), **how)
     return _said_in_a_line(name, read)
@@ -188,9 +188,9 @@ _NAMES, _WIDEST = 30, 100
 """Columns of the names of options, and of the whole help at most."""
 
 
-def _help_text(parser: Any, *, brief: bool) -> str:
+def _help_text(parser: Any, headings: Mapping[str, str]) -> str:
     """The help of a command: a group of options after the other, with the tester's like the coder's in one list."""
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    width, brief = min(shutil.get_terminal_size().columns, _WIDEST), bool(headings)
     words = [str(each.metavar) for each in parser._actions if not each.option_strings]
     lines = textwrap.wrap(" ".join(["usage:", parser.prog, "[OPTIONS]", *words]), width)
     for paragraph in (parser.description or "").split("\n\n"):
@@ -199,9 +199,10 @@ def _help_text(parser: Any, *, brief: bool) -> str:
     for group in parser._action_groups:
         own = [each for each in group._group_actions if each.help is not argparse.SUPPRESS]
         like = [each for each in own if brief and _of_coder(each) in every]
-        if own:
-            lines += ["", f"{group.title}:"]
+        above = ""
         for each in own:
+            if above != (above := headings.get("".join(each.option_strings[:1]), group.title)):
+                lines += ["", f"{above}:"]
             if each not in like:
                 lines += _entry(each, width, brief=brief)
         if like:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections import ChainMap
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated
 
 import tyro
 from rich.console import Console
-from tyro.conf import OmitArgPrefixes
 
 from codea1_env.agents.llm.agent import longest_prompt
 from codea1_env.agents.llm.computing import check_threads
@@ -38,15 +36,6 @@ from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.config import OF_RAY, check_own_code
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
-from codea1_env.training.setting_groups import (
-    EngineSettings,
-    GameSettings,
-    LanguageModelSettings,
-    LearningSettings,
-    MeasuringSettings,
-    PlayerConfig,
-    TesterConfig,
-)
 from codea1_env.training.settings import (
     PRESETS,
     apply_table,
@@ -122,42 +111,7 @@ class TrainCommand(Sources):
     from, and end."""
     json: Switch = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
-    game: Annotated[GameSettings, OmitArgPrefixes] = field(default_factory=GameSettings)
-    players: Annotated[LearningSettings, OmitArgPrefixes] = field(default_factory=LearningSettings)
-    coder: PlayerConfig = field(default_factory=PlayerConfig)
-    """The player who writes programs."""
-    tester: TesterConfig = field(default_factory=TesterConfig)
-    """The player who writes tests."""
-    measuring: Annotated[MeasuringSettings, OmitArgPrefixes] = field(
-        default_factory=MeasuringSettings
-    )
-    engine: Annotated[EngineSettings, OmitArgPrefixes] = field(default_factory=EngineSettings)
-    language_models: Annotated[LanguageModelSettings, OmitArgPrefixes] = field(
-        default_factory=LanguageModelSettings
-    )
-
-    def settings(self) -> TrainConfig:
-        """Return the settings of all groups in one, which checks them."""
-        groups = ChainMap(*(vars(getattr(self, name)) for name in _GROUPS))
-        return TrainConfig(**groups, coder=self.coder, tester=self.tester)
-
-    @classmethod
-    def of(cls, settings: TrainConfig) -> Self:
-        """Return the command whose options are these settings."""
-        groups = {
-            name: kind(**{each.name: getattr(settings, each.name) for each in fields(kind)})
-            for name, kind in _GROUPS.items()
-        }
-        return cls(**groups, coder=settings.coder, tester=settings.tester)
-
-
-_GROUPS: dict[str, Any] = {
-    "game": GameSettings,
-    "players": LearningSettings,
-    "measuring": MeasuringSettings,
-    "engine": EngineSettings,
-    "language_models": LanguageModelSettings,
-}
+    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -166,12 +120,21 @@ def run(arguments: Sequence[str]) -> int:
     sources = parse_some(SourcesAndFolder, arguments, name="train")
     with user_input():
         below = base_settings(sources)
-    default = TrainCommand.of(below)
+    headings = {
+        f"--{each.name.replace('_', '-')}": f"{kind.__doc__}".partition(".")[0]
+        for kind in TrainConfig.__bases__
+        for each in dataclasses.fields(kind)
+    }
     command = parse(
-        TrainCommand, arguments, name="train", default=default, switches_only=False, brief=True
+        TrainCommand,
+        arguments,
+        name="train",
+        default=TrainCommand(settings=below),
+        switches_only=False,
+        headings=headings,
     )
     with user_input():
-        settings = _with_trainers(command.settings(), below)
+        settings = _with_trainers(command.settings, below)
         check_own_code(settings)  # before anything is loaded that takes long
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
