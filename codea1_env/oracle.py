@@ -223,7 +223,8 @@ class Oracle:
         """Make calls, and enter what comes of them."""
         seeds = self._seeds_for(list(asked))
         started = [
-            self._sandbox.submit_encoded(
+            self._sandbox.submit(
+                self._sandbox.run_calls,
                 *subject.program,
                 [test.call for test in tests],
                 limits=self._limits.with_room_for(len(tests)),
@@ -276,7 +277,8 @@ class Oracle:
         """Whether each reference runs and defines its entry point."""
         new = [each for each in dict.fromkeys(subjects) if self._truths.get(each) is None]
         jobs = [
-            self._sandbox.submit_encoded(*each.program, [], limits=self._limits) for each in new
+            self._sandbox.submit(self._sandbox.run_calls, *each.program, [], limits=self._limits)
+            for each in new
         ]
         found = zip(new, gather(jobs), strict=True)
         broken = {subject for subject, answers in found if not answers.load.passed}

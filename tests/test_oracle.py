@@ -33,9 +33,9 @@ class Spy(Sandbox):
         super().__init__(workers=2)
         self.asked: list[tuple[str, int, int]] = []
 
-    def submit_encoded(self, code: str, name: str, calls: Sequence[bytes], **options: Any) -> Any:
+    def run_calls(self, code: str, name: str, calls: Sequence[bytes], **options: Any) -> Any:
         self.asked.append((code, len(calls), options.get("hash_seed", 0)))
-        return super().submit_encoded(code, name, calls, **options)
+        return super().run_calls(code, name, calls, **options)
 
 
 @pytest.fixture(scope="module")

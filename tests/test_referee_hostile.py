@@ -389,9 +389,9 @@ class Counting(Sandbox):
         super().__init__(workers=2)
         self.asked: list[tuple[str, int, int]] = []
 
-    def submit_encoded(self, code: str, name: str, calls: Any, **options: Any) -> Any:
+    def run_calls(self, code: str, name: str, calls: Any, **options: Any) -> Any:
         self.asked.append((code, len(calls), options.get("hash_seed", 0)))
-        return super().submit_encoded(code, name, calls, **options)
+        return super().run_calls(code, name, calls, **options)
 
 
 def test_with_reuse_each_program_runs_once_and_each_call_is_asked_once():
@@ -464,9 +464,9 @@ class Failing(Sandbox):
         super().__init__(workers=1)
         self.broken = broken
 
-    def submit_encoded(self, code: str, name: str, calls: Any, **options: Any) -> Any:
+    def run_calls(self, code: str, name: str, calls: Any, **options: Any) -> Any:
         if code != self.broken:
-            return super().submit_encoded(code, name, calls, **options)
+            return super().run_calls(code, name, calls, **options)
         future: Future[Any] = Future()
         future.set_exception(InfraError("no memory"))
         return future

@@ -143,7 +143,7 @@ def _fresh(
 def _warm_up(sandbox: Sandbox) -> None:
     """Start all processes that judging needs, which stay for as long as the sandbox."""
     waiting = [
-        sandbox.submit_encoded(_WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
+        sandbox.submit(sandbox.run_calls, _WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
         for seed in range(HASH_SEEDS)
         for _ in range(sandbox.workers)
     ]

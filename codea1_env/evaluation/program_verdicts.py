@@ -76,7 +76,7 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
     asks = len(unknown_cases(problem)) == len(problem.cases) and not problem.checker
     try:
         if asks and problem.cases and not problem.test_module:  # its answers are the expected ones
-            seconds = ask_reference(problem, sandbox).result().seconds
+            seconds = ask_reference(problem, sandbox).seconds
             return ReferenceRun(problem.task_id, "", _time_limit(seconds))
         submitted = judging.submit_to_tests(problem, problem.reference, limits, sandbox, stop=True)
         result = submitted.result()

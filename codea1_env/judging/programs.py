@@ -205,7 +205,8 @@ class ProgramRuns:
         of = truths[attack.subject]
         slow = {number for number, test in enumerate(tests) if of[test.call_text].slow}
         limits = self._limits if self._whole else self._limits.with_room_for(len(tests) + 4)
-        return self._sandbox.submit_encoded(
+        return self._sandbox.submit(
+            self._sandbox.run_calls,
             *attack.program,
             [test.call for test in tests],
             limits=limits,

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from codea1_env.compare import read_value
 from codea1_env.problem_sets.problem import Problem, statement
@@ -30,9 +29,6 @@ from codea1_env.sandbox import (
 from codea1_env.sandbox import TestResult as CaseResult
 from codea1_env.sandbox.inside import codec
 from codea1_env.support.texts import LRUCache
-
-_A = TypeVar("_A")
-_B = TypeVar("_B")
 
 _PATIENT = Limits(call_cpu_time=60, call_wall_time=180, run_cpu_time=60, run_wall_time=180)
 _TOGETHER = 8
@@ -61,26 +57,17 @@ class NoValueError(ValueError):
         self.unjudged = unjudged
 
 
-def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
-    """Return the cases of a problem as they are sent and compared; the reference is asked for unknown values.
+def encoded(problem: Problem, sandbox: Sandbox) -> EncodedCases:
+    """Encode the cases of a problem; the reference is asked for unknown values.
 
-    The future raises a `NoValueError` where it gives none, and a TypeError where a case is no plain data.
+    Raises a `NoValueError` where it gives none, and a TypeError where a case is no plain data.
     """
-    try:
-        known, unknown = problem.encoded, unknown_cases(problem)
-    except TypeError as error:
-        failed: Future[EncodedCases] = Future()
-        failed.set_exception(error)
-        return failed
+    known, unknown = problem.encoded, unknown_cases(problem)
     if not unknown:
-        return done(known)
-
-    def complete(answers: Asked) -> Future[EncodedCases]:
-        frames = dict(zip(unknown, answers.frames, strict=True))
-        expected = (frames.get(number, frame) for number, frame in enumerate(known.expected))
-        return done(EncodedCases(known.calls, tuple(expected)))
-
-    return then(ask_reference(problem, sandbox), complete)
+        return known
+    frames = dict(zip(unknown, ask_reference(problem, sandbox).frames, strict=True))
+    expected = (frames.get(number, frame) for number, frame in enumerate(known.expected))
+    return EncodedCases(known.calls, tuple(expected))
 
 
 def unknown_cases(problem: Problem) -> list[int]:
@@ -102,7 +89,7 @@ def golden_statements(problem: Problem, sandbox: Sandbox) -> list[str]:
     Raises a NoValueError if the reference gives no value.
     """
     texts = []
-    for case, frame in zip(problem.cases, encoded(problem, sandbox).result().expected, strict=True):
+    for case, frame in zip(problem.cases, encoded(problem, sandbox).expected, strict=True):
         if case.expected is UNKNOWN and frame.startswith(RETURNED):  # others are digests
             with suppress(codec.DecodeError):
                 case = replace(case, expected=read_value(frame))
@@ -111,41 +98,34 @@ def golden_statements(problem: Problem, sandbox: Sandbox) -> list[str]:
 
 
 _kept = LRUCache[str, Asked](limit=_KEPT)
-_asked: dict[str, Future[Asked]] = {}
-"""Answers that are on their way: nobody asks for them twice."""
+_asking: dict[str, threading.Lock] = {}
+"""Questions that are on their way: nobody asks them twice."""
 _lock = threading.Lock()
 
 
-def ask_reference(problem: Problem, sandbox: Sandbox) -> Future[Asked]:
-    """Return what the reference of a problem answers where the value of a case is unknown. It is asked once."""
+def ask_reference(problem: Problem, sandbox: Sandbox) -> Asked:
+    """Ask the reference of a problem, once, for the values of the cases that have none."""
     numbers = unknown_cases(problem)
     calls = [problem.encoded.calls[number] for number in numbers]
     code = put_before(problem.preamble, problem.reference)
     text = repr((code, problem.entry_point, calls))
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     with _lock:
-        if key in _asked:
-            return _asked[key]
-        known = _kept.get(key)
-        if known is not None:
-            return done(known)
-        parts = [
-            sandbox.submit_encoded(
-                code, problem.entry_point, calls[start : start + _TOGETHER], limits=_PATIENT
-            )
-            for start in range(0, len(calls), _TOGETHER)
-        ]
-        answers = _asked[key] = then(_all_of(parts), lambda found: done(_read(found, numbers)))
-    answers.add_done_callback(lambda found: _keep(key, found))
-    return answers
-
-
-def _keep(key: str, found: Future[Asked]) -> None:
-    if not found.cancelled() and found.exception() is None:  # such as a sandbox that was closed
-        answers = found.result()
-        _kept.put(key, answers, sum(map(len, answers.frames)))
+        turn = _asking.setdefault(key, threading.Lock())
+    with turn:
+        answers = _kept.get(key)
+        if answers is None:
+            parts = [
+                sandbox.run_calls(
+                    code, problem.entry_point, calls[start : start + _TOGETHER], limits=_PATIENT
+                )
+                for start in range(0, len(calls), _TOGETHER)
+            ]
+            answers = _read(parts, numbers)
+            _kept.put(key, answers, sum(map(len, answers.frames)))
     with _lock:
-        _asked.pop(key, None)
+        _asking.pop(key, None)
+    return answers
 
 
 def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
@@ -172,54 +152,3 @@ def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
     if len(frames) < len(asked):
         raise NoValueError(f"the reference gives no value for case {asked[len(frames)] + 1}")
     return Asked(frames, sum(each.cpu_time for each in parts))
-
-
-def done(value: _A) -> Future[_A]:
-    """Return the future of what is known already."""
-    future: Future[_A] = Future()
-    future.set_result(value)
-    return future
-
-
-def then(first: Future[_A], start: Callable[[_A], Future[_B]]) -> Future[_B]:
-    """Return the future of what is started with the result of another one, without a thread that waits."""
-    last: Future[_B] = Future()
-    last.set_running_or_notify_cancel()
-
-    def pass_on(done: Future[_B]) -> None:
-        try:
-            last.set_result(done.result())
-        except BaseException as error:  # a cancelled one included
-            last.set_exception(error)
-
-    def begin(done: Future[_A]) -> None:
-        try:
-            start(done.result()).add_done_callback(pass_on)
-        except BaseException as error:
-            last.set_exception(error)
-
-    first.add_done_callback(begin)
-    return last
-
-
-def _all_of(futures: Sequence[Future[_A]]) -> Future[list[_A]]:
-    last: Future[list[_A]] = Future()
-    last.set_running_or_notify_cancel()
-    left, lock = len(futures), threading.Lock()
-
-    def count(_: Future[_A]) -> None:
-        nonlocal left
-        with lock:
-            left -= 1
-            if left:
-                return
-        try:
-            last.set_result([each.result() for each in futures])
-        except BaseException as error:
-            last.set_exception(error)
-
-    if not futures:
-        last.set_result([])
-    for future in futures:
-        future.add_done_callback(count)
-    return last

@@ -8,12 +8,11 @@ program that wants to be found right can make it so.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from functools import partial
 
 from codea1_env.compare import Checker, difference
-from codea1_env.problem_sets.expected import done, encoded, expected_values, then
+from codea1_env.problem_sets.expected import encoded, expected_values
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.reading.definitions import put_before
 from codea1_env.sandbox import (
@@ -63,37 +62,31 @@ def submit_to_tests(
         The results of all tests, or of those up to the first that failed. Those of a test module come last. Or a
         `NoValueError`, where the reference is asked for a value and gives none; a TypeError, where a case is no plain data.
     """
+    return sandbox.submit(
+        _run_tests, problem, code, limits, sandbox, hash_seed=hash_seed, stop=stop
+    )
+
+
+def _run_tests(
+    problem: Problem, code: str, limits: Limits, sandbox: Sandbox, *, hash_seed: int, stop: bool
+) -> JobResult:
     code = put_before(problem.preamble, code)
     if problem.stdin_tests:
-        return _in_background(sandbox, run_stdin_tests, problem, code, limits, sandbox)
-    if problem.test_module and not problem.cases:
-        return _in_background(sandbox, run_module, problem, code, limits, sandbox)
-
-    def judge(known: EncodedCases) -> Future[JobResult]:
+        return JobResult(_LOADED, tuple(run_stdin_tests(problem, code, limits, sandbox)))
+    result = JobResult(_LOADED, ())
+    if problem.cases or not problem.test_module:
+        known = encoded(problem, sandbox)
         if problem.checker:
-            return sandbox.in_background(
-                partial(_run_checked, problem, code, known, limits, sandbox, hash_seed, stop)
-            )
-        return sandbox.submit_cases(
-            code, problem.entry_point, known, comparison=comparison_of(problem),
-            limits=limits, hash_seed=hash_seed, stop=stop,
-        )  # fmt: skip
-
-    cases = then(encoded(problem, sandbox), judge)
-    if not problem.test_module:
-        return cases
-
-    def with_module(first: JobResult) -> Future[JobResult]:
-        if stop and not passes(first):
-            return done(first)
-
-        def both() -> JobResult:
-            tests = (*first.tests, *run_module(problem, code, limits, sandbox))
-            return dataclasses.replace(first, tests=tests)
-
-        return sandbox.in_background(both)
-
-    return then(cases, with_module)
+            result = _run_checked(problem, code, known, limits, sandbox, hash_seed, stop)
+        else:
+            result = sandbox.judge_cases(
+                code, problem.entry_point, known, comparison=comparison_of(problem),
+                limits=limits, hash_seed=hash_seed, stop=stop,
+            )  # fmt: skip
+    if problem.test_module and (passes(result) or not stop):
+        tests = (*result.tests, *run_module(problem, code, limits, sandbox))
+        result = dataclasses.replace(result, tests=tests)
+    return result
 
 
 def comparison_of(problem: Problem) -> Comparison:
@@ -150,12 +143,6 @@ def _run_checked(
         else:
             break
     return JobResult(_LOADED, tuple(tests))
-
-
-def _in_background(
-    sandbox: Sandbox, run: Callable[..., Sequence[TestResult]], *arguments: object
-) -> Future[JobResult]:
-    return sandbox.in_background(lambda: JobResult(_LOADED, tuple(run(*arguments))))
 
 
 def run_module(

@@ -314,7 +314,7 @@ def _load_failure(problem: Problem, load: TestResult, sandbox: Sandbox, limits: 
     if load.outcome is Outcome.SYNTAX_ERROR:
         said = f"Expect a Python program, actually: {load.message:.200}."
         return FindingKind.UNPARSABLE_REFERENCE, said
-    alone = sandbox.submit(Job(_program(problem), limits=limits)).result()
+    alone = sandbox.judge(Job(_program(problem), limits=limits))
     if alone.load.passed:
         said = f"Expect the reference to define {problem.entry_point!r}, actually it does not."
         return FindingKind.MISSING_ENTRY_POINT, said

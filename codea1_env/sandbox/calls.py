@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import marshal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,16 +15,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from .clocks import own_queue_time
-from .compare import Comparison, judge_reply
+from .compare import Comparison, judge_reply, read_returned
 from .inside import codec
 from .inside.run.running import RETURNED
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of, too_long
-from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult
+from .results import RUN_LIMIT, CallResult, JobResult, Limit, Outcome, TestResult, cause_of
 from .supervise import Supervised, dismissed_on_error
 from .watch import Watch
 from .workers import Slots
 
+Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
+"""Positional and keyword arguments of each call."""
 Judge = Callable[[int, bytes], TestResult]
 """Number of a call and the frame that answered it -> the verdict. The frame is dropped then."""
 
@@ -99,6 +102,19 @@ def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any =
     except ValueError:  # a range, a Decimal, ...
         return data
     return quicker if same else data
+
+
+def encoded_calls(arguments: Arguments) -> list[bytes]:
+    """Encode the arguments of calls; numbers and arrays of numpy become Python's.
+
+    Raises:
+        TypeError: An argument is not plain data.
+    """
+    numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
+    try:
+        return [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
+    except codec.EncodeError as error:
+        raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
 
 
 _ATOMS = frozenset({int, float, str, bool, bytes, complex, type(None)})
@@ -298,6 +314,42 @@ class OneProcess:
             self.replies.append(reply)
             self.times.append(spent)
             spent = 0.0
+
+
+# Calls whose values somebody wants
+
+
+def returned_values(
+    slots: Slots,
+    code: str,
+    calls: Calls,
+    limits: Limits,
+    stop: Callable[[Any], bool] | None,
+) -> list[CallResult]:
+    """Make calls and read what they returned; with `stop` up to the first that returns none, or one that it accepts."""
+    meter = codec.Meter(codec.VALUES)
+    results: list[CallResult] = []
+
+    def read(reply: bytes | TestResult, cpu_time: float = 0.0) -> CallResult:
+        found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
+        if isinstance(found, TestResult):
+            return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
+        return CallResult(Outcome.PASS, found.value, "", cpu_time)
+
+    def judge(number: int, frame: bytes) -> TestResult:
+        results.append(last := read(frame))
+        ends = last.outcome is not Outcome.PASS or (stop is not None and stop(last.value))
+        return TestResult(Outcome.FAIL if ends else Outcome.PASS)
+
+    one = judge if stop is not None else None
+    answers = answer_calls(slots, code, calls, limits, judge=one, stop=one is not None)
+    known = len(results)
+    results = [
+        replace(each, cpu_time=cpu_time)
+        for each, cpu_time in zip(results, answers.times, strict=False)
+    ]
+    results += map(read, answers.replies[known:], answers.times[known:])
+    return results or [read(answers.load)] * bool(calls.arguments)
 
 
 # Cases: calls and the values that are expected. Nothing of those is ever in a process that has run the program.

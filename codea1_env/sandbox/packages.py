@@ -168,6 +168,12 @@ def packages_of(packages: str | Sequence[str]) -> dict[str, str]:
     return found
 
 
+def mention_of(packages: Iterable[str]) -> re.Pattern[str]:
+    """Find a mention of a package; without one, a program does not import it."""
+    names = [*packages, *(["np"] if "numpy" in packages else [])]
+    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
+
+
 @functools.cache
 def _for_testing() -> dict[str, str]:
     """Return what workers that run tests import beside what programs may: pytest, with what it needs."""

@@ -80,10 +80,23 @@ class ModuleJob:
     pytest: bool = True
     """Whether there are tests for pytest to collect, and not only a text to run."""
 
+    def __post_init__(self) -> None:
+        if not all(part.isidentifier() for part in self.module.split(".")):
+            raise ValueError(f"Expect module to be a module's name, actually: {self.module!r:.100}")
+
 
 def has_pytest() -> bool:
     """Whether pytest is installed here, which test modules need."""
     return importlib.util.find_spec("pytest") is not None
+
+
+def check_pytest() -> None:
+    """Refuse to run a test module without pytest."""
+    if not has_pytest():
+        raise ImportError(
+            "Expect pytest, which runs test modules, actually it is not installed: "
+            "pip install 'codea1-env[evaluation]'"
+        )
 
 
 class _MalformedError(Exception):

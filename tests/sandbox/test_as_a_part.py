@@ -14,10 +14,13 @@ SLOW = "import time\ndef f(x):\n    time.sleep(0.1)\n    return x"
 
 def test_asyncio_waits_for_a_job_beside_other_tasks(sandbox: Sandbox) -> None:
     async def judges() -> list[Outcome]:
-        futures = [sandbox.submit(Job(SLOW, [f"assert f({n}) == 1"])) for n in (1, 2)]
+        futures = [
+            sandbox.submit(sandbox.judge, Job(SLOW, [f"assert f({n}) == 1"])) for n in (1, 2)
+        ]
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(
-                asyncio.wrap_future(sandbox.submit(Job(SLOW, ["assert f(3) == 3"]))), 0.01
+                asyncio.wrap_future(sandbox.submit(sandbox.judge, Job(SLOW, ["assert f(3) == 3"]))),
+                0.01,
             )
         found = await asyncio.gather(*map(asyncio.wrap_future, futures))
         return [result.outcome for job in found for result in job.tests]

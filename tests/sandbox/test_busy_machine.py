@@ -166,9 +166,7 @@ LOOP = "def f(x):\n    while True: pass"
         lambda sandbox: sandbox.run_tests(LOOP, ["assert f(1) == 1"])[0],
         lambda sandbox: sandbox.run_tests(LOOP, ["for n in [1]:\n    assert f(n) == 1"])[0],
         lambda sandbox: sandbox.run_script("while True: pass"),
-        lambda sandbox: (
-            sandbox.submit_encoded(LOOP, "f", [encoded_arguments([1], {})]).result().replies[0]
-        ),
+        lambda sandbox: sandbox.run_calls(LOOP, "f", [encoded_arguments([1], {})]).replies[0],
     ],
     ids=["value", "test program", "script", "calls"],
 )

@@ -30,7 +30,7 @@ def ask(
 ) -> Answers:
     """Calls f with one argument, once for each."""
     calls = [encoded_arguments([each], {}) for each in arguments]
-    return sandbox.submit_encoded(code, "f", calls, limits=limits, hash_seed=seed).result()
+    return sandbox.run_calls(code, "f", calls, limits=limits, hash_seed=seed)
 
 
 def ends(replies: Sequence[bytes | TestResult]) -> list[Any]:
@@ -49,7 +49,7 @@ def test_values_come_back_as_they_went(sandbox):
     assert 0 < answers.cpu_time < 1
     calls = [encoded_arguments([1, 2], {"k": [3]}), encoded_arguments((), {})]
     code = "def f(*args, **kwargs): return [list(args), kwargs]"
-    replies = sandbox.submit_encoded(code, "f", calls).result().replies
+    replies = sandbox.run_calls(code, "f", calls).replies
     assert list(replies) == [returned([[1, 2], {"k": [3]}]), returned([[], {}])]
 
 

@@ -11,7 +11,7 @@ tests = ["assert f(3) == 6", "for x in [3]:\\n    assert f(x) == 2 * x"]
 right, wrong = "def f(x): return 2 * x", "def f(x): return x"
 def used(sandbox):
     found = [r.outcome.value for code in (right, wrong) for r in sandbox.run_tests(code, tests)]
-    found += [sandbox.submit_encoded(right, "f", [encoded_arguments([3], {})]).result().load.outcome.value]
+    found += [sandbox.run_calls(right, "f", [encoded_arguments([3], {})]).load.outcome.value]
     found += [sandbox.run_script("print(input())", "x").outcome.value]
     return found
 expected = ["pass", "pass", "fail", "fail", "pass", "pass"]

@@ -100,7 +100,7 @@ def test_more_memory_than_a_process_may_have_is_refused_and_no_verdict() -> None
         "    lambda s: s.call(code, 'f', [((), {})])[0].outcome.value,\n"
         "    lambda s: s.run_script(code).outcome.value,\n"
         "    lambda s: s.run_cases(code, 'f', [Case((), {}, 1)])[0].outcome.value,\n"
-        "    lambda s: s.submit_encoded(code, 'f', [encoded_arguments([], {})]).result().load.outcome.value)\n"
+        "    lambda s: s.run_calls(code, 'f', [encoded_arguments([], {})]).load.outcome.value)\n"
         "with Sandbox(limits=limits) as sandbox:\n"
         "    for way in ways:\n"
         "        try: print(way(sandbox))\n"

@@ -40,7 +40,7 @@ MODES: dict[str, Callable[[Sandbox], Outcome]] = {
     ),
     "script": lambda sandbox: sandbox.run_script("import time; time.sleep(0.3); print(1)").outcome,
     "calls": lambda sandbox: (
-        sandbox.submit_encoded(SLOW, "f", [encoded_arguments([1], {})]).result().load.outcome
+        sandbox.run_calls(SLOW, "f", [encoded_arguments([1], {})]).load.outcome
     ),
 }
 LEVELS = ("process", "kernel", "namespaces")
@@ -140,9 +140,7 @@ WAYS: dict[str, Callable[[Sandbox], list[Outcome]]] = {
     "script": lambda sandbox: [sandbox.run_script("import time; time.sleep(20)").outcome] * 2,
     "encoded": lambda sandbox: [
         each.outcome if isinstance(each, TestResult) else Outcome.PASS
-        for each in sandbox.submit_encoded(LONG, "f", [encoded_arguments([1], {})] * 2)
-        .result()
-        .replies
+        for each in sandbox.run_calls(LONG, "f", [encoded_arguments([1], {})] * 2).replies
     ],
     "cases": lambda sandbox: [
         each.outcome for each in sandbox.run_cases(LONG, "f", [Case((1,), {}, 2)] * 2)

@@ -42,7 +42,7 @@ def by_call(sandbox: Sandbox, seconds: float) -> Outcome:
 
 
 def by_encoded_call(sandbox: Sandbox, seconds: float) -> Outcome:
-    answers = sandbox.submit_encoded(PROGRAM, "f", [encoded_arguments([seconds], {})]).result()
+    answers = sandbox.run_calls(PROGRAM, "f", [encoded_arguments([seconds], {})])
     [reply] = answers.replies
     return PASS if isinstance(reply, bytes) else reply.outcome
 
@@ -190,7 +190,10 @@ def test_close_waits_for_what_is_to_be_repeated(
 
     monkeypatch.setattr(clocks, "slowness", slowness)
     with Sandbox(workers=2, limits=LIMITS) as sandbox:
-        futures = [sandbox.submit(Job(PROGRAM, [f"assert f({NEEDS}) == {NEEDS}"])) for _ in "12"]
+        futures = [
+            sandbox.submit(sandbox.judge, Job(PROGRAM, [f"assert f({NEEDS}) == {NEEDS}"]))
+            for _ in "12"
+        ]
         assert asked.wait(30.0)
     assert [future.result().tests[0].outcome for future in futures] == [PASS] * 2
     with pytest.raises(SandboxError, match="close"):

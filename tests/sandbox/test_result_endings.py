@@ -42,7 +42,7 @@ def sandbox() -> Iterator[Sandbox]:
 def results(sandbox: Sandbox, code: str) -> list[CallResult | TestResult]:
     """What becomes of f(2) as a call, and as a test of either kind."""
     job = Job(code, BOTH, "f")
-    return [sandbox.call(code, "f", [((2,), {})])[0], *sandbox.submit(job).result().tests]
+    return [sandbox.call(code, "f", [((2,), {})])[0], *sandbox.judge(job).tests]
 
 
 @pytest.mark.parametrize("place", ["def f(x):\n    {}", "{}\ndef f(x): return x"])

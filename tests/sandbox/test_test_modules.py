@@ -277,9 +277,7 @@ def test_without_pytest_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(ImportError, match="evaluation"):
             sandbox.run_test_module(PROGRAM, PASSING["unittest"])
         text = "def test_a(): assert f(1) == 2"
-        loads = [
-            sandbox.submit(Job(code, (text,))).result() for code in ("def f(x): return x", "1 / 0")
-        ]
+        loads = [sandbox.judge(Job(code, (text,))) for code in ("def f(x): return x", "1 / 0")]
         assert [each.load.passed for each in loads] == [True, False]
         assert loads[1].tests[0].error == "ZeroDivisionError"
         texts = ["def test_a(): assert f(1) == 2", "x = f(1)\nassert x == 2", "assert f(1) == 1"]

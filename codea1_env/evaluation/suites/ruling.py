@@ -105,14 +105,14 @@ def _start(
             tuple(expected_frame(case.value) for _, case in some),
         )
         comparison = Comparison(atol=tolerance or FLOAT_ATOL)
-        future = sandbox.submit_cases(
-            program, entry_point, cases, comparison=comparison, limits=limits
+        future = sandbox.submit(
+            sandbox.judge_cases, program, entry_point, cases, comparison=comparison, limits=limits
         )
         shares.append(_Share([place for place, _ in some], future))
     inside = [(place, test.text) for place, test in enumerate(tests) if not test.cases]
     if inside:
         job = Job(program, tuple(text for _, text in inside), entry_point, limits)
-        shares.append(_Share([place for place, _ in inside], sandbox.submit(job)))
+        shares.append(_Share([place for place, _ in inside], sandbox.submit(sandbox.judge, job)))
     return shares
 
 
@@ -257,7 +257,7 @@ def reference_fault(
     fault = partial(ProblemFault, problem.task_id)
     if not problem.playable:
         return fault("it has no reference whose function tests can call")
-    load = sandbox.submit_encoded(problem.reference, problem.entry_point, []).result().load
+    load = sandbox.run_calls(problem.reference, problem.entry_point, []).load
     if not load.passed:
         said = f"its reference does not run: {load.outcome.value}, {load.message}"
         return fault(said, unjudged=load.outcome is Outcome.UNJUDGED)

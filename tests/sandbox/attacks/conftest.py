@@ -134,7 +134,7 @@ class Arena:
     def replies(self, code: str, *arguments: object, **options: object) -> list[object]:
         """What calls of f with one argument each return, as the game makes them, or how they end."""
         calls = [encoded_arguments([argument], {}) for argument in arguments]
-        answers = self.sandbox.submit_encoded(code, "f", calls, **options).result()  # type: ignore[arg-type]
+        answers = self.sandbox.run_calls(code, "f", calls, **options)  # type: ignore[arg-type]
         return [value_or_end(reply) for reply in answers.replies]
 
 
@@ -182,7 +182,7 @@ def shared_arena(level: str, arenas: dict[str, Arena]) -> Iterator[Arena]:
         try:
             for _ in range(2):  # until the workers have all ready that they keep ready
                 arena.check_innocent()
-                arena.sandbox.submit(Job(RIGHT, list(TESTS.values()), "f", hash_seed=1)).result()
+                arena.sandbox.judge(Job(RIGHT, list(TESTS.values()), "f", hash_seed=1))
                 arena.sandbox.run_script("print(1)")
         except SandboxError as error:
             pytest.skip(f"level {level} does not work here: {error}")

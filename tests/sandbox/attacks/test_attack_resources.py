@@ -89,7 +89,7 @@ def test_threads_are_not_taken_from_a_neighbour(layer):
         sandbox = Sandbox(workers=2, limits=limits, level=layer)
     with sandbox:
         call = partial(sandbox.call, MANY_THREADS, "f")
-        futures = [sandbox.in_background(lambda: call([((50,), {})])) for _ in range(2)]
+        futures = [sandbox.submit(call, [((50,), {})]) for _ in range(2)]
         assert [future.result()[0].value for future in futures] == [50, 50]
         (result,) = call([((64,), {})])
         assert result.message == "RuntimeError: can't start new thread"
@@ -198,7 +198,7 @@ def test_replies_of_a_job_are_held_within_a_bound(arena, ends):
     limits = Limits(call_cpu_time=10.0, run_cpu_time=100.0, run_wall_time=200.0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     calls = [encoded_arguments([x], {}) for x in range(12)]
-    replies = arena.sandbox.submit_encoded(code, "f", calls, limits=limits).result().replies
+    replies = arena.sandbox.run_calls(code, "f", calls, limits=limits).replies
     assert sum(len(reply) for reply in replies if isinstance(reply, bytes)) <= 64 << 20
     ended = {reply.outcome for reply in replies if isinstance(reply, TestResult)}
     assert ended == {Outcome.OUTPUT_LIMIT, *([Outcome.EXITED] if ends else [])}
