@@ -16,10 +16,10 @@ import pytest
 from rich.console import Console
 
 import codea1_env
-from codea1_env.cli import tables
 from codea1_env.cli.app import COMMANDS, run
 from codea1_env.cli.errors import InputError, library_errors
-from codea1_env.cli.tables import PlainProgress, print_markdown, print_sheet
+from codea1_env.cli.tables import print_markdown, print_sheet
+from codea1_env.rendering import progress
 from codea1_env.report.sheet import Sheet
 from codea1_env.support.plugins import find
 from codea1_env.training import TrainConfig
@@ -354,12 +354,13 @@ ROWS = [["name", *(f"figure {n}" for n in range(5))], ["mine", *["0.500 [0.400, 
 
 def test_long_work_says_how_much_of_it_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(tables.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     out = io.StringIO()
-    progress = PlainProgress(Console(file=out), known=20)
+    shown = progress.WorkProgress(Console(file=out))
+    shown.begin("runs", 60, known=20)
     for done, seconds in ((20, 0), (21, 4), (22, 15), (40, 40), (41, 40.5), (60, 80), (60, 81)):
         now[0] = 100.0 + seconds
-        progress.tell(done, 60, f"{done} of 60", lambda: ", so far 0.5")
+        shown.tell(done, f"{done} of 60", lambda: "so far 0.5")
     assert out.getvalue().splitlines() == [
         "20 of 60, so far 0.5",  # what was known took no time
         "22 of 60, about 4:45 left, so far 0.5",

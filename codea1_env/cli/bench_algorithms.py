@@ -30,10 +30,11 @@ from codea1_env.baselines.bench.suite import QUICK, BenchConfig, Entry, find_ent
 from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
-from codea1_env.cli.tables import PlainProgress, print_markdown, progress_bar, say
+from codea1_env.cli.tables import print_markdown
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
 from codea1_env.rendering.display import counted, counted_of
+from codea1_env.rendering.progress import WorkProgress, say
 from codea1_env.report.benchmarks import leaderboard
 from codea1_env.support.machine import this_machine
 from codea1_env.support.plugins import find_in_working_folder
@@ -170,23 +171,18 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
 
 def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> None:  # fmt: skip
     told, steps = 0, len(jobs) * config.max_steps
-    lines: PlainProgress | None = None
-    with progress_bar(console, "steps") as bar:
-        task = bar.add_task("", total=steps, state="")
+    with WorkProgress(console) as shown:
 
         def report(progress: RunsDone) -> None:
-            nonlocal lines, told
-            runs = f"{progress.done} of {len(jobs)} {what}"
+            nonlocal told
+            if not shown.total:
+                shown.begin("steps", steps, progress.steps)
             failed = f", {len(progress.failures)} failed" if progress.failures else ""
-            done = f"{runs} done{failed}"
-            bar.update(task, completed=progress.steps, state=runs + failed)
+            done = f"{progress.done} of {len(jobs)} {what} done{failed}"
             new, told = progress.failures[told:], len(progress.failures)
             for failure in new:
                 say(console, f"{done}: {failure}")
-            if lines is None:
-                lines = PlainProgress(console, progress.steps)
-                bar.update(task, known=progress.steps)
-            lines.tell(progress.steps, steps, f"{done}, {progress.steps} of {steps} steps")
+            shown.tell(progress.steps, more=lambda: done)
 
         run_all(config, jobs, report)
 

@@ -25,8 +25,9 @@ from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_
 from codea1_env.baselines.diagnose.scores import COMMAND, section, write_scores
 from codea1_env.cli.errors import INTERRUPTED, check_least, library_errors, user_input
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.tables import print_markdown, say
+from codea1_env.cli.tables import print_markdown
 from codea1_env.rendering.display import clock, counted
+from codea1_env.rendering.progress import say
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable

@@ -17,11 +17,12 @@ from codea1_env.agents.opponents import SCRIPTED, Role, has_golden_tests
 from codea1_env.cli.errors import InputError, check_least, library_errors
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import check_name, common_problems, is_own, make_player
-from codea1_env.cli.tables import PlainProgress, print_sheet, say
+from codea1_env.cli.tables import print_sheet
 from codea1_env.evaluation.cross_play import CrossPlay, cross_play
 from codea1_env.problems import check_playable
 from codea1_env.referee import Referee
 from codea1_env.rendering.display import counted, counted_of, short_names
+from codea1_env.rendering.progress import WorkProgress, say
 from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import RunError
@@ -111,12 +112,10 @@ def _play(command: CrossPlayCommand) -> CrossPlay:
             }
             for role in _ROLES
         )
-        progress = PlainProgress(console)
-
-        def told(done: int) -> None:
-            progress.tell(done, len(coders), counted_of(done, len(coders), "coders"))
-
-        return cross_play(coders, testers, problems, Referee(sandbox), command.num_samples, told)
+        shown = stack.enter_context(WorkProgress(console))
+        shown.begin("coders", len(coders))
+        samples = command.num_samples
+        return cross_play(coders, testers, problems, Referee(sandbox), samples, shown.tell)
 
 
 def _show(played: CrossPlay, console: Console) -> None:

@@ -37,7 +37,6 @@ from codea1_env.cli.tables import (
     print_comparison,
     print_report,
     print_sheet,
-    say,
 )
 from codea1_env.evaluation.asking import AnyEvaluation, TestEvaluation, find_evaluation
 from codea1_env.evaluation.comparison import compare
@@ -68,6 +67,7 @@ from codea1_env.evaluation.selection import NUM_TESTS, select, selection_report,
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.display import counted_of
+from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
 from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions

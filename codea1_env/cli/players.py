@@ -29,9 +29,10 @@ from codea1_env.agents.opponents import SCRIPTED, Role, check_scripted, make_opp
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError, check_least, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
-from codea1_env.cli.tables import EvaluationProgress, say
+from codea1_env.cli.tables import EvaluationProgress
 from codea1_env.evaluation.runner import AgentOf
 from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.rendering.progress import say
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find

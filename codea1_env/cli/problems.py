@@ -13,10 +13,11 @@ from rich.console import Console
 
 from codea1_env.cli.errors import check_least, library_errors, user_input
 from codea1_env.cli.parsing import SOURCES, Packages, SandboxLevel, check_packages, parse
-from codea1_env.cli.tables import PlainProgress, print_sheet, progress_bar
+from codea1_env.cli.tables import print_sheet
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import load_problems
-from codea1_env.rendering.display import counted, counted_of
+from codea1_env.rendering.display import counted
+from codea1_env.rendering.progress import WorkProgress
 from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import Sandbox
 
@@ -89,15 +90,17 @@ def validate(arguments: Sequence[str]) -> int:
     command = parse(Validate, arguments, name="problems validate")
     source = command.problems or command.source
     console, packages = Console(stderr=True), ("numpy", *command.packages)
-    bar = progress_bar(console, "{task.description}")
-    level = command.sandbox_level
-    with library_errors(), Sandbox(command.workers, level=level, packages=packages) as sandbox, bar:
-        task, lines = bar.add_task("reading rows", total=None, state=""), PlainProgress(console)
+    level, shown = command.sandbox_level, WorkProgress(console)
+    with (
+        library_errors(),
+        Sandbox(command.workers, level=level, packages=packages) as sandbox,
+        shown,
+    ):
 
         def told(done: int, of: int) -> None:
-            what = f"{counted(of, 'problems')}: references and wrong programs"
-            bar.update(task, description=what, completed=done, total=of)
-            lines.tell(done, of, counted_of(done, of, "problems"))
+            if shown.total != of:
+                shown.begin("problems", of)
+            shown.tell(done)
 
         report = validate_problems(
             source, sandbox, split=command.split, limit=command.limit, progress=told

@@ -19,8 +19,8 @@ from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.agents.smollm2 import HUB_ID
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.tables import say
 from codea1_env.rendering.display import in_line
+from codea1_env.rendering.progress import say
 from codea1_env.support.extras import MissingExtraError
 from codea1_env.support.logs import write_whole
 from codea1_env.training import RunError

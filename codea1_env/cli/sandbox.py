@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.tables import print_sheet, say
+from codea1_env.cli.tables import print_sheet
+from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import LevelUnavailableError
 from codea1_env.sandbox.inside.confine.confinement import LEVELS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
@@ -13,16 +13,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-)
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from codea1_env.agents.llm.completions import listening
@@ -30,75 +21,14 @@ from codea1_env.evaluation.comparison import Change, ComparedEvaluations
 from codea1_env.evaluation.runner import usage_lines
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.task import Evaluation
-from codea1_env.rendering.display import clock, counted, counted_of
+from codea1_env.rendering import progress
+from codea1_env.rendering.display import counted
+from codea1_env.rendering.progress import WorkProgress, say
 from codea1_env.report.sheet import Sheet
 
-_PAUSE, _GAP = 10.0, 1.0
-"""Seconds after which a line is due again, and between two lines at least."""
 _WIDEST = 1 << 16
 _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
-
-
-def say(console: Console, text: str) -> None:
-    """Print a text as it is, however long its lines are."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-def _left(passed: float, done: float, total: float, known: float) -> float:
-    """Seconds that work takes still, of which a part was known when it began; 0 where nobody can say."""
-    return passed * (total - done) / (done - known) if done > known else 0.0
-
-
-class _Times(ProgressColumn):
-    """How long a task has taken and takes still, in the words of `PlainProgress`."""
-
-    def render(self, task: Task) -> Text:
-        """Return the text."""
-        passed = task.finished_time or task.elapsed or 0.0
-        left = _left(passed, task.completed, task.total or 0.0, task.fields.get("known", 0))
-        return Text(f"{clock(passed)} so far" + (f", about {clock(left)} left" if left > 0 else ""))
-
-
-def progress_bar(console: Console, label: str) -> Progress:
-    """Make the bar of long work on a terminal.
-
-    Tasks have a field `state`, which is shown behind the times, and may have `known`: what was done before.
-    """
-    return Progress(
-        TextColumn(label),
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        _Times(table_column=Column(no_wrap=True)),
-        # Where there is little room it is this column that takes more lines.
-        TextColumn("{task.fields[state]}", table_column=Column(no_wrap=False)),
-        console=console,
-        disable=not console.is_terminal,
-    )
-
-
-class PlainProgress:
-    """Says now and then how far work is and how long the rest takes, where there is no terminal.
-
-    `known` is what was done before, which took no time now.
-    """
-
-    def __init__(self, console: Console, known: float = 0) -> None:
-        self._console, self._known = console, known
-        self._began = self._said = time.monotonic()
-        self._tenth, self._text = -1, ""
-
-    def tell(self, done: float, total: float, text: str, more: Callable[[], str] = str) -> None:
-        """Say the text for each tenth of the whole, and after a while; `more` is only called if it does."""
-        tenth, now = int(10 * done // max(total, 1)), time.monotonic()
-        pause = _PAUSE if tenth == self._tenth else _GAP
-        ended = done >= total and text != self._text
-        due = self._tenth < 0 or ended or now - self._said >= pause
-        if self._console.is_terminal or not due:
-            return
-        self._tenth, self._said, self._text = tenth, now, text
-        left = _left(now - self._began, done, total, self._known)
-        say(self._console, text + (f", about {clock(left)} left" if left else "") + more())
 
 
 def print_sheet(sheet: Sheet, console: Console) -> None:
@@ -146,51 +76,35 @@ def _wide(console: Console) -> Console:
     return Console(file=console.file, width=width)
 
 
-_SECONDS = 1.0
-"""Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
 _NAMED = 10
 """Tasks that a line names."""
 _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
 
 
-class EvaluationProgress:
-    """Context manager around an evaluation."""
+class EvaluationProgress(WorkProgress):
+    """Context manager around an evaluation: the estimate so far, and answers that are written."""
 
     def __init__(self, console: Console, evaluation: Evaluation[Any, Any]) -> None:
-        self._console = console
+        super().__init__(console)
         self._evaluation = evaluation
         self._figure = evaluation.figure.format_map(vars(evaluation)) or "first figure"
-        self._bar = progress_bar(console, "{task.description}")
-        self._task: TaskID | None = None
-        self._what, self._done, self._total = "", 0, 0
-        self._lines = PlainProgress(console)
-        self._next = 0.0
         self._told = -math.inf
 
-    def __enter__(self) -> EvaluationProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
     def begin(self, what: str, total: int, known: int = 0) -> None:
-        """Show a new bar; so many are known already."""
-        self._what, self._total, self._done = what, total, 0
-        self._lines = PlainProgress(self._console, known)
-        self._lines.tell(0, total, f"{what}: {total}")
-        self._task = self._bar.add_task(what, total=total, state="", known=known)
+        """Begin a part, and say so."""
+        super().begin(what, total, known)
+        self.tell(0, f"{what}: {total}")
 
     def advance(self) -> None:
         """Show that one more is done."""
-        self._done += 1
-        if self._task is not None:
-            self._bar.advance(self._task)
-        if self._what != self._evaluation.unit:
-            self._lines.tell(
-                self._done, self._total, counted_of(self._done, self._total, self._what)
-            )
+        self.tell(self.done + 1)
+
+    def judged(self, sample: Any, verdict: Any) -> None:
+        """Count a verdict, and show the estimate so far."""
+        own = self._evaluation
+        own.add(sample, verdict)
+        self.tell(self.done + 1, more=lambda: f"{self._figure} so far {written(own.estimate())}")
 
     @contextmanager
     def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
@@ -198,45 +112,27 @@ class EvaluationProgress:
         started = time.monotonic()
         total = number if one_by_one else 100
         state = "waiting for a server" if one_by_one else f"% of {counted(number, 'answers')}"
-        task = self._bar.add_task("answers", total=total, state=state)
+        task = self._bar.add_task("answers", total=total, state=state, known=0)
 
         def heard(share: float) -> None:
             come = round(share * total)
             self._bar.update(task, completed=come)
             seconds = f"{time.monotonic() - started:.0f} s"
             done = f"{come}{'' if one_by_one else '%'} of {counted(number, 'answers')}"
-            self._tell(f"{done} of {who} in {seconds}")
+            self._say_now_and_then(f"{done} of {who} in {seconds}")
 
-        self._tell(f"waiting for {counted(number, 'answers')} of {who}")
+        self._say_now_and_then(f"waiting for {counted(number, 'answers')} of {who}")
         try:
             with listening(heard):
                 yield
         finally:
             self._bar.remove_task(task)
 
-    def _tell(self, text: str) -> None:
-        """Say it, if there is no terminal, and nothing of the kind was said just now."""
+    def _say_now_and_then(self, text: str) -> None:
         now = time.monotonic()
-        if not self._console.is_terminal and now - self._told >= _PAUSE:
+        if not self._console.is_terminal and now - self._told >= progress.PAUSE:
             self._told = now
             say(self._console, text)
-
-    def judged(self, sample: Any, verdict: Any) -> None:
-        """Count a verdict, and show the estimate so far."""
-        own = self._evaluation
-        own.add(sample, verdict)
-        self.advance()
-        if self._console.is_terminal:
-            due = time.monotonic() >= self._next or self._done >= self._total
-            if self._task is not None and due:
-                self._next = time.monotonic() + _SECONDS
-                self._bar.update(self._task, state=self._so_far(""))
-        else:
-            done = counted_of(own.total, self._total, own.unit)
-            self._lines.tell(own.total, self._total, done, lambda: f", {self._so_far('so far ')}")
-
-    def _so_far(self, words: str) -> str:
-        return f"{self._figure} {words}{written(self._evaluation.estimate())}"
 
 
 def print_report(

@@ -29,8 +29,8 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
-from codea1_env.cli.tables import say
 from codea1_env.problem_sets.sources import needs_network
+from codea1_env.rendering.progress import say
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.config import OF_RAY, check_own_code

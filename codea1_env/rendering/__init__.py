@@ -1,1 +1,1 @@
-"""Renderings of an episode: on the terminal, and as a page."""
+"""What people see in a terminal: texts made safe, an episode, and how far long work is."""

@@ -119,7 +119,7 @@ def test_a_model_goes_on_after_a_kill(what, tmp_path, capsys, monkeypatch) -> No
     assert report["usage"]["answers"] == (30 if "rounds" in what else 6)
     assert 0 < report["usage"]["completion_tokens"] <= 6 * report["usage"]["answers"]
     assert report["usage"]["prompt_tokens"] > 0
-    monkeypatch.setattr("codea1_env.cli.tables._PAUSE", 0.0)
+    monkeypatch.setattr("codea1_env.rendering.progress.PAUSE", 0.0)
     assert run([*options, "--output-dir", str(parts), "--resume"]) == 0
     shown = capsys.readouterr().out
     assert f"waiting for 2 answers of {model}" in shown
