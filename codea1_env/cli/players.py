@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -48,14 +48,40 @@ if TYPE_CHECKING:
 _OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
 
 
-def is_own(name: str) -> bool:
-    """Whether a player's name means one of the user's: FILE.py:NAME or module:NAME.
+PlayerKind = Literal["scripted", "server", "own", "table", "weights", "model", "unknown"]
+"""What a player's name means; `table` and `weights` are folders of runs."""
+
+
+def kind_of(role: Role, name: str) -> PlayerKind:
+    """What the name of a player of this role means.
 
     Example:
-        >>> is_own("mine.py:Coder"), is_own("golden"), is_own("http://127.0.0.1:8000/v1")
-        (True, False, False)
+        >>> [kind_of("coder", name) for name in ("mutant", "golden", "mine.py:Coder", "http://127.0.0.1:8000/v1")]
+        ['scripted', 'unknown', 'own', 'server']
     """
-    return (":" in name and "://" not in name) or name.endswith(".py")
+    if name in SCRIPTED[role]:
+        return "scripted"
+    if is_server(name):
+        return "server"
+    if is_own(name):
+        return "own"
+    if (Path(name) / "config.toml").is_file():
+        try:
+            find_weights(Path(name), role, None)
+        except RunError:
+            return "table"
+        return "weights"
+    return "model" if is_model(name) else "unknown"
+
+
+def is_own(name: str) -> bool:
+    """Whether a player's name means one of the user's: FILE.py:NAME or module:NAME."""
+    return (":" in name and not is_server(name)) or name.endswith(".py")
+
+
+def is_server(name: str) -> bool:
+    """Whether an agent's name is the address of a model server."""
+    return name.startswith(("http://", "https://"))
 
 
 def check_name(name: str, known: Sequence[str]) -> None:
@@ -97,12 +123,13 @@ def make_player(
         return reseeding(players.coder if role == "coder" else players.tester)(seed)
     _check_is_there(name)
     try:
-        if not is_own(name) and name not in SCRIPTED[role] and is_model(name):
+        kind = kind_of(role, name)
+        if kind in ("model", "server"):
             asked = computing or ComputingOptions()
             chosen = computing_for(name, asked.asked_dtype, asked.threads)
             say(Console(stderr=True), f"{name} computes in {chosen}.")
             return load_player(name, seed, computing=chosen, write=FewShot(num_tests))
-        if not is_own(name):
+        if kind == "unknown":
             check_name(name, SCRIPTED[role])
         return make_opponent(name, role, problems, sandbox, seed, num_tests)
     except (ValueError, ImportError) as error:
@@ -227,44 +254,36 @@ class AskingOptions(ComputingOptions):
 
 
 def weights_of(name: str) -> str | None:
-    """Return the name or folder of the language model that an agent's name means in this process; None if none."""
+    """The language model, by name or folder, that an agent's name means in this process; None if it means none."""
     roles: tuple[Role, ...] = ("coder", "tester")
     for role in roles:
-        if _is_run(name):
-            with suppress(RunError):
+        match kind_of(role, name):
+            case "weights":
                 return str(find_weights(Path(name), role, None))
-        elif not is_server(name) and is_language_model(role, name):
-            return name
+            case "model":
+                return name
     return None
-
-
-def is_server(name: str) -> bool:
-    """Whether an agent's name is the address of a model server."""
-    return name.startswith(("http://", "https://"))
 
 
 def is_language_model(role: Role, name: str) -> bool:
     """Whether sampling settings mean something to this player."""
-    if is_server(name):
-        return True
-    known = name in SCRIPTED[role] or is_own(name)
-    return not known and is_model(name) and not _is_table(role, name)
+    return kind_of(role, name) in ("server", "weights", "model")
 
 
 def check_agent(role: Role, name: str) -> None:
     """Refuse a name that means nobody, before anything is loaded."""
     _check_is_there(name)
-    if is_own(name):
+    kind, other = kind_of(role, name), _OTHER[role]
+    if kind == "own":
         try:
             find(name, "player")
         except ValueError as error:
             raise InputError(str(error)) from error
-    elif name in SCRIPTED[_OTHER[role]] and name not in SCRIPTED[role]:
-        other = _OTHER[role]
+    elif kind == "unknown" and name in SCRIPTED[other]:
         raise InputError(
             f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(SCRIPTED[role])}"
         )
-    elif not (_is_run(name) or is_server(name) or is_model(name)):
+    elif kind == "unknown":
         check_name(name, SCRIPTED[role])
 
 
@@ -282,10 +301,11 @@ def _check_is_there(name: str) -> None:
 
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
     """Refuse problems that this player cannot be asked about, before anything is written."""
-    if name in SCRIPTED[role]:
+    kind = kind_of(role, name)
+    if kind == "scripted":
         with user_input():
             check_scripted(name, role, problems)
-    if not _is_table(role, name):
+    if kind != "table":
         return
     try:
         path = Path(name)
@@ -323,56 +343,40 @@ def player_of(
 ) -> AgentOf:
     """Find the player that options name. Language models are asked in this wording, scripted testers for so many tests."""
     name = options.agent or ""
-    if name in SCRIPTED[role]:
-        return reseeding(make_player(name, role, problems, sandbox, 0, num_tests))
+    kind = kind_of(role, name)
     try:
-        if is_server(name):
+        if kind == "server":
             draws = options.sampling()
             context = draws.max_prompt_length + draws.max_completion_length
             backend = OpenAIBackend(
                 name, options.model, context_length=context, fields=options.request
             )
             return _drawing(LLMAgent(backend, draws), wording)
-        if _is_table(role, name):
+        if kind == "table":
             check_problems(role, name, problems)
             players = load_run(Path(name), sandbox, stack).players
             return reseeding(players.coder if role == "coder" else players.tester)
-        if _is_run(name):
-            name = str(find_weights(Path(name), role, None))
-        if is_language_model(role, name):
-            sampling, computing = options.sampling(), options.computing()
+        if kind in ("weights", "model"):
             agent = load_player(
-                name, sampling=sampling, backend=options.backend, computing=computing
+                str(find_weights(Path(name), role, None)) if kind == "weights" else name,
+                sampling=options.sampling(),
+                backend=options.backend,
+                computing=options.computing(),
             )
             stack.callback(agent.backend.close)
             return _drawing(agent, wording)
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
-    if is_own(name):  # anew for each batch, with its seed
-        make_player(name, role, problems, sandbox, 0, num_tests)  # a wrong name is told now
+    made = make_player(name, role, problems, sandbox, 0, num_tests)  # a wrong name is told now
+    if kind == "own":  # anew for each batch, with its seed
         return lambda seed: make_player(name, role, problems, sandbox, seed, num_tests)
-    return reseeding(make_player(name, role, problems, sandbox, 0))
+    return reseeding(made)
 
 
 def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
     return lambda seed: FrozenLanguagePlayer(
         LLMAgent(agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording)
     )
-
-
-def _is_run(name: str) -> bool:
-    return (Path(name) / "config.toml").is_file()
-
-
-def _is_table(role: Role, name: str) -> bool:
-    """Whether this is the run of a player that is no language model."""
-    if not _is_run(name):
-        return False
-    try:
-        find_weights(Path(name), role, None)
-    except RunError:
-        return True
-    return False
 
 
 def reseeding(agent: Agent) -> AgentOf:

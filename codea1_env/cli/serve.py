@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import signal
 import socket
 from collections.abc import Sequence
@@ -115,16 +116,11 @@ def open_address(host: str, port: int, *, others: bool) -> Address:
             f"Expect an address that no other machines reach, such as 127.0.0.1, actually: {host}. "
             "Give --allow-others where whoever reaches it may play"
         )
-    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
-        listener.listen(1024)
+        listener = socket.create_server(place[:2], family=family, backlog=1024)
     except OSError as error:
-        listener.close()
-        raise ValueError(
-            f"Expect a free address, actually: {host}:{port}: {error.strerror}"
-        ) from error
+        reason = os.strerror(error.errno or 0)
+        raise ValueError(f"Expect a free address, actually: {host}:{port}: {reason}") from error
     number, port = listener.getsockname()[:2]
     return Address(
         listener, f"http://[{number}]:{port}" if ":" in number else f"http://{number}:{port}"
