@@ -161,7 +161,7 @@ def test_a_checker_that_gives_no_answer_finds_nothing_right(sandbox):
 
 def test_what_no_checker_could_judge_pays_nobody(sandbox, monkeypatch):
     demo = dataclasses.replace(ROOT, checker=ROOT.checker + "# unjudged")
-    failed = [CallResult(Outcome.UNJUDGED, None, "lost")]
+    failed = [CallResult(Outcome.UNJUDGED, "lost")]
     monkeypatch.setattr(Sandbox, "call", lambda self, code, name, calls, **_: failed * len(calls))
     verdict = judge(sandbox, demo, "def f(n): return -2", ["assert f(4) == 2"])
     assert outcomes(verdict) == [("not made", "unjudged")]

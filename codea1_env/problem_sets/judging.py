@@ -28,7 +28,6 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
 from codea1_env.sandbox.outcomes import guarded
-from codea1_env.sandbox.results import cause_of
 from codea1_env.sandbox.test_modules import NEEDS_PYTEST, has_pytest
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
@@ -137,7 +136,7 @@ def _run_checked(
     tests: list[TestResult] = []
     for each in answers:
         if each.outcome is not Outcome.PASS:
-            tests.append(TestResult(each.outcome, cpu_time=each.cpu_time, **cause_of(each)))
+            tests.append(TestResult(each.outcome, cpu_time=each.cpu_time, **each.cause))
         elif (verdict := next(said, None)) is not None:
             tests.append(dataclasses.replace(verdict, cpu_time=each.cpu_time))
         else:

@@ -20,7 +20,7 @@ from .inside import codec
 from .inside.run.running import RETURNED
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of, too_long
-from .results import RUN_LIMIT, CallResult, JobResult, Limit, Outcome, TestResult, cause_of
+from .results import RUN_LIMIT, CallResult, JobResult, Limit, Outcome, TestResult
 from .supervise import Supervised, dismissed_on_error
 from .watch import Watch
 from .workers import Slots
@@ -49,19 +49,19 @@ class Calls(NamedTuple):
     """Calls of functions of one program."""
 
     names: str | tuple[str, ...]
-    """Of the function, or of that of each call; see `inside.run.running.target_of`."""
+    """The function, or that of each call; see `inside.run.running.target_of`."""
     arguments: Sequence[bytes]
-    """Of each call; see `encoded_arguments`."""
+    """The arguments of each call; see `encoded_arguments`."""
     entry_point: str | None
     """What the program must define."""
 
     def after(self, done: int) -> Calls:
-        """Return the calls that are left."""
+        """The calls that are left."""
         names = self.names if isinstance(self.names, str) else self.names[done:]
         return Calls(names, self.arguments[done:], self.entry_point)
 
     def only(self, number: int) -> Calls:
-        """Return one call."""
+        """One call of them."""
         names = self.names if isinstance(self.names, str) else self.names[number]
         return Calls(names, self.arguments[number : number + 1], self.entry_point)
 
@@ -83,12 +83,12 @@ class Answers:
 
 
 def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> bytes:
-    """Return the arguments of a call, to be sent. Plain data that has a literal; places share no list."""
+    """Encode the arguments of a call: plain data that has a literal; places share no list."""
     return marshal.dumps((list(args), kwargs), 2)
 
 
 def encoded_data(args: Sequence[object], kwargs: dict[str, object], numpy: Any = None) -> bytes:
-    """Return the arguments of a call, to be sent. Plain data of any kind; where numpy is given, also what it makes of numbers."""
+    """Encode the arguments of a call: any plain data and, where numpy is given, its numbers and arrays."""
     if _is_plain(args) and _is_plain(kwargs):
         try:
             return encoded_arguments(args, kwargs)
@@ -187,7 +187,7 @@ def answer_calls(
 
 
 def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
-    """Return what is left of the run's limits; they stay positive, as limits must."""
+    """The rest of the run's limits; they stay positive, as limits must."""
     return replace(
         limits,
         run_cpu_time=max(limits.run_cpu_time - cpu_time, _NOTHING),
@@ -333,8 +333,8 @@ def returned_values(
     def read(reply: bytes | TestResult, cpu_time: float = 0.0) -> CallResult:
         found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
         if isinstance(found, TestResult):
-            return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
-        return CallResult(Outcome.PASS, found.value, "", cpu_time)
+            return CallResult(found.outcome, cpu_time=cpu_time, **found.cause)
+        return CallResult(Outcome.PASS, cpu_time=cpu_time, value=found.value)
 
     def judge(number: int, frame: bytes) -> TestResult:
         results.append(last := read(frame))
@@ -399,7 +399,7 @@ class EncodedCases(NamedTuple):
 
 
 def encoded_cases(cases: Sequence[Case]) -> EncodedCases:
-    """Return cases as bytes.
+    """Encode cases.
 
     Raises:
         TypeError: An argument or an expected value is not plain data, or the value is unknown.
@@ -415,7 +415,7 @@ def encoded_cases(cases: Sequence[Case]) -> EncodedCases:
 
 
 def expected_frame(value: Any) -> bytes:
-    """Return what the process of a program sends when a call returns this value."""
+    """The frame that a program's process sends when a call returns this value."""
     return RETURNED + codec.encode(value)
 
 

@@ -101,7 +101,7 @@ def _threads_of(pid: int) -> Iterator[str]:
 
 
 def _stat_of(process: int | str) -> list[str]:
-    """Return what /proc says of a process, or of a thread, from the state on; nothing of one that is gone."""
+    """Fields of /proc/PID/stat of a process or thread, from the state on; none of one that is gone."""
     try:
         # As bytes: a program can give its threads names of any bytes. What stands behind the name is the kernel's.
         return _read(f"/proc/{process}/stat").rpartition(b")")[2].decode("ascii").split()

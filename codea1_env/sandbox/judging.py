@@ -78,7 +78,7 @@ def _judge_assertions(
 
 
 def _line_of(test: str) -> int:
-    """Return the line of the one statement of a test."""
+    """The line of the one statement of a test."""
     lines = [line.lstrip() for line in test.split("\n")]
     asserting = (number for number, line in enumerate(lines, 1) if line.startswith("assert"))
     other = (number for number, line in enumerate(lines, 1) if line and not line.startswith("#"))

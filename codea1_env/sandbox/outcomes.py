@@ -75,7 +75,7 @@ def cpu_backstop(limits: Limits) -> int:
 
 
 def bounds_of(limits: Limits) -> dict[str, int]:
-    """Return what any child is told of its limits."""
+    """The limits that any child is told."""
     return {
         "memory": int(limits.memory),
         "cpu_seconds": cpu_backstop(limits),
@@ -126,7 +126,7 @@ def load_of(frame: bytes) -> TestResult:
 
 
 def meaning_of(reply: Any) -> tuple[Any, ...] | TestResult:
-    """Return what a decoded reply of a candidate says: what came with an "ok", or how else it ended.
+    """Read a decoded reply of a candidate: the parts that came with an "ok", or how else it ended.
 
     The reply is plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the
     name of its class and the module that it missed.

@@ -107,7 +107,7 @@ def _providers(path: tuple[str, ...]) -> Mapping[str, list[str]]:
 
 
 def _top_level(distribution: metadata.Distribution) -> set[str]:
-    """Return what a distribution offers to import."""
+    """Top-level names that a distribution offers to import."""
     names = set()
     for file in distribution.files or ():
         first = file.parts[0]
@@ -176,7 +176,7 @@ def mention_of(packages: Iterable[str]) -> re.Pattern[str]:
 
 @functools.cache
 def _for_testing() -> dict[str, str]:
-    """Return what workers that run tests import beside what programs may: pytest, with what it needs."""
+    """Packages that workers import to run tests, beside those that programs may: pytest, with its needs."""
     return locate(("pytest",))
 
 

@@ -104,38 +104,55 @@ def one_line(text: str) -> str:
     return text[:MAX_MESSAGE]
 
 
-def cause_of(ending: TestResult | CallResult | ScriptResult) -> dict[str, Any]:
-    """Return what any result says of how it came, beside the outcome: for another one of the same ending."""
-    return {name: getattr(ending, name) for name in ("message", "error", "missing_module", "limit")}
-
-
-def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
-    """Bounds what came from a hostile process."""
-    message, limit = ending.message, ending.limit
-    if ending.outcome is Outcome.MEMORY:
-        message = message or "the memory limit was reached"  # a MemoryError has no text
-        limit = limit or Limit.MEMORY
-    settled = {"message": one_line(message), "limit": limit}
-    if ending.error is not None or ending.missing_module is not None:
-        answered = ending.outcome in (Outcome.PASS, Outcome.FAIL)
-        settled["error"] = None if answered else identifier(ending.error)
-        settled["missing_module"] = None if answered else identifier(ending.missing_module)
-    for name, value in settled.items():
-        if value is not getattr(ending, name):
-            object.__setattr__(ending, name, value)
-
-
 @dataclass(frozen=True)
-class TestResult:
-    """The verdict on one test."""
-
-    __test__ = False  # pytest would collect a class of this name
+class Ending:
+    """How a test, a call or a script ended. What came from a hostile process is bounded."""
 
     outcome: Outcome
     message: str = ""
     """Why, in one printable line for people. Code reads the other fields."""
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
+    error: str | None = None
+    """The class of the exception that ended it, if it is no false assertion: an identifier of at most 100 characters. A
+    hostile program can put any name there: compare it, and look nothing up by it."""
+    missing_module: str | None = None
+    """The top-level name of the module that a ModuleNotFoundError names."""
+    limit: Limit | None = None
+    """The limit that was reached by a TIMEOUT, MEMORY or OUTPUT_LIMIT."""
+
+    def __post_init__(self) -> None:
+        message, limit = self.message, self.limit
+        if self.outcome is Outcome.MEMORY:
+            message = message or "the memory limit was reached"  # a MemoryError has no text
+            limit = limit or Limit.MEMORY
+        settled = {"message": one_line(message), "limit": limit}
+        if self.error is not None or self.missing_module is not None:
+            answered = self.outcome in (Outcome.PASS, Outcome.FAIL)
+            settled["error"] = None if answered else identifier(self.error)
+            settled["missing_module"] = None if answered else identifier(self.missing_module)
+        for name, value in settled.items():
+            if value is not getattr(self, name):
+                object.__setattr__(self, name, value)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the outcome is PASS."""
+        return self.outcome is Outcome.PASS
+
+    @property
+    def cause(self) -> dict[str, Any]:
+        """How it came, beside the outcome: for another result of the same ending."""
+        names = ("message", "error", "missing_module", "limit")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class TestResult(Ending):
+    """The verdict on one test."""
+
+    __test__ = False  # pytest would collect a class of this name
+
     line: int | None = None
     """The line of the test's text where it failed, from 1; None where it did not get so far."""
     traceback: str = ""
@@ -144,71 +161,35 @@ class TestResult:
     """What a test of a test module printed, cut at `Limits.output`."""
     stderr: str = ""
     """The same of standard error."""
-    error: str | None = None
-    """The class of the exception that ended it, if it is no false assertion: an identifier of at most 100 characters. A
-    hostile program can put any name there: compare it, and look nothing up by it."""
-    missing_module: str | None = None
-    """Of a ModuleNotFoundError: the top-level name of the module, where the exception says it."""
-    limit: Limit | None = None
-    """Which limit was reached, of a TIMEOUT, MEMORY or OUTPUT_LIMIT."""
     judged: Judged = "outside"
     """"outside": plain data that the program's process returned was compared in another. "inside": program and test ran
     in one process, so that a hostile program can forge the verdict."""
     name: str = ""
-    """Of a collected test of a test module: its name as pytest has it, without the file."""
+    """pytest's name of a collected test, without the file."""
     vacuous: bool = False
     """Whether it is an ERROR only because no test was found, or none that was not skipped."""
 
-    def __post_init__(self) -> None:
-        _settle(self)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the outcome is PASS."""
-        return self.outcome is Outcome.PASS
-
 
 @dataclass(frozen=True)
-class CallResult:
-    """What one call of a function returned. Fields without a text are as in `TestResult`."""
+class CallResult(Ending):
+    """What one call of a function returned. The outcome is PASS when it returned a value that is plain data."""
 
-    outcome: Outcome
-    """PASS when the call returned a value that is plain data."""
     value: Any = None
     """A copy of the returned value; None unless the outcome is PASS."""
-    message: str = ""
-    cpu_time: float = 0.0
-    error: str | None = None
-    missing_module: str | None = None
-    limit: Limit | None = None
-
-    def __post_init__(self) -> None:
-        _settle(self)
 
 
 @dataclass(frozen=True)
-class ScriptResult:
-    """What became of a program that reads standard input and prints. Fields without a text are as in `TestResult`."""
+class ScriptResult(Ending):
+    """What became of a program that reads standard input and prints. PASS: it ran to its end with exit status 0."""
 
-    outcome: Outcome
-    """PASS when it ran to its end with exit status 0."""
     stdout: str = ""
     """What it printed, as far as it came."""
-    message: str = ""
-    cpu_time: float = 0.0
     stderr: str = ""
     """What it wrote to standard error, cut at `Limits.output`."""
-    error: str | None = None
-    missing_module: str | None = None
-    limit: Limit | None = None
-
-    def __post_init__(self) -> None:
-        _settle(self)
 
     def verdict(self, outcome: Outcome, message: str) -> TestResult:
-        """Return the result of a test that was run as a script, where its outcome is said by somebody else."""
-        cause = {**cause_of(self), "message": message}
-        return TestResult(outcome, cpu_time=self.cpu_time, **cause)
+        """The result of a test that was run as a script, whose outcome somebody else says."""
+        return TestResult(outcome, cpu_time=self.cpu_time, **{**self.cause, "message": message})
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of
-from .results import Outcome, ScriptResult, TestResult, cause_of
+from .results import Outcome, ScriptResult, TestResult
 from .supervise import dismissed_on_error
 from .watch import Watch
 from .workers import Slots
@@ -55,4 +55,4 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
     else:
         assert not isinstance(frame, Stop)
         why = load_of(frame)
-    return ScriptResult(why.outcome, stdout, cpu_time=spent, stderr=stderr, **cause_of(why))
+    return ScriptResult(why.outcome, cpu_time=spent, stdout=stdout, stderr=stderr, **why.cause)

@@ -194,7 +194,7 @@ class Supervised:
                     break
 
     def printed(self) -> tuple[str, str]:
-        """Return what it has printed to standard output and to standard error."""
+        """Its standard output and its standard error."""
         most = int(self.limits.output)
         kept = [bytes(self._printed.get(stream, b""))[:most] for stream in self.streams]
         return kept[0].decode("utf-8", "replace"), kept[1].decode("utf-8", "replace")

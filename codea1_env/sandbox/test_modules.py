@@ -189,7 +189,7 @@ def _nothing(why: str) -> TestResult:
 
 
 def _is_list(said: Any, most: int) -> bool:
-    """Whether it is a list, and no longer: a range of a few bytes may have any length."""
+    """True for a list of at most `most` items. A `range` is refused: few bytes can encode any length."""
     return type(said) is list and len(said) <= most
 
 

@@ -44,7 +44,7 @@ class Slots:
         return child if child is not None else Supervised(self.worker, self._role)
 
     def get_ready(self) -> None:
-        """Has the next one made, between two jobs: while one runs, it would only take its processor."""
+        """Fork the next child between jobs; during a job the fork would compete for its core."""
         if not self.worker.kind.scratch and self._ready is None:
             self._ready = Supervised(self.worker, self._role)
 
@@ -60,7 +60,7 @@ class TaskRunner(Protocol):
     """Has a task done by a worker of some kind, again if the worker dies."""
 
     def __call__(self, kind: WorkerKind, task: Callable[[Slots], T]) -> T:
-        """Return what the task returned."""
+        """Run the task."""
 
 
 Attempt = Callable[[TaskRunner, Limits], R]

@@ -176,7 +176,7 @@ def _tests_nothing(tree: ast.Module) -> bool:
 
 
 def read_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
-    r"""Return what a test of the sandbox says.
+    r"""Read a test of the sandbox.
 
     Returns:
         `("call", name, arguments, rule, expected, tolerances)` for an assertion of the list: what is sent, and the value as

@@ -163,7 +163,7 @@ def check_bits(values: Iterable[Any]) -> None:
 
 
 def arithmetic(kind: type, left: Any, right: Any) -> Any:
-    """Return what an operator makes of two numbers."""
+    """The result of an operator on two numbers."""
     check_bits([left, right])
     if {type(left), type(right)} <= {int, bool}:  # what could be too large is not computed
         bits = int(left).bit_length()

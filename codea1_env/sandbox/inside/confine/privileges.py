@@ -112,7 +112,7 @@ def hide() -> None:
 
 
 def gain_nothing() -> None:
-    """No gain of rights through programs, for this process and all that it forks."""
+    """Set `no_new_privs` for this process and its children."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 

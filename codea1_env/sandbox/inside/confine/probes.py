@@ -150,7 +150,7 @@ def run(confinement: Confinement) -> dict[str, str]:
 
 
 def faults(level: str, found: dict[str, str]) -> list[str]:
-    """Return what is wrong with the findings: forbidden acts that succeeded, controls that failed."""
+    """Faults among the findings: forbidden acts that succeeded, controls that failed."""
     wrong = []
     acts = acts_of(level, 0, scratch=SCRATCH in found)
     for name, happened in found.items():

@@ -110,7 +110,7 @@ def finding_of(
     traceback: str = "",
     text: str = "",
 ) -> HowItEnded:
-    """Return what an exception says of a test."""
+    """How a test ended that raised an exception."""
     name = type(error).__name__ if error is not None else ""
     if error is not None:
         said = describe_error(error)
