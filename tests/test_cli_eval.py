@@ -120,16 +120,12 @@ def test_an_evaluation_goes_on_with_the_same_problems_only(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["code"], "expect either --samples FILE.jsonl or --agent NAME"),
-        (["code", "--agent", "mutant", "--k", "5", "-n", "4"], "k=5, and every problem has 4"),
-        (["code", "--agent", "mutant", "--resume", "--output-dir", "."], "it has no eval.json"),
         (["code", "--samples", "none.jsonl"], "actually there is no none.jsonl"),
         (["code", "--samples", "broken.jsonl"], "broken.jsonl, line 2: Expect one JSON object"),
         (
             ["code", "--samples", "one.jsonl", "--max-problems", "1", "--k", "2"],
             "k=2, and starter/",
         ),
-        (["cod"], "Did you mean 'eval code'"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
