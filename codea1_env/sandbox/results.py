@@ -105,7 +105,7 @@ def one_line(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Ending:
+class SandboxResult:
     """How a test, a call or a script ended. What came from a hostile process is bounded."""
 
     outcome: Outcome
@@ -148,7 +148,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class TestResult(Ending):
+class TestResult(SandboxResult):
     """The verdict on one test."""
 
     __test__ = False  # pytest would collect a class of this name
@@ -171,7 +171,7 @@ class TestResult(Ending):
 
 
 @dataclass(frozen=True)
-class CallResult(Ending):
+class CallResult(SandboxResult):
     """What one call of a function returned. The outcome is PASS when it returned a value that is plain data."""
 
     value: Any = None
@@ -179,7 +179,7 @@ class CallResult(Ending):
 
 
 @dataclass(frozen=True)
-class ScriptResult(Ending):
+class ScriptResult(SandboxResult):
     """What became of a program that reads standard input and prints. PASS: it ran to its end with exit status 0."""
 
     stdout: str = ""
