@@ -61,7 +61,7 @@ class CrossPlayCommand:
         check_least(self, num_samples=1, workers=1, max_problems=1, seed=0)
 
     def of_role(self, role: Role) -> list[str]:
-        """Return who plays a role."""
+        """The players of a role."""
         (other,) = (each for each in _ROLES if each != role)
         return [name for name in dict.fromkeys(self.players) if name not in SCRIPTED[other]]
 

@@ -146,7 +146,7 @@ def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -
 
 
 def _said_in_a_line(name: str, read: Callable[[], Command]) -> Command:
-    """Return what is read. What is wrong is told in one line, as all commands do, not in tyro's box."""
+    """Read a command; an error is one line, as in all commands, and no box of tyro's."""
     errors, shown = io.StringIO(), io.StringIO()
     try:
         with user_input(), _registry, redirect_stderr(errors), redirect_stdout(shown):
@@ -174,7 +174,7 @@ _REASONS = {
 
 
 def _out_of_box(box: str, name: str) -> str:
-    """Return what stands in a box of tyro in one line, without the help of options, which is further in."""
+    """The text of an error box of tyro in one line, without the help of options, which is further in."""
     lines = [line for line in box.split("\n")[2:] if not line.startswith(" " * 10)]
     parts = [" ".join(part.split()) for part in re.split(r"\n +-{9,} *(?=\n)", "\n".join(lines))]
     drop = ("Argument helptext", "For full helptext")

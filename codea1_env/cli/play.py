@@ -128,7 +128,7 @@ def _of_runs(read: Callable[[Path], _T], names: Iterable[str]) -> dict[str, _T]:
 
 
 def _rules(command: PlayCommand, runs: Mapping[str, TrainedOn]) -> tuple[RefereeConfig | None, str]:
-    """Return how the run of the tester, or else that of the coder, judges and pays; and what there is to say of it."""
+    """The rules of the tester's run, or else of the coder's, and a remark on them."""
     for name in (command.tester, command.coder):
         if name in runs:
             what = "" if command.rewards else " and rewards"

@@ -139,7 +139,7 @@ def make_player(
 def common_problems(
     source: str | None, split: str | None, runs: Sequence[TrainedOn]
 ) -> list[Problem]:
-    """Return what runs can play: of the source, or of the first run without one, what every table knows."""
+    """Problems that all runs can play: of the source, or of the first run without one, those that every table knows."""
     if source is not None or not runs:
         with user_input():
             found = load_problems(source or "starter", split)
@@ -170,7 +170,7 @@ _WRITERS = {
 
 
 def agent_option(who: str = "anybody") -> Any:
-    """Return what tyro has to know of the option --agent, by who is asked for."""
+    """Metavar and help of the option --agent, by role."""
     return tyro.conf.arg(
         metavar="NAME_OR_PATH",
         help=f'{_WRITERS[who]}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an '
@@ -194,15 +194,15 @@ class AskingOptions(ComputingOptions):
     num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
     """Samples per problem that an agent writes."""
     temperature: float = 0.7
-    """Of language models."""
+    """Sampling temperature of a language model."""
     top_p: float = 0.95
-    """Of language models."""
+    """A language model draws from the likeliest tokens that together have this probability."""
     max_completion_length: int = 1024
     """Tokens of an answer of a language model."""
     prompts: str = "few-shot"
     """Wording for language models: "few-shot", with a worked example, for small ones; "detailed"; or FILE.py:NAME."""
     seed: int = 0
-    """Of the agent's draws."""
+    """Seed of the agent's draws."""
     workers: int | None = None
     """Sandbox processes that work at the same time; None for one per core. Has no influence on the results."""
     packages: Packages = ()
@@ -422,5 +422,5 @@ class _WatchedAgent:
             self.stop.step = before
 
     def take_usage(self) -> Usage:
-        """Return what the answers since the last call of this method took."""
+        """Tokens of the answers since the last call of this method."""
         return self.agent.take_usage()

@@ -145,7 +145,7 @@ def print_report(
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
-    """Return what does not stand in the figures, and the settings."""
+    """Problems and samples that no figure counts, and the settings."""
     lines = []
     if report["missing"]:
         lines.append(

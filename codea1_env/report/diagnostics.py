@@ -40,7 +40,7 @@ def _not_run(experiment: Mapping[str, Any]) -> str:
 
 
 def signs(found: Diagnosed) -> Counter[str]:
-    """Return how many signs came as they were expected, otherwise, and of how many no sign can be told."""
+    """Number of signs as expected, of others, and of those that cannot be told."""
     return Counter(
         "cannot be told"
         if each["came"] is None

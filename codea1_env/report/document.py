@@ -298,7 +298,7 @@ def _evaluation(each: EvaluationResult) -> PageSubject:
 
 
 def part_of(report: Mapping[str, Any]) -> str:
-    """Return how many problems the figures are of, where these are a part of the set; "" for all.
+    """The number of problems behind the figures, if it is a part of the set; "" for all.
 
     Example:
         >>> part_of({"scored": 5, "problems": 5, "problems_of_set": 128})

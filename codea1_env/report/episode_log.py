@@ -161,7 +161,7 @@ class EpisodeSample:
 
     texts: Catalogue = field(default_factory=Catalogue)
     tests: Catalogue = field(default_factory=Catalogue)
-    """Of each its text, status, outcome, and why it is not kept as it was written (or None): the texts by number."""
+    """Text, status, outcome, and the reason why a test is not kept as written (or None); texts by number."""
     rows: list[Row] = field(default_factory=list)
     total: int = 0
 

@@ -64,7 +64,7 @@ def problems_of(settings: Mapping[str, Any]) -> str:
 
 
 def words_of(kind: str, name: str) -> str:
-    """Return what a figure says, where it is one of suites of tests."""
+    """A figure's name in words, for suites of tests."""
     return in_words(name) if kind == "tests" else name
 
 
@@ -90,7 +90,7 @@ def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
 
 
 def _right(verdict: Mapping[str, Any]) -> float | None:
-    """Return how much of an answer is right; None where the verdict does not say so."""
+    """The share of an answer that is right; None where the verdict does not say so."""
     if isinstance(verdict.get("outcome"), str):
         return float(verdict["outcome"] == "pass")
     tests = verdict.get("tests")

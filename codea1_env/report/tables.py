@@ -27,7 +27,7 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
 
 
 def health_signs(groups: Sequence[RunGroup]) -> Sheet:
-    """Return what runs of language models have said while they trained: signs that they do not learn what they could."""
+    """Warnings that runs of language models printed: signs that they learn less than they could."""
     rows = [
         [text_cell(run.name), text_cell(line)]
         for group in groups
@@ -39,7 +39,7 @@ def health_signs(groups: Sequence[RunGroup]) -> Sheet:
 
 
 def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
-    """Return what came of each group, from its start to its end."""
+    """Each measure at the start and at the end, a column for each group."""
     ends = [[start_and_end(run.metrics) for run in group.runs if run.metrics] for group in groups]
     rows = []
     for metric, label in SUMMARY.items():

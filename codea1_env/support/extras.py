@@ -48,14 +48,14 @@ def require(module: str, extra: str = "llm") -> ModuleType:
 
 
 def explained(error: ImportError) -> ImportError:
-    """Return what to say of a package of the extra `llm` that was imported without `require`; else the error itself."""
+    """The error that names the extra, for a package of `llm` imported without `require`; else the error itself."""
     package = (error.name or "").partition(".")[0]
     absent = isinstance(error, ModuleNotFoundError) and package in _OF_LANGUAGE_MODELS
     return missing(package, "llm") if absent else error
 
 
 def missing(package: str, extra: str) -> MissingExtraError:
-    """Return what to say of a package of an extra that is not installed."""
+    """The error for a package of an extra that is not installed."""
     return MissingExtraError(
         f"Expect the package {package} to be installed, actually: it is not. "
         f"Run: pip install 'codea1-env[{extra}]'"

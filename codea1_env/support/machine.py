@@ -13,12 +13,12 @@ class Machine:
     """What figures depend on."""
 
     cores: int
-    """That this process may use."""
+    """Cores that this process may use."""
     processor: str
     system: str
     python: str
     load: float
-    """Of the last minute, before anything was measured."""
+    """Load average of the last minute, before anything was measured."""
 
     def __str__(self) -> str:
         return (

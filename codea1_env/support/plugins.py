@@ -118,7 +118,7 @@ def digest_of_class(kind: type[Any]) -> str | None:
 
 
 def exit_of(error: SystemExit) -> str:
-    """Return what to say where code of the user's ended the program instead of returning."""
+    """Message for user code that ended the program instead of returning."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (
         "Expect code of yours to return, or to raise an error, actually it ended the program: "
@@ -127,7 +127,7 @@ def exit_of(error: SystemExit) -> str:
 
 
 def raised_by(error: BaseException) -> str:
-    """Return what code of the user's raised, with the place in it, for a message.
+    """The error that user code raised, with its place, for a message.
 
     Example:
         >>> raised_by(ValueError("too few"))
