@@ -155,7 +155,10 @@ class SoftmaxPolicy:
 
 
 class Algorithm(Protocol):
-    """What turns samples into better tables. An implementation is registered in `ALGORITHMS`."""
+    """What turns samples into better tables. An implementation is registered in `ALGORITHMS`.
+
+    One that has `advantages` needs no `update`: see `policy_gradient`.
+    """
 
     @property
     def learning_rate(self) -> float:
@@ -171,13 +174,17 @@ class AlgorithmError(TypeError):
     """An algorithm of yours does not return what it must, or breaks the policy."""
 
 
-def updated(
-    algorithm: Algorithm, policy: SoftmaxPolicy, samples: Sequence[Sample]
-) -> dict[str, float]:
+def updated(algorithm: Any, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
     """Let an algorithm change the policy, and return its metrics. Raises an AlgorithmError if it breaks either."""
     before = {sample.key: policy.logits[sample.key].copy() for sample in samples}
-    with explained(type(algorithm), "update", AlgorithmError):
-        metrics = algorithm.update(policy, samples)
+    if hasattr(algorithm, "update"):
+        with explained(type(algorithm), "update", AlgorithmError):
+            metrics = algorithm.update(policy, samples)
+    else:
+        with explained(type(algorithm), "advantages", AlgorithmError):
+            metrics = policy_gradient(
+                policy, samples, algorithm.advantages, algorithm.learning_rate
+            )
     for key, old in before.items():
         table = np.asarray(policy.logits.get(key), dtype=float)
         if table.shape != old.shape or not np.isfinite(table).all():
@@ -345,3 +352,45 @@ def gradient_step(
         gradient -= weight * policy.gradients(key, sample.drawn).sum(axis=0) / len(batch)
     policy.logits[key] -= rate * gradient
     return loss
+
+
+def policy_gradient(
+    policy: SoftmaxPolicy,
+    samples: Sequence[Sample],
+    advantages: Callable[[Floats], Floats],
+    rate: float,
+    *,
+    per_draw: bool = True,
+) -> dict[str, float]:
+    """Take one step of the policy gradient on all tables, with the advantages of a batch.
+
+    Args:
+        policy: The tables.
+        samples: The batch. Answers without a reward are left out.
+        advantages: Rewards of shape (groups, size of a group) -> advantages.
+        rate: Step size.
+        per_draw: Whether a sample weighs the mean of its draws, as in GRPO, and not their sum.
+
+    Example:
+        >>> policy = SoftmaxPolicy({"t": 3})
+        >>> batch = [Sample("t", (0,), 1.0, "g"), Sample("t", (1,), 0.0, "g")]
+        >>> metrics = policy_gradient(policy, batch, lambda rewards: rewards - rewards.mean(1), rate=1.0)
+        >>> policy.logits["t"].tolist()
+        [0.25, -0.25, 0.0]
+    """
+    scored = [sample for sample in samples if sample.reward is not None]
+    weights = in_groups(scored, advantages)
+    if per_draw:
+        weights = weights / [len(sample.drawn) for sample in scored]
+    losses = []
+    for key, batch in by_table(scored).items():
+        own = weights[[sample.key == key for sample in scored]]
+        losses.append(gradient_step(policy, key, batch, own, rate))
+    return {"loss": mean(losses)}
+
+
+def check_ranges(algorithm: Any, **fits: bool) -> None:
+    """Raise a ValueError for the first hyperparameter that does not fit."""
+    for name, right in fits.items():
+        if not right:
+            raise ValueError(f"Expect {name} in its range, actually: {getattr(algorithm, name)!r}")

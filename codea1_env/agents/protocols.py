@@ -10,13 +10,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from codea1_env.agents.algorithms import required_parameters
 from codea1_env.agents.scripted import FixedAgent
 from codea1_env.agents.tabular import Pool
 from codea1_env.rollout import Agent, Experience
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
-from codea1_env.support.plugins import explained, find
+from codea1_env.support.plugins import explained, find, required_parameters
 
 
 class Learner(Agent, Protocol):

@@ -6,10 +6,11 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,15 @@ def find_class(name: str) -> type[Any]:
     if not isinstance(found, type):
         raise ValueError(f"Expect {name!r} to be a class, actually: {type(found)}")
     return found
+
+
+def required_parameters(make: Callable[..., Any]) -> list[str]:
+    """Names of the parameters without which a class or function cannot be called."""
+    return [
+        each.name
+        for each in inspect.signature(make).parameters.values()
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
 
 
 def name_of(function: Any) -> str:

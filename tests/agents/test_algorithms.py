@@ -14,6 +14,7 @@ from codea1_env.agents.policy import (
     group_advantages,
     in_groups,
     k3,
+    updated,
 )
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
@@ -73,7 +74,7 @@ def test_the_baseline_of_reinforce_plus_plus_is_the_batch():
     found = in_groups(batch, ReinforcePlusPlus().advantages)
     assert found == pytest.approx([-1 / 1.0001, 0, 1 / 1.0001, 0])
     policy = SoftmaxPolicy({"t": 2, "other": 2})
-    ReinforcePlusPlus().update(policy, batch)
+    updated(ReinforcePlusPlus(), policy, batch)
     # One answer of two of its table, and the only one of the other: its advantage times (1[0] - p).
     assert policy.logits["t"] == pytest.approx([-0.25 / 1.0001, 0.25 / 1.0001])
     assert policy.logits["other"] == pytest.approx([0.5 / 1.0001, -0.5 / 1.0001])
@@ -149,7 +150,7 @@ def test_nothing_to_learn_changes_nothing(name):
     for rewards in ([None, None, None], [0.5, 0.5, 0.5], [None, 0.5, None]):
         policy = SoftmaxPolicy({"t": 3})
         policy.logits["t"] = np.array([0.3, -0.2, 0.1])
-        make_algorithm(name, {"learning_rate": 1.0}).update(policy, samples(rewards))
+        updated(make_algorithm(name, {"learning_rate": 1.0}), policy, samples(rewards))
         assert policy.logits["t"].tolist() == [0.3, -0.2, 0.1]
 
 
@@ -159,7 +160,7 @@ def test_algorithms_that_cannot_be_made(tmp_path):
     needy = "class Needy:\n    def __init__(self, learning_rate, gamma): pass\n"
     path.write_text(f"class Own:\n{update}{needy}{update}")
     for name, player, own, message in (
-        ("gspo", "tabular", {}, r"for tabular players: grpo, dapo, .* with update; actually: 'gspo'"),
+        ("gspo", "tabular", {}, r"for tabular players: grpo, dapo, .* with update or advantages; actually: 'gspo'"),
         (f"{path}:Own", "llm", {}, r"for language models: .*cispo.* with trainer or advantages or loss"),
         (f"{path}:Needy", "tabular", {}, "actually it needs: gamma"),
         ("ppo", "tabular", {"entrpy": 0.02}, r"hyperparameters of ppo .*'entrpy'. Did you mean entropy\?"),

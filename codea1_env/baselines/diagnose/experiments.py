@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents import ALGORITHMS, find_class, make_algorithm
-from codea1_env.agents.algorithms import required_parameters
 from codea1_env.baselines.bench.suite import find_entry
 from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.rewards import REWARDS
+from codea1_env.support.plugins import required_parameters
 from codea1_env.training import TrainConfig
 
 Changes = Mapping[str, Any]
