@@ -49,6 +49,9 @@ PLAIN = Problem("plain", "def f(x):\n", "f", "def f(x):\n    return x")
         f"```bash\npip install add\n```\n```python\n{ADD}```\n```text\n3\n```",
         ADD, f"```{{.python}}\n{ADD}```", f"```python\n{ADD.rstrip()}```", f"{F}python\n{ADD}{F}<|im_end|>",
         f"<think>\ndef add(a, b):\n    return a - b\n</think>{F}python\n{ADD}{F}",
+        f"<think>\n{F}python\ndef add(a, b):\n    return a - b\n{F}</think>\n{F}python\n{ADD}{F}",
+        f"<think>use `a + b`</think>\n{F}python\n{ADD}{F}",
+        f"{F}python\n{ADD}{F}\n<think>was that right?</think>\n",
         f"Some prose (with a bracket.\n\n{ADD}\nAnd it's done.",
     ],
 )  # fmt: skip

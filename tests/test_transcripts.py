@@ -206,3 +206,16 @@ def test_half_of_the_failing_tests_are_shown(failing: int, shown: int, sandbox: 
     assert [test.text for test in shown_tests(verdict)] == tests[:shown]
     told = feedback(Program(""), verdict)
     assert [text in told for text in tests] == [number < shown for number in range(failing)]
+
+
+@pytest.mark.parametrize("end", ["wrong", "raises", "exits", "loops", "sleeps"])
+@pytest.mark.parametrize("history", [(), squares(6, 2, 1)])
+def test_a_fresh_process_does_not_undo_what_a_program_keeps(
+    end: str, history: Sequence[str], sandbox: Sandbox
+) -> None:
+    """It is right at its first call only: an end at the others pays no more than a wrong value."""
+    head = "seen = []\n"
+    code = f"{head}def sq(n):\n    seen.append(n)\n    if len(seen) > 1:\n        {ENDS[end]}\n    return n * n\n"
+    found = paid(sandbox, code, ALL, history, paper=False)
+    assert found.code == pytest.approx(1 / 8 if not history else (1 / 8 + 1 / 3) / 2)
+    assert found.book >= 2

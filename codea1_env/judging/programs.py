@@ -212,6 +212,7 @@ class ProgramRuns:
             limits=limits,
             at_once=None if self._whole else slow,
             allowance=0.0 if self._whole else allowance,
+            replay=not (self._reuse or self._keeping.get(attack.code)),
         )
 
     @staticmethod

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _REASONED = re.compile(
-    r"(?<![\"'`])(?:</(?:think|thinking|thought|reasoning|reflection)>|\[/THINK\]|◁/think▷"
+    r"(?<![\"'])(?:</(?:think|thinking|thought|reasoning|reflection)>|\[/THINK\]|◁/think▷"
     r"|<\|channel\|>final<\|message\|>|<\|end_of_thought\|>|<\|begin_of_solution\|>)(?![\"'])",
     re.IGNORECASE,
 )
@@ -85,11 +85,15 @@ def answer_in(text: str) -> str:
     if "<" not in text and "[/THINK]" not in text and "◁" not in text:
         return text
     in_line = _said(text, with_long=False) if _REASONED.search(text) else []
-    ends = [found for found in _REASONED.finditer(text) if not _within(found, in_line)]
+    ends = [
+        found
+        for found in _REASONED.finditer(text)
+        if not _within(found, in_line) and not _is_span(text, *found.span())
+    ]
     docstrings = _docstrings(text) if ends and ('"""' in text or "'''" in text) else []
     ends = [found for found in ends if not _within(found, docstrings) or _is_alone(found)]
     if ends:
-        text = text[ends[-1].end() :]
+        text = _behind_reasoning(text, [found.span() for found in ends])
     begins = _REASONING.search(text)
     if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]
@@ -102,6 +106,21 @@ def answer_in(text: str) -> str:
             text = text[: end.start()]
             break
     return _ANSWER.sub(lambda found: found[0] if _within(found, said) else "\n", text)
+
+
+def _is_span(text: str, start: int, end: int) -> bool:
+    """Whether a tag is a code span of Markdown, in one backtick on each side."""
+    before = text[max(0, start - 2) : start]
+    return before.endswith("`") and before != "``" and text.startswith("`", end)
+
+
+def _behind_reasoning(text: str, ends: list[tuple[int, int]]) -> str:
+    """Return what follows the last reasoning, or if that is nothing, what stands before it."""
+    last, end = ends[-1]
+    begins = [found.start() for found in _REASONING.finditer(text, 0, last)]
+    if text[end:].strip() or not begins:
+        return text[end:]
+    return text[max([e for _, e in ends[:-1] if e <= begins[-1]], default=0) : begins[-1]]
 
 
 def _said(text: str, with_long: bool = True) -> list[tuple[int, int]]:

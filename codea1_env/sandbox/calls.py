@@ -60,10 +60,12 @@ class Calls(NamedTuple):
         names = self.names if isinstance(self.names, str) else self.names[done:]
         return Calls(names, self.arguments[done:], self.entry_point)
 
-    def only(self, number: int) -> Calls:
-        """One call of them."""
-        names = self.names if isinstance(self.names, str) else self.names[number]
-        return Calls(names, self.arguments[number : number + 1], self.entry_point)
+    def of(self, numbers: Sequence[int]) -> Calls:
+        """Some of them."""
+        names = self.names
+        if not isinstance(names, str):
+            names = tuple([names[number] for number in numbers])
+        return Calls(names, [self.arguments[number] for number in numbers], self.entry_point)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """A run: calls of one program whose results depend on nothing but the program and these calls.
 
 Each call is made. It gets a small share of a call's time at first, and a fresh process where the one before it has ended
-the last one. What gave no answer is made again with the whole time, as long as the run can afford it.
+the last one. What gave no answer is made again with the whole time, as long as the run can afford it. A program that may
+keep something meets what it kept in each fresh process: the calls before that it has answered are made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from .calls import Answers, Calls, OneProcess
 from .jobs import Limits
@@ -34,6 +35,7 @@ def answer_run(
     at_once: Collection[int] | None = None,
     allowance: float = ALLOWANCE,
     again: bool = True,
+    replay: bool = False,
 ) -> Answers:
     """Load a program and make all calls of a run.
 
@@ -45,6 +47,8 @@ def answer_run(
         at_once: Numbers of the calls that get the whole time at once. None for all.
         allowance: See `ALLOWANCE`. With 0 the first call that gives no answer, or ends the process, is the last one.
         again: Whether what gave no answer in a small share of the time is made again.
+        replay: Whether a fresh process gets the answered calls first, whose replies stay as they were. Otherwise to end a
+            process, or to loop in it, would undo what the program keeps, and so pay.
 
     Returns:
         A reply to each call: the frame that came, how its process ended, a TIMEOUT, or `UNANSWERED`. If the program does
@@ -53,7 +57,8 @@ def answer_run(
     why = too_long(code)
     if why is not None:
         return Answers(why, [why] * len(calls.arguments))
-    run = _Answering(slots, code, calls, limits, at_once, allowance * limits.call_cpu_time)
+    allowed = allowance * limits.call_cpu_time
+    run = _Answering(slots, code, calls, limits, at_once, allowed, replay)
     run.make_all()
     for number in run.late if again else ():
         run.make_again(number)
@@ -72,6 +77,7 @@ class _Answering:
         limits: Limits,
         at_once: Collection[int] | None,
         allowance: float,
+        replay: bool,
     ) -> None:
         self._slots = slots
         self._code = code
@@ -79,6 +85,8 @@ class _Answering:
         self._limits = limits
         self._at_once = at_once
         self._allowance = allowance
+        self._replay = replay
+        self._times: dict[int, float] = {}
         self._spent = 0.0
         self._held = 0
         self._ran_out = False
@@ -92,16 +100,16 @@ class _Answering:
     def make_all(self) -> None:
         """Make each call once, in order."""
         count, done = len(self.replies), 0
-        while self.load is None or (done < count and self._can_afford(self._load_cost)):
-            part = self._run(self._calls.after(done), done)
+        while self.load is None or (done < count and self._can_afford(self._cost_before(done))):
+            part = self._run(range(done, count))
             for reply in part.replies:
                 self._enter(done, reply, part)
                 done += 1
 
     def make_again(self, number: int) -> None:
         """Make one call again, with the whole time."""
-        if self._can_afford(self._load_cost + self._whole):
-            part = self._run(self._calls.only(number), None)
+        if self._can_afford(self._cost_before(number) + self._whole):
+            part = self._run([number], whole=True)
             self._enter(number, part.replies[0], part)
             if isinstance(part.replies[0], bytes):
                 self._spent += sum(part.times)
@@ -109,24 +117,40 @@ class _Answering:
     def _can_afford(self, seconds: float) -> bool:
         return 0 < self._spent + seconds <= self._allowance
 
-    def _run(self, calls: Calls, first: int | None) -> OneProcess:
-        """Load the program and make calls, from the first one on in small shares; None for one call that is made again."""
+    def _before(self, number: int) -> list[int]:
+        """The answered calls before one, which a fresh process gets first."""
+        known = range(number) if self._replay else ()
+        return [each for each in known if isinstance(self.replies[each], bytes)]
+
+    def _cost_before(self, number: int) -> float:
+        """Cost of a fresh process up to a call."""
+        return self._load_cost + sum(self._times.get(each, 0.0) for each in self._before(number))
+
+    def _run(self, numbers: Sequence[int], *, whole: bool = False) -> OneProcess:
+        """Load the program and make calls, in small shares or with the whole time."""
+        before = self._before(numbers[0]) if numbers else []
 
         def share_of(part: OneProcess) -> float:
-            number = None if first is None else first + len(part.replies)
-            self._share = 1.0 if number is None else self._share_of(number, self._cost_of(part))
+            place = len(part.replies) - len(before)
+            small = not whole and place >= 0
+            self._share = self._share_of(numbers[place], self._cost_of(part)) if small else 1.0
             return self._share
 
+        calls = self._calls.of([*before, *numbers])
         part = OneProcess(calls, self._limits, None, 0, self._held, stop=False, share=share_of)
         loaded = part.run(self._slots, self._code)
         if self.load is None:
             self.load, self.load_time, self._load_cost = loaded, part.load_time, self._cost_of(part)
         else:
-            self._spent += self._cost_of(part)
+            self._spent += self._cost_of(part) + sum(part.times[: len(before)])
         self.used += part.cpu_time
-        self._held += sum([len(each) for each in part.replies if isinstance(each, bytes)])
         if not loaded.passed:
-            part.replies = [loaded] * len(calls.arguments)
+            part.replies = [loaded] * len(numbers)
+        elif before:  # what ends the process earlier than at first stands for the next call
+            part.replies = part.replies[len(before) :] or part.replies[-1:]
+            part.times = part.times[len(before) :] or part.times[-1:]
+        self._held += sum([len(each) for each in part.replies if isinstance(each, bytes)])
+        self._times.update(zip(numbers, part.times, strict=False))
         return part
 
     def _cost_of(self, part: OneProcess) -> float:

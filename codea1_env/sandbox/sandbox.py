@@ -281,6 +281,7 @@ class Sandbox:
         at_once: Collection[int] | None = None,
         allowance: float = ALLOWANCE,
         again: bool = True,
+        replay: bool = False,
     ) -> Answers:
         """Make the calls of a run, encoded by `encoded_arguments`, whose replies are compared as bytes.
 
@@ -293,11 +294,14 @@ class Sandbox:
             at_once: See `codea1_env.sandbox.runs.answer_run`.
             allowance: Likewise.
             again: Likewise.
+            replay: Likewise.
         """
         code, name = exact(code), exact(name)
         asked = Calls(name, list(calls), name)
         return self._run_once(
-            lambda slots, most: answer_run(slots, code, asked, most, at_once, allowance, again),
+            lambda slots, most: answer_run(
+                slots, code, asked, most, at_once, allowance, again, replay
+            ),
             self._kind(hash_seed, code, calls_only=True),
             limits,
             lambda why: Answers(why, [why] * len(calls)),
