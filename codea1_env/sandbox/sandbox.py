@@ -291,10 +291,8 @@ class Sandbox:
             calls: See `encoded_arguments`.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
-            at_once: See `codea1_env.sandbox.runs.answer_run`.
-            allowance: Likewise.
-            again: Likewise.
-            replay: Likewise.
+            at_once: See `codea1_env.sandbox.runs.answer_run`, which has the others, too.
+            allowance, again, replay: Likewise.
         """
         code, name = exact(code), exact(name)
         asked = Calls(name, list(calls), name)
