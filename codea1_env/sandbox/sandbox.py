@@ -291,15 +291,15 @@ class Sandbox:
             calls: See `encoded_arguments`.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
-            at_once: See `codea1_env.sandbox.runs.answer_run`, which has the others, too.
-            allowance, again, replay: Likewise.
+            at_once: See `codea1_env.sandbox.runs.answer_run`.
+            allowance: Likewise.
+            again: Likewise.
+            replay: Likewise.
         """
         code, name = exact(code), exact(name)
-        asked = Calls(name, list(calls), name)
+        asked, rules = Calls(name, list(calls), name), (at_once, allowance, again, replay)
         return self._run_once(
-            lambda slots, most: answer_run(
-                slots, code, asked, most, at_once, allowance, again, replay
-            ),
+            lambda slots, most: answer_run(slots, code, asked, most, *rules),
             self._kind(hash_seed, code, calls_only=True),
             limits,
             lambda why: Answers(why, [why] * len(calls)),
