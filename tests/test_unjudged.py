@@ -22,7 +22,7 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.rollout import RolloutConfig, rollout
-from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import Case, Job, Outcome, Sandbox, TestResult
 from codea1_env.training.measuring import beyond
 from codea1_env.training.metrics import step_metrics
 
@@ -36,11 +36,21 @@ INC = Problem("inc", "def inc(n):", "inc", RIGHT)
 class FailingSandbox(Sandbox):
     """Fails at marked programs."""
 
-    def _run(self, task: Any) -> Any:
-        asked = inspect.getclosurevars(task.attempt).nonlocals
-        if MARK in (asked["job"].code if "job" in asked else asked["code"]):
-            return task.unjudged(WHY)
-        return super()._run(task)
+    def _run(self, attempt: Any, kind: Any, limits: Any, unjudged: Any) -> Any:
+        if any(MARK in text for text in texts_of(attempt)):
+            return unjudged(WHY)
+        return super()._run(attempt, kind, limits, unjudged)
+
+
+def texts_of(function: Any) -> Iterator[str]:
+    """Program texts that a function was made with."""
+    for value in inspect.getclosurevars(function).nonlocals.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Job):
+            yield value.code
+        elif inspect.isfunction(value):
+            yield from texts_of(value)
 
 
 @pytest.fixture(scope="module")
