@@ -48,11 +48,11 @@ def test_rewards_are_those_of_the_outcomes(referee):
 def test_texts_and_suites_are_judged_alike(sandbox, referee):
     text = "assert inc(7) == 8\nassert inc(1) == 9\nassert inc(2) > 0\n\u00e9"
     read = parse_suite(text, INC, sandbox)
-    assert read.nonprintable_ratio > 0  # which a list of texts, as the book has it, does not have
+    assert read.nonprintable_ratio > 0
     [verdict] = referee.judge([Round(INC, WRONG, [read, [text], [text[:10], text[-2:]]])])
     first, second, _ = verdict.suites
     assert first.tests == second.tests
-    assert first.rewards.test == second.rewards.test - read.nonprintable_ratio
+    assert first.rewards == second.rewards
 
 
 def test_without_any_evidence_the_program_is_not_scored(sandbox, referee):
