@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from programs_of import texts_of
 
 from codea1_env.evaluation import HeldOut, kill_rate, kills, pass_rate, pass_rates
 from codea1_env.evaluation.comparison import compare
@@ -22,7 +22,7 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.rollout import RolloutConfig, rollout
-from codea1_env.sandbox import Case, Job, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
 from codea1_env.training.measuring import beyond
 from codea1_env.training.metrics import step_metrics
 
@@ -40,17 +40,6 @@ class FailingSandbox(Sandbox):
         if any(MARK in text for text in texts_of(attempt)):
             return unjudged(WHY)
         return super()._run(attempt, kind, limits, unjudged)
-
-
-def texts_of(function: Any) -> Iterator[str]:
-    """Program texts that a function was made with."""
-    for value in inspect.getclosurevars(function).nonlocals.values():
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Job):
-            yield value.code
-        elif inspect.isfunction(value):
-            yield from texts_of(value)
 
 
 @pytest.fixture(scope="module")

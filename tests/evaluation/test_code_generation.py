@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import inspect
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from in_one_process import InFolder, ignore
 from problem_rows import LAYOUTS, judged, template
+from programs_of import texts_of
 
 from codea1_env.agents import MutantCoder
 from codea1_env.cli.app import run
@@ -166,10 +166,10 @@ def test_a_program_at_which_the_sandbox_fails_is_left_out_and_counted(tmp_path, 
     """And met no more when the evaluation goes on."""
     run = Sandbox._run
 
-    def fail_at_it(self, task):
-        if "hostile" in str(inspect.getclosurevars(task.attempt).nonlocals):
-            return task.unjudged(TestResult(Outcome.UNJUDGED, "killed three times"))
-        return run(self, task)
+    def fail_at_it(self, attempt, kind, limits, unjudged):
+        if any("hostile" in text for text in texts_of(attempt)):
+            return unjudged(TestResult(Outcome.UNJUDGED, "killed three times"))
+        return run(self, attempt, kind, limits, unjudged)
 
     monkeypatch.setattr(Sandbox, "_run", fail_at_it)
     right, wrong = NEXT.reference + "\n# right", "def next_number(n):\n    return n\n"
