@@ -29,6 +29,7 @@ from codea1_env.sandbox import (
     Limits,
     Outcome,
     Rule,
+    RunRules,
     Sandbox,
     TestResult,
 )
@@ -229,9 +230,7 @@ class Oracle:
                 [test.call for test in tests],
                 limits=self._limits.with_room_for(len(tests)),
                 hash_seed=seed,
-                at_once=at_once,
-                allowance=math.inf,
-                again=False,
+                rules=RunRules(at_once, allowance=math.inf, again=False),
             )
             for subject, tests in asked.items()
             for seed in range(seeds[subject])

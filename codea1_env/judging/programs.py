@@ -31,6 +31,7 @@ from codea1_env.sandbox import (
     Comparison,
     Limits,
     Outcome,
+    RunRules,
     Sandbox,
     SandboxError,
     TestResult,
@@ -210,9 +211,11 @@ class ProgramRuns:
             *attack.program,
             [test.call for test in tests],
             limits=limits,
-            at_once=None if self._whole else slow,
-            allowance=0.0 if self._whole else allowance,
-            replay=not (self._reuse or self._keeping.get(attack.code)),
+            rules=RunRules(
+                at_once=None if self._whole else slow,
+                allowance=0.0 if self._whole else allowance,
+                replay=not (self._reuse or self._keeping.get(attack.code)),
+            ),
         )
 
     @staticmethod

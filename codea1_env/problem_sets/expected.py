@@ -112,19 +112,21 @@ def ask_reference(problem: Problem, sandbox: Sandbox) -> Asked:
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     with _lock:
         turn = _asking.setdefault(key, threading.Lock())
-    with turn:
-        answers = _kept.get(key)
-        if answers is None:
-            parts = [
-                sandbox.run_calls(
-                    code, problem.entry_point, calls[start : start + _TOGETHER], limits=_PATIENT
-                )
-                for start in range(0, len(calls), _TOGETHER)
-            ]
-            answers = _read(parts, numbers)
-            _kept.put(key, answers, sum(map(len, answers.frames)))
-    with _lock:
-        _asking.pop(key, None)
+    try:
+        with turn:
+            answers = _kept.get(key)
+            if answers is None:
+                parts = [
+                    sandbox.run_calls(
+                        code, problem.entry_point, calls[start : start + _TOGETHER], limits=_PATIENT
+                    )
+                    for start in range(0, len(calls), _TOGETHER)
+                ]
+                answers = _read(parts, numbers)
+                _kept.put(key, answers, sum(map(len, answers.frames)))
+    finally:
+        with _lock:
+            _asking.pop(key, None)
     return answers
 
 

@@ -115,7 +115,7 @@ def _is_span(text: str, start: int, end: int) -> bool:
 
 
 def _behind_reasoning(text: str, ends: list[tuple[int, int]]) -> str:
-    """Return what follows the last reasoning, or if that is nothing, what stands before it."""
+    """The text behind the last reasoning; where that is empty, the text before it."""
     last, end = ends[-1]
     begins = [found.start() for found in _REASONING.finditer(text, 0, last)]
     if text[end:].strip() or not begins:

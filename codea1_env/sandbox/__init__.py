@@ -54,7 +54,7 @@ from .results import (
     ScriptResult,
     TestResult,
 )
-from .runs import ALLOWANCE, UNANSWERED
+from .runs import ALLOWANCE, UNANSWERED, RunRules
 from .sandbox import Sandbox, default_sandbox
 from .scripts import MAX_INPUT
 from .test_modules import TestModuleResult
@@ -62,7 +62,7 @@ from .test_modules import TestModuleResult
 __all__ = [
     "ALLOWANCE", "DIGEST", "MAX_INPUT", "RETURNED", "UNANSWERED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
     "EncodedCases", "InfraError", "Job", "JobResult", "LevelReport", "LevelUnavailableError",
-    "Limit", "Limits", "Outcome", "Returned", "Rule", "Sandbox", "SandboxError", "ScriptResult",
+    "Limit", "Limits", "Outcome", "Returned", "Rule", "RunRules", "Sandbox", "SandboxError", "ScriptResult",
     "TestModuleResult", "TestResult", "default_sandbox", "encoded_arguments", "encoded_cases", "equal", "examine",
     "expected_frame", "meaning_of", "same", "strongest_level",
 ]  # fmt: skip

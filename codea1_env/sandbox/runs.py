@@ -8,6 +8,7 @@ keep something meets what it kept in each fresh process: the calls before that i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from .calls import Answers, Calls, OneProcess
 from .jobs import Limits
@@ -27,15 +28,25 @@ UNANSWERED = TestResult(
 """Reply to a call of which nothing else is known."""
 
 
+class RunRules(NamedTuple):
+    """What the calls of a run may cost, and what a fresh process meets."""
+
+    at_once: Collection[int] | None = None
+    """Numbers of the calls that get the whole time at once. None for all."""
+    allowance: float = ALLOWANCE
+    """See `ALLOWANCE`. With 0 the first call that gives no answer, or ends the process, is the last one."""
+    again: bool = True
+    """Whether what gave no answer in a small share of the time is made again."""
+    replay: bool = False
+    """Whether a fresh process gets the answered calls first, whose replies stay as they were. Otherwise to end a process, or
+    to loop in it, would undo what the program keeps, and so pay."""
+
+
+DEFAULT_RULES = RunRules()
+
+
 def answer_run(
-    slots: Slots,
-    code: str,
-    calls: Calls,
-    limits: Limits,
-    at_once: Collection[int] | None = None,
-    allowance: float = ALLOWANCE,
-    again: bool = True,
-    replay: bool = False,
+    slots: Slots, code: str, calls: Calls, limits: Limits, rules: RunRules = DEFAULT_RULES
 ) -> Answers:
     """Load a program and make all calls of a run.
 
@@ -44,11 +55,7 @@ def answer_run(
         code: Program text.
         calls: What is called.
         limits: Those of one call are what a call may use in the end; those of a run hold for each of its processes.
-        at_once: Numbers of the calls that get the whole time at once. None for all.
-        allowance: See `ALLOWANCE`. With 0 the first call that gives no answer, or ends the process, is the last one.
-        again: Whether what gave no answer in a small share of the time is made again.
-        replay: Whether a fresh process gets the answered calls first, whose replies stay as they were. Otherwise to end a
-            process, or to loop in it, would undo what the program keeps, and so pay.
+        rules: See `RunRules`.
 
     Returns:
         A reply to each call: the frame that came, how its process ended, a TIMEOUT, or `UNANSWERED`. If the program does
@@ -57,10 +64,9 @@ def answer_run(
     why = too_long(code)
     if why is not None:
         return Answers(why, [why] * len(calls.arguments))
-    allowed = allowance * limits.call_cpu_time
-    run = _Answering(slots, code, calls, limits, at_once, allowed, replay)
+    run = _Answering(slots, code, calls, limits, rules)
     run.make_all()
-    for number in run.late if again else ():
+    for number in run.late if rules.again else ():
         run.make_again(number)
     assert run.load is not None
     return Answers(run.load, run.replies, run.used, (), run.load_time)
@@ -70,22 +76,15 @@ class _Answering:
     """What is known of a run, and what it has cost so far."""
 
     def __init__(
-        self,
-        slots: Slots,
-        code: str,
-        calls: Calls,
-        limits: Limits,
-        at_once: Collection[int] | None,
-        allowance: float,
-        replay: bool,
+        self, slots: Slots, code: str, calls: Calls, limits: Limits, rules: RunRules
     ) -> None:
         self._slots = slots
         self._code = code
         self._calls = calls
         self._limits = limits
-        self._at_once = at_once
-        self._allowance = allowance
-        self._replay = replay
+        self._at_once = rules.at_once
+        self._replay = rules.replay
+        self._allowance = rules.allowance * limits.call_cpu_time
         self._times: dict[int, float] = {}
         self._spent = 0.0
         self._held = 0

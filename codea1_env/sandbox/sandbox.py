@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
@@ -42,7 +42,7 @@ from .results import (
     ScriptResult,
     TestResult,
 )
-from .runs import ALLOWANCE, answer_run
+from .runs import DEFAULT_RULES, RunRules, answer_run
 from .scripts import input_bytes, run_script
 from .test_modules import ModuleJob, TestModuleResult, check_pytest, run_module
 from .workers import Attempt, Slots, TaskRunner, WorkerPool
@@ -278,10 +278,7 @@ class Sandbox:
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
-        at_once: Collection[int] | None = None,
-        allowance: float = ALLOWANCE,
-        again: bool = True,
-        replay: bool = False,
+        rules: RunRules = DEFAULT_RULES,
     ) -> Answers:
         """Make the calls of a run, encoded by `encoded_arguments`, whose replies are compared as bytes.
 
@@ -291,15 +288,12 @@ class Sandbox:
             calls: See `encoded_arguments`.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
-            at_once: See `codea1_env.sandbox.runs.answer_run`.
-            allowance: Likewise.
-            again: Likewise.
-            replay: Likewise.
+            rules: See `codea1_env.sandbox.runs.RunRules`.
         """
         code, name = exact(code), exact(name)
-        asked, rules = Calls(name, list(calls), name), (at_once, allowance, again, replay)
+        asked = Calls(name, list(calls), name)
         return self._run_once(
-            lambda slots, most: answer_run(slots, code, asked, most, *rules),
+            lambda slots, most: answer_run(slots, code, asked, most, rules),
             self._kind(hash_seed, code, calls_only=True),
             limits,
             lambda why: Answers(why, [why] * len(calls)),
