@@ -213,7 +213,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
         self._show_judged_round()
 
     def observe(self, agent: str) -> Observation:
-        """Return what this agent sees now."""
+        """Return the observation of this agent."""
         known_agent(agent)
         return self.game.observation()
 

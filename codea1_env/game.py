@@ -174,7 +174,7 @@ class Game:
         return dict.fromkeys(AGENTS, 0.0)
 
     def observation(self) -> Observation:
-        """Return what both agents see now."""
+        """Return the observation that both agents share."""
         episode = self.running()
         last = episode.rounds[-1] if episode.rounds else None
         return situation(episode.problem, len(episode.rounds), episode.program, last)

@@ -76,9 +76,9 @@ class _Read(NamedTuple):
     suites: list[Suite]
     history: list[Suite]
     rulings: list[list[TestVerdict]]
-    """Of each suite."""
+    """Rulings of each suite."""
     replayed: list[TestVerdict | None]
-    """Of each test of the history; None if it is stale."""
+    """Ruling of each replayed test; None if it is stale."""
 
 
 class Referee:

@@ -196,7 +196,7 @@ class Rollouts:
         ]
 
     def max_variance_episodes(self, number: int = 1) -> list[RolloutEpisode]:
-        """Of each problem and round, the episodes whose suites' rewards differ most (the first of equals)."""
+        """Episodes whose suites' rewards differ most, for each problem and round (the first of equals)."""
         groups: dict[str, list[RolloutEpisode]] = {}
         for episode in self.episodes:
             groups.setdefault(episode.question, []).append(episode)

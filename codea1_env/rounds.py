@@ -51,7 +51,7 @@ def situation(
     *,
     black_box: bool = False,
 ) -> Observation:
-    """Return what the players see."""
+    """Make the observation of the player whose turn it is."""
     turn = 0 if program is None else 1
     if black_box and program is not None:
         return observe(problem, round=number, turn=turn)

@@ -59,7 +59,7 @@ class ScriptedAgent(FixedAgent, ABC):
         """Return the answer to one problem."""
 
     def once(self, problem: Problem, make: Callable[[], list[str]]) -> list[str]:
-        """Return what was made for a problem when it was needed first."""
+        """Make the items of a problem at the first use, and keep them."""
         if problem.task_id not in self._known:
             self._known[problem.task_id] = make()
         return self._known[problem.task_id]

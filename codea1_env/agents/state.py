@@ -102,7 +102,7 @@ class KnownProblems:
 
 
 def shown_to(observation: Observation) -> str:
-    """Return what a player is shown beside the problem, "" for nothing.
+    """Name the text that a player sees beside the problem, "" for none.
 
     A tester sees the program that it attacks, unless that is hidden from it; a coder that repairs a program sees it, and
     the tests that broke it.

@@ -28,7 +28,7 @@ class Gains(NamedTuple):
 
 
 def gains(breaks: Floats, coder: Floats, tester: Floats) -> Gains:
-    """Return what best responses would gain in the zero-sum game in which a broken program costs 1.
+    """Gains of best responses in the zero-sum game in which a broken program costs 1.
 
     Args:
         breaks: For each program (row) and each test or suite (column) the probability that it breaks the program.
@@ -62,7 +62,7 @@ class Decomposition(NamedTuple):
     """A game of pairs of checkpoints as the sum of a transitive part and a cyclic one."""
 
     ratings: Floats
-    """Of each checkpoint: one that is rated higher by d wins d more, as far as the game is transitive."""
+    """Rating of each checkpoint: one that is rated higher by d wins d more, as far as the game is transitive."""
     cyclic: Floats
     """What ratings cannot say; each of its rows sums to 0."""
     cyclic_share: float

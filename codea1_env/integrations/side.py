@@ -164,7 +164,7 @@ class OneSide:
         source = settings.get("problems", "starter")
         self.opponent_name = opponent if isinstance(opponent, str) else None
         self.source = source if isinstance(source, str) else None
-        """Of the problems; None where they were given themselves."""
+        """Name of the problems; None where they were given themselves."""
         self._question_one = Together(partial(self._questions, asking=self._seat.ask_apart))
         self._judge_one = Together(self._judge_apart)
         self._step_one = Together(self._step_pairs)
@@ -179,7 +179,7 @@ class OneSide:
     def questions(
         self, task_ids: Sequence[str] | None = None, seeds: Iterable[int] = (0,)
     ) -> list[SideQuestion]:
-        """Return what is asked about problems, all of them for None: once for each seed, which decides a tester's programs.
+        """Ask about problems (None for all), once for each seed. The seed decides which program a tester sees.
 
         Raises:
             ValueError: There is no such problem.
@@ -342,7 +342,7 @@ class OneSide:
         self._begin_one(game)
 
     def last_score(self, game: Game) -> SideScore:
-        """Return what the last turn of a game earned."""
+        """Score of the last turn of a game."""
         last = game.running().rounds[-1]
         return self._score(explain(last.program, last.verdict, last.dropped))
 
@@ -358,7 +358,7 @@ class OneSide:
         return self.last_score(game).reward
 
     def paid(self, info: Mapping[str, Any]) -> float | None:
-        """Return what the infos say that this side earned; None where nothing could score it."""
+        """Reward of this side by the infos; None where nothing could score it."""
         reward: float | None = info["rewards"]["code" if self.side == "coder" else "test"]
         return reward
 

@@ -170,11 +170,11 @@ class Counters:
     tests: int = 0
     """Tests that were run on programs."""
     timeouts: int = 0
-    """Of these, the ones that reached a time limit."""
+    """Tests that reached a time limit."""
     errors: int = 0
-    """Of these, the ones that raised, crashed or broke another limit."""
+    """Tests that raised, crashed or broke another limit."""
     unjudged: int = 0
-    """Of these, the ones at which the sandbox failed, while other jobs were judged: they pay nobody."""
+    """Tests at which the sandbox failed, while other jobs were judged: they pay nobody."""
     seconds: float = 0.0
     """CPU seconds of programs and their tests."""
 

@@ -21,7 +21,7 @@ _WALL_FACTOR = 10.0  # wall-clock limit over CPU limit: a busy machine must not 
 
 
 def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
-    """Return what a program may use on tests: at least so many seconds, or a multiple of what the reference took."""
+    """Limits of a program: a multiple of the time that the reference took, and at least `least` seconds."""
     took = reference.cpu_time or sum(each.cpu_time for each in (reference.load, *reference.tests))
     # In steps, so that a little more or less time changes nothing.
     seconds = max(least, math.ceil(FACTOR * took / _STEP) * _STEP)
@@ -52,7 +52,7 @@ def until_settled(
     late: Callable[[R], bool],
     settles: Callable[[R], bool],
 ) -> list[list[R | None]]:
-    """Return what every program does on every item; None for the items behind the first result that settles the program.
+    """Run every program on every item; None stands for items behind the first result that settles the program.
 
     Args:
         programs: Number of programs.
@@ -88,7 +88,7 @@ def until_settled(
 
 
 def _open(rows: Sequence[Sequence[object]], ends: Sequence[int], alone: set[int]) -> list[Part]:
-    """Return what is not known yet of each program; only the first of it for those that are to run it alone."""
+    """Open items of each program; only the first one for programs that run alone."""
     parts = []
     for program, (row, end) in enumerate(zip(rows, ends, strict=True)):
         numbers = [number for number in range(end) if row[number] is None]

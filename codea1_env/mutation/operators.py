@@ -192,7 +192,7 @@ def _brief(node: ast.AST) -> str:
 
 
 def _fingerprint(value: Any) -> Any:
-    """Return what a code object does, without its positions in the text."""
+    """A form of a code object that is equal for equal code, wherever it stands in the text."""
     if not isinstance(value, CodeType):
         return type(value).__name__, repr(value)
     constants = tuple(_fingerprint(constant) for constant in value.co_consts)

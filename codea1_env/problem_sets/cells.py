@@ -129,7 +129,7 @@ class Pools:
     programs: tuple[str, ...]
     """The right ones first."""
     faults: tuple[frozenset[int], ...]
-    """Of each program the cells on which it is wrong."""
+    """Cells on which each program is wrong."""
     families: tuple[frozenset[int], ...]
     """The fault sets."""
     tests: tuple[str, ...]
@@ -147,7 +147,7 @@ class Pools:
 
     @property
     def correctness(self) -> tuple[float, ...]:
-        """Of each program the share of cells on which it is right."""
+        """Share of cells on which each program is right."""
         return tuple(1 - len(faults) / len(self.tests) for faults in self.faults)
 
 

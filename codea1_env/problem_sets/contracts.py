@@ -130,7 +130,7 @@ def refused(end: TestResult | CallResult) -> tuple[str, InvalidReason] | None:
 def contract_fault(
     problem: Problem, calls: Sequence[Call], sandbox: Sandbox, limits: Limits
 ) -> str:
-    """Return what is wrong with the contract of a problem whose reference runs, and what to do; "" if nothing is."""
+    """Fault of the contract of a problem whose reference runs, and what to do; "" for none."""
     if not problem.contract.strip():
         return ""
     code, name = contracted(problem.reference, problem.entry_point, problem.contract, answers=False)

@@ -128,7 +128,7 @@ def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case
 
 
 def read_test(test: str, entry: str) -> dict[str, Any]:
-    """Return what a test text gives a problem: cases, or the text as a test module."""
+    """Read a test text: cases, or a test module, as fields of a problem."""
     found = read_template(test)
     if found is not None:
         return found._asdict()
@@ -141,7 +141,7 @@ def read_test(test: str, entry: str) -> dict[str, Any]:
 
 
 def fields_of(golden: Golden, module: str = "") -> dict[str, Any]:
-    """Return what golden tests give a problem; `module` takes the place of their test module."""
+    """Golden tests as fields of a problem; `module` takes the place of their test module."""
     return {
         "cases": golden.cases,
         "compare": golden.compare,

@@ -132,7 +132,7 @@ def _is_whole(solution: str, entry: str) -> bool:
 
 
 def _prompt(row: Row, info: Mapping[str, Any], entry: str, imports: str, whole: bool) -> str:
-    """Return what the coder is shown: `problem` where that is the beginning of a program.
+    """The prompt: `problem` where that is the beginning of a program.
 
     In the rows of MBPP+ it is not: their docstrings are not indented. They get signature and docstring anew.
     """

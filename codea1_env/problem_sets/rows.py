@@ -94,7 +94,7 @@ def unix(text: str) -> str:
 
 
 def above(prompt: str, entry: str) -> str:
-    """Return what a prompt gives above the function that it asks for: imports, helpers, constants.
+    """The part of a prompt above the function that it asks for: imports, helpers, constants.
 
     Where there is prose as well, which no program could begin with, only its imports are given.
     """

@@ -37,7 +37,7 @@ def lessons(
     tester: Sequence[Experience],
     demonstrations: Sequence[Experience],
 ) -> dict[str, Lesson]:
-    """Return what is to be called so that everyone learns: prefix of the metrics -> function."""
+    """The update of each player that learns: prefix of its metrics -> function."""
     if config.self_play:
         return {"model": partial(_checked, players.coder.learn, [*coder, *tester])}
     found: dict[str, Lesson] = {}
@@ -53,7 +53,7 @@ def lessons(
 def _checked(
     learn: Callable[[Sequence[Experience]], Any], experience: Sequence[Experience]
 ) -> Mapping[str, float]:
-    """Return what a player reports of its lesson, if it is numbers that a log can hold.
+    """Update a player and return the metrics that it reports, if they are numbers that a log can hold.
 
     Raises a PlayerError if not: the player itself is likely to be broken, too. What a player of the user's raises becomes an UpdateError.
     """
@@ -98,7 +98,7 @@ class Taught:
     """What came of the lessons of a step."""
 
     metrics: Row
-    """Of all roles."""
+    """Metrics of all roles."""
     seconds: Mapping[str, float]
     """Phase -> seconds: `learn_ROLE`, or `learn` for all that learned at the same time."""
     of_roles: Mapping[str, float]

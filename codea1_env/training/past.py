@@ -42,7 +42,7 @@ class PastSide:
     """After which step it was saved."""
 
     def metrics(self) -> Row:
-        """Return what a row of metrics says of it: the step it is of, None where everybody is of now."""
+        """Step of the version that plays each role, as a row of metrics names it; None for the present player."""
         return {
             f"past/{role}_of": self.step if self.role == role else None
             for role in ("coder", "tester")
@@ -150,7 +150,7 @@ class PastOpponents:
             entry[1] += earned
 
     def state(self) -> dict[str, Any] | None:
-        """Return what a checkpoint remembers; None for a run without opponents from the past."""
+        """State for a checkpoint; None for a run without opponents from the past."""
         return {"results": self._results} if self.active else None
 
     def prune(self, step: int) -> None:

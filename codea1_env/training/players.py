@@ -49,7 +49,7 @@ class Players:
         }
 
     def chats(self, episode: RolloutEpisode) -> dict[str, list[Message]]:
-        """Return what language models were shown: `prompt` the coder, `test_prompt` the tester."""
+        """Chats that language models were shown: `prompt` the coder, `test_prompt` the tester."""
         shown = {
             "prompt": (self.coder, episode.coder_observation),
             "test_prompt": (self.tester, episode.tester_observation),
@@ -179,11 +179,11 @@ class _Makers:
         )
 
     def programs(self) -> list[agents.Pool]:
-        """Return what a coder chooses from."""
+        """Programs that a tabular coder chooses from, for each problem."""
         return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
 
     def tests(self) -> list[agents.Pool]:
-        """Return what a tester chooses from. Raises a RunError if no problem has as many tests as a suite is to have."""
+        """Tests that a tabular tester chooses from, for each problem. Raises a RunError if no problem has as many tests as a suite is to have."""
         size, seed = 2 * self.config.pool_size, self.config.seed
         pools = [
             agents.pool_of_tests(each, self.sandbox, size=size, seed=seed) for each in self.splits()

@@ -94,7 +94,7 @@ class DynamicSampling:
         return any(self._rounds.values())
 
     def of_step(self, batch: Sequence[Problem], step: int) -> Replacements:
-        """Return what takes the place of a step's problems."""
+        """Choose replacements for groups whose rewards are all equal (dynamic sampling)."""
         names = {problem.task_id for problem in batch}
         order = np.random.default_rng([self._config.seed, step, _STREAM]).permutation(
             len(self._problems)
@@ -130,7 +130,7 @@ class Replacements:
         return chosen
 
     def lesson(self, role: Literal["coder", "tester"], played: Rollouts) -> list[Experience]:
-        """Return what a player learns from."""
+        """Select the experience that a player learns from."""
         wanted, groups = self._groups(role, played)
         if self.rounds[role]:
             groups = sorted(groups, key=lambda group: not _differs(group))  # stable

@@ -230,7 +230,7 @@ class EngineSettings:
 
 @dataclass(frozen=True)
 class LanguageModelSettings:
-    """Of no use to tables: which language models play, and how they compute."""
+    """Language models: which ones play, and how they compute. Tables ignore these."""
 
     model: str = "smollm2-135m"
     """Language model of both players: a name that comes with the package, an id of the hub, or a folder."""

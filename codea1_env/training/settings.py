@@ -171,7 +171,7 @@ def read_inline_table(text: str) -> dict[str, Any]:
 
 
 def preset_table(name: str) -> dict[str, Any]:
-    """Return what a preset says. Raises a SettingsError if there is none of this name."""
+    """Read a preset. Raises a SettingsError if there is none of this name."""
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=3)
         known = (
@@ -184,7 +184,7 @@ def preset_table(name: str) -> dict[str, Any]:
 
 
 def file_table(path: Path) -> dict[str, Any]:
-    """Return what a file says, with the preset that it extends below it.
+    """Read a file of settings, with the preset that it extends below it.
 
     Raises a SettingsError if it cannot be read, or is the configuration of a run of another version.
     """

@@ -226,7 +226,7 @@ _SIGNS = {
 
 
 def signs(rows: Iterable[Row]) -> list[str]:
-    """Return what a run has said about its health, from its rows of metrics.jsonl in order."""
+    """Warnings about the health of a run, from its rows of metrics.jsonl in order."""
     health = Health()
     return [line for row in rows for line in health.news(row)]
 

@@ -43,13 +43,13 @@ class Computing:
     """Number formats and threads of one model."""
 
     dtype: Dtype
-    """Of updates."""
+    """Number format of updates."""
     generation_dtype: Dtype
-    """Of writing."""
+    """Number format of generation."""
     threads: int
-    """Of updates."""
+    """Threads of updates."""
     generation_threads: int
-    """Of writing: a process for each, where there are answers enough."""
+    """Processes that generate, one thread each, where there are answers enough."""
 
     def __str__(self) -> str:
         """Return one line for people."""

@@ -27,7 +27,7 @@ class ReadPrompts:
     cache: Any
     """`transformers.DynamicCache`: keys and values of each layer, [prompts, heads, places, size]."""
     logits: Tensor
-    """Of the first token of the answers: [prompts, vocabulary]."""
+    """Logits of the first token of the answers: [prompts, vocabulary]."""
     mask: Tensor
     """Which places count: [prompts, places]. Padding stands before the places that differ."""
     common: int
@@ -41,11 +41,11 @@ class _KeysValues:
     """Keys and values of one layer. Keys are [.., size, places], and values [.., places, size]."""
 
     common: tuple[Tensor, Tensor]
-    """Of what all prompts begin with: [heads, ..]."""
+    """The beginning that all prompts share: [heads, ..]."""
     prompts: tuple[Tensor, Tensor]
-    """Of the rest of each prompt: [prompts, heads, ..]."""
+    """The rest of each prompt: [prompts, heads, ..]."""
     own: tuple[Tensor, Tensor]
-    """Of each answer: [rows, heads, ..]."""
+    """Each answer: [rows, heads, ..]."""
 
 
 class Decoding:

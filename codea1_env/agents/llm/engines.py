@@ -209,7 +209,7 @@ class _Weights(NamedTuple):
     model: Path
     adapter: Path | None = None
     rank: int | None = None
-    """Of the adapter."""
+    """Rank of the adapter."""
 
 
 def _weights_of(name: str) -> _Weights:

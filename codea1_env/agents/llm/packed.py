@@ -87,7 +87,7 @@ class MadeOfWeights:
     def of(
         self, weights: Sequence[Any], kind: Any, make: Callable[[], Any], better: Any = None
     ) -> Any:
-        """Return what `make` made of these weights, of this kind or a better one. Weights are compared by their numbers."""
+        """Make a form of these weights once for each kind; a better kind serves, too. Weights are compared by their numbers."""
         if self._made is None:
             # By identity, as a dictionary of tensors must compare.
             self._made = require("torch.utils.weak").WeakTensorKeyDictionary()

@@ -40,7 +40,7 @@ class TrainingRow:
     prompt_ids: tuple[int, ...]
     completion_ids: tuple[int, ...]
     logprobs: tuple[float, ...] | None
-    """Of the engine that sampled the answer; None if it does not tell them."""
+    """Log probabilities by the engine that sampled the answer; None if it does not tell them."""
     reward: float | None
     """None: it could not be scored, and must not count in its group."""
     truncated: bool = False
@@ -241,7 +241,7 @@ def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None
 def rollout_of(
     rows: Sequence[TrainingRow], end_ids: Collection[int], end_id: int
 ) -> dict[str, Any]:
-    """Return what a `rollout_func` returns for these rows.
+    """Make the result of a `rollout_func` from these rows.
 
     To TRL an answer without an end token was cut off. One that a stop text ended gets `end_id`, which the model
     did not draw: with 0 in `env_mask` TRL leaves it out of lengths, probabilities and the loss.

@@ -110,7 +110,7 @@ class Batches:
     accumulation: int
     """Such batches of one step of the optimizer."""
     optimizer_steps: int
-    """Of an update."""
+    """Optimizer steps of an update."""
 
 
 def batches_of(

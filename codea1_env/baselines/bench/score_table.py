@@ -119,7 +119,7 @@ def _of(entry: str, result: Result) -> Scores:
 
 
 def _copied(scores: Scores) -> Scores:
-    """Return what the control scores on the same mutants: none of those that it does not kill."""
+    """Scores of the copier on the same mutants. By definition it kills no new one."""
     return {
         task: {
             f"{kind}{name}": value
@@ -316,7 +316,7 @@ class Told(NamedTuple):
 
 
 def told(table: Table) -> list[Told]:
-    """Return what became of all claims about rows that were run."""
+    """Results of all claims about rows that were run."""
     found = []
     for claim in CLAIMS:
         of_models = table.measures_unseen and claim.measure in MEASURES
@@ -328,5 +328,5 @@ def told(table: Table) -> list[Told]:
 
 
 def by_chance(intervals: int) -> str:
-    """Return what many intervals together say."""
+    """Say how many of several intervals miss 0 by chance."""
     return f"Each of these {intervals} intervals stands for itself: of twenty that say nothing, one has no 0 in it by chance."

@@ -268,7 +268,7 @@ class Expectation:
     expected: str
     refuted_by: str
     signs: tuple[str, ...] = ()
-    """Of each setting the sign of the first row's difference from the control: "+", "-", or "0" for none to be seen."""
+    """Sign of the first row's difference from the control at each setting: "+", "-", or "0" for none to be seen."""
 
 
 def expectations() -> dict[str, Expectation]:

@@ -100,7 +100,7 @@ class PlayConfig:
     use_book: bool = True
     suite_selection: Literal["max-variance", "all"] = "max-variance"
     algorithm: str = "grpo"
-    """Of both players."""
+    """Algorithm of both players."""
     player: str = ""
     """Class of one's own, which plays both roles instead of tables; "" for none."""
     algorithm_args: Mapping[str, Any] = field(default_factory=dict)

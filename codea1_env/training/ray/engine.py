@@ -188,7 +188,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
 
 
 def _free_soon(ray: Any, processors: int) -> dict[str, float]:
-    """Return what the cluster has free. What a program gave back just now takes it a moment to see."""
+    """Free resources of the cluster. Those given back just now appear after a moment."""
     until = time.monotonic() + _GIVEN_BACK
     while True:
         free: dict[str, float] = ray.available_resources()

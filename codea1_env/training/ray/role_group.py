@@ -163,7 +163,7 @@ class RoleGroup:
             raise failure from None
 
     def _explained(self, error: Exception) -> Exception:
-        """Return what a process raised, as it raised it; or that it is lost."""
+        """The exception that a process raised; or one that says that it is lost."""
         errors: Any = require("ray.exceptions", "ray")
         if isinstance(error, errors.RayTaskError):
             error = error.cause

@@ -265,7 +265,7 @@ class _Reader:
     # Calls of builtins
 
     def method(self, node: Any) -> Any:
-        """Return what a method of plain data returns, such as `case.get("n")`; it changes nothing."""
+        """Call a method of plain data that changes nothing, such as `case.get("n")`."""
         name = node.func.attr
         if name not in _METHODS or node.keywords or self.meter.exact:
             raise NotLiteralError(f"{_shown(node)} is a call")
@@ -400,7 +400,7 @@ class _Reader:
 
 
 def _shown(node: ast.expr) -> str:
-    """Return what an expression is, for a message."""
+    """Name an expression for a message."""
     name = node.func if isinstance(node, ast.Call) else node
     called = "(...)" if isinstance(node, ast.Call) else ""
     if isinstance(name, ast.Name):
