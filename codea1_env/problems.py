@@ -162,7 +162,7 @@ def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
         )
     if not name or set(name) & set(":/\\") or "." in name:
         raise ValueError(
-            f"Expect a name without '.', ':' and '/', which stand in files and ids, actually: {name!r}"
+            f"A source name cannot contain '.', ':' or '/' (they mark files and hub ids), actually: {name!r}"
         )
     _check_source(name, load)
     _registered[name] = load

@@ -112,8 +112,8 @@ class SuiteOutcome:
             and (not self.unpaid or self._unpaid_are_failed())
         ):
             raise ValueError(
-                f"Expect counts from 0, no more passed than replayed, a share from 0 to 1, and unpaid tests among the "
-                f"failed ones, actually: {self!r}"
+                "Expect invalid >= 0, 0 <= history_passed <= history_total, 0 <= nonprintable_ratio <= 1, and unpaid "
+                f"tests among the failed ones, actually: {self!r}"
             )
 
 

@@ -120,7 +120,7 @@ def open_address(host: str, port: int, *, others: bool) -> Address:
         listener = socket.create_server(place[:2], family=family, backlog=1024)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise ValueError(f"Expect a free address, actually: {host}:{port}: {reason}") from error
+        raise ValueError(f"The address {host}:{port} cannot be used: {reason}") from error
     number, port = listener.getsockname()[:2]
     return Address(
         listener, f"http://[{number}]:{port}" if ":" in number else f"http://{number}:{port}"

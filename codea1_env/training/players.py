@@ -78,7 +78,7 @@ def make_players(
     make = _Makers(config, problems, splits, sandbox)
     if config.self_play:
         if coder or tester:
-            raise RunError("Expect no player of your own with self_play, which has one model.")
+            raise RunError("self_play trains one model in both roles: leave out coder and tester.")
         one = make_language_model(config, "model", models) or make.one_model()
         return Players(one, one, coder_learns=True, tester_learns=True)
     coder = make.own(coder, "coder") or make_language_model(config, "coder", models) or make.coder()

@@ -177,7 +177,7 @@ def _new_folder() -> Path:
         except FileExistsError:
             continue
         return path
-    raise RunError(f"Expect a free name for a run in runs/, actually: {name} was taken 999 times.")
+    raise RunError(f"runs/{name} to runs/{name}-999 exist. Give --output-dir.")
 
 
 def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:

@@ -201,9 +201,7 @@ class TransformersBackend:
                 f"Expect the adapter to be one of {sorted(adapters)}, actually: {adapter!r}"
             )
         if any(config.is_prompt_learning for config in adapters.values()):
-            raise ValueError(
-                "Expect adapters of weights, such as LoRA, actually: one that puts tokens before the prompt"
-            )
+            raise ValueError("Prompt-tuning adapters are not supported. Use LoRA.")
         modes = [(module, module.training) for module in model.modules()]
         # peft decides by itself what is to be trained whenever the adapter changes.
         trained = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
