@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.agent import (
@@ -53,11 +53,18 @@ from codea1_env.training.trainer_arguments import (
     roles_of,
 )
 
-if TYPE_CHECKING:
-    from codea1_env.training.ray.engine import RemoteModels
 
-Models: TypeAlias = "LanguageModels | RemoteModels"
-"""The language models of a run, in this process or elsewhere."""
+class Models(Protocol):
+    """The language models of a run: `LanguageModels` in this process, or those of a Ray cluster."""
+
+    def player(self, role: Role, seed: int) -> Learner:
+        """Make the player of a role."""
+
+    def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
+        """Make a player whose weights are trained elsewhere, and the function that gives it weights."""
+
+    def close(self) -> None:
+        """End what computes."""
 
 
 class LanguageModels:
