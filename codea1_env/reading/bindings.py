@@ -13,7 +13,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
+from codea1_env.sandbox.inside.analysis.literals import (
+    CONSTANTS,
+    UNKNOWN,
+    LiteralMeter,
+    NotLiteralError,
+    read,
+)
 from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 
 from .predictions import (
@@ -36,7 +42,7 @@ _CALLING = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
 """Those of them that call an argument."""
 _PURE_METHODS = frozenset({
     "allclose", "approx", "array_equal", "copy", "count", "deepcopy", "encode", "endswith", "fabs", "find", "format",
-    "get", "index", "isclose", "isdigit", "issubset", "issuperset", "items", "join", "keys", "lower", "lstrip",
+    "get", "index", "isclose", "isdigit", "issubset", "issuperset", "items", "join", "keys", "lower", "lstrip", "param",
     "replace", "rstrip", "split", "startswith", "strip", "subTest", "title", "union", "upper", "values",
 })  # fmt: skip
 """Methods of plain data, and functions of modules, that change neither it nor their arguments."""
@@ -44,11 +50,18 @@ _COPYING = frozenset(
     {"copy", "deepcopy", "frozenset", "join", "len", "list", "set", "sorted", "str", "sum", "tuple"}
 )
 """Those of both that return none of what they are given, but at most what is in it."""
-_ODD = re.compile(r"\b(?:global|nonlocal|class|globals|locals|exec|eval|setattr|vars|__dict__)\b")
-_REACHING = frozenset({"globals", "locals", "exec", "eval", "setattr", "vars", "__dict__"})
+_REACHING = frozenset(
+    {"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__", "patch"}
+)
 """What binds names that no statement shows."""
+_HOOK = re.compile(r"\bdef (?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
+"""What pytest runs between tests."""
+_HOMES = ("cmath", "math", "np", "numpy", "pytest", "self")
+"""Names whose attributes are read without a statement that sets them."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHANGED = (ast.Store, ast.Del)
+_HANDS_OUT = frozenset({ast.Return, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Lambda})
+"""With these, whoever calls a function may change what it mentions."""
 
 
 class Bindings:
@@ -58,9 +71,10 @@ class Bindings:
         self._meter = meter
         self._conditions = Conditions(entry_point, meter, strict)
         self._names: Names = {}
-        self._volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
+        self._volatile = self._conditions.volatile
         self._methods: set[str] = set()
-        self._reaches_all = False
+        self._extended: set[str] = set()  # classes that others extend
+        self._reaches_all = self._has_hooks = False
         self._escaped: dict[int, Any] = {}  # containers that an unknown value may hold
         self._unseen: list[ast.Module] = []
         self._touched: set[str] = set()  # names in functions that change something
@@ -69,19 +83,29 @@ class Bindings:
         """Note which names are bound in other places than where a reader of statements meets them."""
         whole = ast.Module(body, [])
         self._unseen.append(whole)
-        if not _ODD.search(text):
+        self._has_hooks |= _HOOK.search(text) is not None
+        if all(type(node) is ast.Assert for node in body):
             return
+        each: Any
         for each in self._conditions.walk(whole):
-            kind: Any = type(each)
+            kind = type(each)
             if kind in (ast.Global, ast.Nonlocal):
-                self._volatile.update(each.names)  # type: ignore[attr-defined]
+                self._volatile.update(each.names)
             elif kind in _FUNCTIONS:
-                self._methods.add(each.name)  # type: ignore[attr-defined]
-            elif kind in (ast.Name, ast.Attribute):
-                name = each.id if kind is ast.Name else each.attr  # type: ignore[attr-defined]
-                self._reaches_all |= name in _REACHING
-                if kind is ast.Attribute and isinstance(each.ctx, _CHANGED):  # type: ignore[attr-defined]
-                    self._volatile.add(f".{name}")
+                self._methods.add(each.name)
+            elif kind is ast.ClassDef:
+                self._extended.update(map(self._conditions.key, each.bases))
+            elif kind is ast.Name:
+                self._reaches_all |= each.id in _REACHING
+            elif kind is ast.Attribute:
+                self._reaches_all |= each.attr in _REACHING
+                if isinstance(each.ctx, _CHANGED):
+                    is_own = type(each.value) is ast.Name and each.value.id in ("self", "cls")
+                    self._volatile |= {f".{each.attr}"} if is_own else {f".{each.attr}", each.attr}
+        attributes = [name for name in self._volatile if name[:1] == "."]
+        attributes += [f".{name}" for name in CONSTANTS] if self._reaches_all else []
+        unknown = {f"{home}{name}" for home in _HOMES for name in attributes} | self._volatile
+        self._names |= dict.fromkeys(unknown, UNKNOWN)
 
     def _assign(self, node: Any, names: Names) -> None:
         if node.value is None:
@@ -195,7 +219,9 @@ class Bindings:
         for each in [part for whole in self._unseen for part in self._conditions.walk(whole)]:
             if type(each) in (*_FUNCTIONS, ast.Lambda):
                 inner = list(self._conditions.walk(each))
-                if any(self._changes(part, self._names) for part in inner):
+                if any(
+                    type(part) in _HANDS_OUT or self._changes(part, self._names) for part in inner
+                ):
                     self._touched.update(map(self._conditions.key, inner))
         self._unseen = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -27,6 +27,7 @@ _EXITS = _ENDS - {"os.abort", "pytest.fail", "pytest.xfail", "self.fail"}
 """Those that no failed test makes."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FALSE = ast.Constant(False)
 
 
 def called_or_named(node: ast.expr) -> str:
@@ -47,16 +48,12 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
     return [each.arg for each in listed if each.arg not in ("self", "cls")]
 
 
-def tables_of(
-    node: ast.FunctionDef, names: Names, meter: LiteralMeter, outer: Sequence[ast.expr] = ()
-) -> list[list[Names]]:
-    """Return what parameters stand for where a function is defined: by its defaults, and by the tables above it and its class."""
+def defaults_of(node: ast.FunctionDef, names: Names, meter: LiteralMeter) -> Names:
+    """Return what parameters stand for by their defaults, where a function is defined."""
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     defaults = [*given, *((each, default) for each, default in named if default is not None)]
-    decorators = filter(is_table, reversed([*outer, *node.decorator_list]))
-    tables = [_table(each, node, names, meter) for each in decorators]
-    return [[{each.arg: _cell(default, names, meter) for each, default in defaults}], *tables]
+    return {each.arg: _cell(default, names, meter) for each, default in defaults}
 
 
 def rows_of(tables: list[list[Names]]) -> Iterator[Names]:
@@ -71,16 +68,17 @@ def is_table(decorator: ast.expr) -> bool:
     return type(function) is ast.Attribute and function.attr in ("parametrize", "expand")
 
 
-def _table(
-    decorator: Any, node: ast.FunctionDef, names: Names, meter: LiteralMeter
-) -> list[dict[str, Any]]:
+def table_of(decorator: Any, node: Any, names: Names, meter: LiteralMeter) -> list[Names]:
+    """Return the rows of a table above a function or class."""
     parts = list(decorator.args)
     if decorator.func.attr == "expand":
-        columns = parameters_of(node)
+        columns = [] if type(node) is ast.ClassDef else parameters_of(node)
     else:
         given = {each.arg: each.value for each in decorator.keywords}
         parts += [given[key] for key in ("argnames", "argvalues") if key in given]
         columns = _columns(parts.pop(0), names, meter) if parts else []
+        if None in given or getattr(given.get("indirect", _FALSE), "value", None) is not False:
+            parts = []  # fixtures may make something else of the cells
     try:
         rows = _rows(parts[0], len(columns), names, meter)
     except (NotLiteralError, TypeError, IndexError):
@@ -103,6 +101,9 @@ def _rows(values: ast.expr, columns: int, names: Names, meter: LiteralMeter) -> 
     rows = []
     for node in values.elts:  # type: ignore[attr-defined]
         if type(node) is ast.Call and name_of(node.func) == "param":
+            if any(each.arg != "id" for each in node.keywords):  # marks
+                rows.append([UNKNOWN] * columns)
+                continue
             cells = node.args
         elif columns == 1:
             cells = [node]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from codea1_env.sandbox.inside.analysis.assertions import Rule, form_of, sides
 from codea1_env.sandbox.inside.analysis.literals import (
     LIBRARY,
+    UNKNOWN,
     LiteralMeter,
     NotLiteralError,
     read,
@@ -55,7 +56,10 @@ INSTANCE = object()
 
 @dataclass(eq=False, slots=True)
 class Helper:
-    """What a name is bound to that is a function of the text: it is followed once, where it is called, or at the end."""
+    """What a name is bound to that is a function of the text: it is followed once, where it is called, or at the end.
+
+    Also a class of the text, which is not called.
+    """
 
     node: Any
     scope: Names
@@ -64,6 +68,10 @@ class Helper:
     """What more names stand for in it: attributes of its class."""
     tables: list[list[Names]] = field(default_factory=list)
     """What its parameters stand for, by its defaults and by each table above it."""
+    home: Helper | None = None
+    """The class whose method it is."""
+    is_marked: bool = False
+    """Whether a decorator may replace it, or say that it does not run."""
     is_followed: bool = False
 
 
@@ -104,6 +112,8 @@ class Conditions:
         owner, _, self.entry_point = entry_point.rpartition(".")
         self.owner = owner or MAIN_CLASS
         self.meter = meter
+        self.volatile: set[str] = set()
+        """Names, and attributes as ".name", that are bound from elsewhere."""
         self._in_rounds = False
 
     def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
@@ -151,8 +161,8 @@ class Conditions:
         if type(node) is ast.NamedExpr:
             call = self.call(node.value, names)
             if call is not None:
-                if self._in_rounds:
-                    raise NotLiteralError("a name that is bound in a comprehension")
+                if self._in_rounds or node.target.id in self.volatile:
+                    raise NotLiteralError("a name that is bound in a comprehension, or elsewhere")
                 names[node.target.id] = call
             return call
         if type(node) is not ast.Call or not self.is_function(node.func, names):
@@ -392,7 +402,7 @@ class Conditions:
 
     def _names_library(self, node: ast.expr, known: tuple[str, ...], names: Names) -> bool:
         """Whether an expression has one of some names, and is nothing that the text defines itself."""
-        if name_of(node) not in known:
+        if name_of(node) not in known or names.get(self.key(node)) is UNKNOWN:
             return False
         while type(node) is ast.Attribute:
             node = node.value

@@ -22,13 +22,14 @@ from .bindings import PURE, Bindings, bound_by, said_by
 from .functions import (
     Leaves,
     called_or_named,
+    defaults_of,
     ends,
     is_main,
     is_table,
     may_end,
     parameters_of,
     rows_of,
-    tables_of,
+    table_of,
 )
 from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
 
@@ -40,7 +41,12 @@ _RAISES = frozenset({
     "assert_raises", "suppress",
 })  # fmt: skip
 _RAISING = "says that a call raises"
+_UNFOLLOWED = "calls a function that is not followed"
 _YIELDS = (ast.Yield, ast.YieldFrom)
+_SIMPLE = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert})
+_INNER_SCOPES = frozenset({ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
+_SKIPS = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"})
+_MARKS = frozenset({"pytestmark", "__test__"})
 _NUMERIC = frozenset({"builtins", "cmath", "math", "numpy"})
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "pytest"}
 _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
@@ -110,7 +116,12 @@ class Statements(Bindings):
         self._waiting = []
         self._look_over(body, text)
         self._body(body, self._names)
-        for helper in self._waiting:  # which grows
+        for helper in sorted(self._waiting, key=lambda each: not each.node.name.startswith("test")):
+            if self._has_hooks:
+                self._change([UNKNOWN], helper.scope | helper.own)
+            home = helper.home or helper
+            is_last = helper.scope.get(home.node.name) is home
+            helper.is_marked |= not is_last or "pytestmark" in helper.scope
             self._enter(helper)
 
     def _body(self, body: list[ast.stmt], names: Names) -> Leaves | None:
@@ -179,8 +190,11 @@ class Statements(Bindings):
         bound = names.get(self._conditions.key(call.func), LIBRARY)
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
-        if type(bound) is Helper:
+        if type(bound) is Helper and isinstance(bound.node, _FUNCTIONS):
             self._helper(node, bound, names)
+        elif bound is LIBRARY and name in self._methods:
+            self._unreadable(node, call, names, _UNFOLLOWED)
+            self._forget(call, names)
         elif bound is LIBRARY and (plain.startswith("assert") or plain == "eq"):
             self._assertion(
                 node, call, names, lambda *given: said_by(self._conditions, plain, *given)
@@ -196,7 +210,7 @@ class Statements(Bindings):
         is_check = self._is_check(helper.node)
         is_known = is_check or not (call.args or call.keywords)
         if not is_known:
-            self._unreadable(node, call, names, "calls a function that is not followed")
+            self._unreadable(node, call, names, _UNFOLLOWED)
         runs = is_known and not helper.is_followed and not self._is_blind
         if runs and (is_check or self._conditions.mentions(helper.node, names)):
             self._enter(helper)
@@ -263,19 +277,34 @@ class Statements(Bindings):
 
     def _try(self, node: Any, names: Names) -> Leaves | None:
         # Whoever catches what an assertion raises has said it all the same.
+        self._meter.work(2 * self._size(names))
+        before = dict(names) if node.handlers else {}
         leaves = self._body(node.body, names)
+        for name, value in before.items():  # where something raises, names may keep their values
+            if value is not UNKNOWN and names.get(name) is not value:
+                names[name] = UNKNOWN
         for handler in node.handlers:
             self._forget(handler, names)
         if leaves is None:
             leaves = self._body(node.orelse, names)
         elif leaves is Leaves.RAISE and node.handlers:
-            leaves = None
+            inner = [part for each in node.handlers for part in self._conditions.walk(each)]
+            if not any(type(part) is ast.Raise for part in inner):
+                ways = [may_end(each, self._meter) for each in node.handlers]
+                leaves = next(filter(None, ways), None)
         return self._body(node.finalbody, names) or leaves
 
     def _import(self, node: Any, names: Names) -> None:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
-            if type(node) is ast.Import:
+            if name in self._volatile:
+                names[name] = UNKNOWN
+            elif name == "*":
+                self._meter.work(len(names))
+                known = (LIBRARY, MODULE, ENTRY_POINT)
+                names |= {each: UNKNOWN for each, value in names.items() if value not in known}
+                names |= dict.fromkeys(PURE if node.module == "numpy" else (), UNKNOWN)
+            elif type(node) is ast.Import:
                 if alias.name == self._entry_point:
                     continue  # a file that is named like the function
                 is_library = alias.name.partition(".")[0] in _LIBRARIES
@@ -285,7 +314,7 @@ class Statements(Bindings):
             elif alias.name == self._owner and name == self._owner:
                 names.pop(name, None)
             elif node.module == "math" and alias.name in _MATHS:
-                names[name] = _MATHS[alias.name]
+                self._bind(ast.Name(name, ast.Store()), _MATHS[alias.name], names)
             elif alias.asname or alias.name not in PURE or node.module not in _NUMERIC:
                 names[name] = LIBRARY
 
@@ -298,22 +327,38 @@ class Statements(Bindings):
         is_check = self._is_check(node)
         if node.name == self._entry_point and names is self._names and not is_check:
             return  # the program is repeated: what it asserts is no test
-        names[node.name] = helper = Helper(node, names)
-        if node.name == self._entry_point and not is_check:
-            names[node.name] = UNKNOWN
-            return
-        if is_check or node.name.startswith("test") or self._conditions.mentions(node, names):
-            self._define(helper)
+        helper = Helper(node, names)
+        is_known = is_check or node.name != self._entry_point
+        names[node.name] = helper if is_known and node.name not in self._volatile else UNKNOWN
+        is_test = is_check or node.name.startswith("test")
+        if is_known and (is_test or self._conditions.mentions(node, names)):
+            self._define(helper, names)
             if names is self._names:
                 self._waiting.append(helper)
+        else:
+            self._head(node, names)
 
-    def _define(self, helper: Helper, outer: Sequence[ast.expr] = ()) -> None:
-        """Read what stands at the head of a function, which runs where it is defined."""
-        node = helper.node
+    def _define(self, helper: Helper, names: Names, outer: Sequence[list[Names]] = ()) -> None:
+        """Read the head of a function, which runs where it is defined; with the tables above its class."""
+        tables = self._head(helper.node, names)
+        helper.tables = [[defaults_of(helper.node, names, self._meter)], *tables, *outer]
+        helper.is_marked = self._is_marked(helper.node, names)
+
+    def _head(self, node: Any, names: Names) -> list[list[Names]]:
+        """Return the tables above a function or class, and note what else its head may change."""
         decorators = [each for each in node.decorator_list if not is_table(each)]
-        for each in (*decorators, *node.args.defaults, *filter(None, node.args.kw_defaults)):
-            self._forget(each, helper.scope, kept=True)
-        helper.tables = tables_of(node, helper.scope, self._meter, outer)
+        called = [ast.Call(each, [], []) for each in (*decorators, *getattr(node, "bases", ()))]
+        given = (getattr(node, part, None) for part in ("args", "returns"))
+        for part in (*called, *getattr(node, "keywords", ()), *filter(None, given)):
+            self._forget(part, names, kept=True)
+        tables = []
+        for each in filter(is_table, reversed(node.decorator_list)):
+            table = table_of(each, node, names, self._meter)
+            kept = any(value is UNKNOWN for row in table for value in row.values())
+            for part in (*each.args, *each.keywords):
+                self._forget(part, names, kept)
+            tables.append(table)
+        return tables
 
     def _is_check(self, node: Any) -> bool:
         """Whether a function holds tests as HumanEval writes them: it is called with the function under test.
@@ -326,22 +371,27 @@ class Statements(Bindings):
         )
 
     def _enter(self, helper: Helper) -> None:
-        if helper.is_followed or self._is_marked(helper.node):
+        node, before = helper.node, self._told
+        if helper.is_followed:
             return
         helper.is_followed = True
-        node, before = helper.node, self._told
+        if helper.is_marked:
+            self._unreadable(node, node, helper.scope, "pytest may leave it out or replace it")
+            return
         parameters = parameters_of(node)
         own: list[str] = list(parameters)
         for each in [each for part in node.body for each in self._conditions.walk(part)]:
             own += bound_by(each)
             if type(each) in _YIELDS:
                 return  # it makes an iterator, and runs nothing
+        local = dict.fromkeys(own, UNKNOWN)
+        attributes = {k: v for k, v in helper.own.items() if k.partition(".")[0] not in local}
         for row in rows_of(helper.tables):
             self._meter.work(len(row) + self._size(helper.scope) + len(own))
-            inner = helper.scope | helper.own | dict.fromkeys(own, UNKNOWN)
+            inner = helper.scope | attributes | local
             if self._is_check(node):
                 inner[parameters[0]] = ENTRY_POINT
-            inner.update(row)
+            inner.update((k, UNKNOWN if k in self._volatile else v) for k, v in row.items())
             self._body(node.body, inner)
         if self._strict and self._told == before and node.name.startswith("test"):
             self._say(node, "asserts nothing")
@@ -351,47 +401,72 @@ class Statements(Bindings):
         """Return what it costs to copy names; much less than following code does."""
         return 1 + len(names) // 8
 
-    def _is_marked(self, node: Any) -> bool:
-        """Whether a test of a data file has a decorator that may say that it does not run, or is to fail."""
-        is_marked = self._strict and not all(map(is_table, node.decorator_list))
-        if is_marked:
-            self._say(node, "has a decorator that is not read")
-        return is_marked
+    def _is_marked(self, node: Any, names: Names) -> bool:
+        """Whether a function or class has a decorator with which it may not run as it stands, or is to fail."""
+        for each in node.decorator_list:
+            root = each
+            while type(root) in (ast.Call, ast.Attribute):
+                root = root.func if type(root) is ast.Call else root.value
+            bound = names.get(root.id, LIBRARY) if type(root) is ast.Name else None
+            is_other = called_or_named(each) in _SKIPS or bound not in (LIBRARY, MODULE)
+            if not is_table(each) and (self._strict or is_other):
+                return True
+        return False
 
     def _class(self, node: Any, names: Names) -> None:
         if node.name in (self._entry_point, self._owner) and names is self._names:
             return  # the program is repeated
-        names[node.name] = UNKNOWN
-        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
-        rest = [each for each in node.body if not isinstance(each, _FUNCTIONS)]
+        tables = self._head(node, names)
+        names[node.name] = home = Helper(node, names)
         if node.name == self._entry_point or not self._conditions.mentions(node, names):
             self._forget(ast.Module(node.body, []), {**names})
-            return
-        if self._is_marked(node):
-            return
-        own = self._in_class(node, rest, names)
-        outer = list(filter(is_table, node.decorator_list))
-        for method in methods:
-            if method.name != self._entry_point:
-                helper = Helper(method, names, own)
-                self._define(helper, outer)
-                self._waiting.append(helper)
-                own[f"self.{method.name}"] = helper
+        elif names is not self._names:  # pytest runs none of its methods
+            self._other(node, names)
+        else:
+            self._methods_of(home, self._is_marked(node, names), tables)
 
-    def _in_class(self, node: Any, rest: list[ast.stmt], names: Names) -> Names:
-        """Return what attributes of a class stand for; its names are no names of its methods."""
+    def _methods_of(self, home: Helper, is_marked: bool, tables: list[list[Names]]) -> None:
+        """Follow the body of a class. Its names are no names of its methods, and of nothing else that stands in it."""
+        node, names = home.node, home.scope
         self._meter.work(4 * self._size(names))
-        inner = dict(names)
-        self._body(rest, inner)
-        own: Names = {"self": UNKNOWN}
+        inner, own = dict(names), {"self": UNKNOWN}
+        methods: list[Helper] = []
+        for each in node.body:
+            if isinstance(each, _FUNCTIONS) and each.name != self._entry_point:
+                inner[each.name] = helper = Helper(each, names, own, home=home)
+                self._define(helper, inner, tables)
+                methods.append(helper)
+            elif type(each) in _SIMPLE and not self._looks_past(each, inner, names):
+                self._body([each], inner)
+            else:
+                self._other(each, inner)
+        is_marked |= not _MARKS.isdisjoint(inner)
+        for helper in methods:
+            helper.is_marked |= is_marked or inner[helper.node.name] is not helper
+        self._waiting += methods
+        tests = [each.node.name for each in methods if each.node.name.startswith("test")]
+        self._has_hooks |= bool(node.bases) and tests != sorted(tests)  # unittest sorts them
         bases = [names.get(self._conditions.key(base), LIBRARY) for base in node.bases]
-        if self._reaches_all or any(base is not LIBRARY for base in bases):
-            return own  # what a class of the text sets up is not followed
+        is_plain = all(base is LIBRARY for base in bases) and not node.keywords
+        is_plain = is_plain and not self._reaches_all and node.name not in self._extended
         for name, value in inner.items():
-            if names.get(name, inner) is not value and f".{name}" not in self._volatile:
+            is_own = names.get(name, inner) is not value and f".{name}" not in self._volatile
+            if is_own and (
+                is_plain or type(value) is Helper
+            ):  # what another class sets up is not followed
                 self._meter.work(1 + len(name) // 100)
                 own |= {f"{owner}.{name}": value for owner in ("self", node.name, "cls")}
-        return own
+
+    def _looks_past(self, node: ast.stmt, inner: Names, names: Names) -> bool:
+        """Whether a statement in a class mentions names of the class where Python does not see them."""
+        for scope in [each for each in self._conditions.walk(node) if type(each) in _INNER_SCOPES]:
+            generators = getattr(scope, "generators", None)
+            seen = set(map(id, self._conditions.walk(generators[0].iter))) if generators else ()
+            for each in self._conditions.walk(scope):
+                key = self._conditions.key(each)
+                if id(each) not in seen and inner.get(key) is not names.get(key):
+                    return True
+        return False
 
 
 @functools.lru_cache(maxsize=4)

@@ -8,60 +8,36 @@ import itertools
 import math
 import random
 import unittest
+import unittest.mock
 from typing import Any
 
 import pytest
 from read_texts import read
-
-from codea1_env.sandbox.inside.analysis.literals import write
-
-
-class Result:
-    """What the function under test returns here: it is equal to everything, and tells what it was compared with."""
-
-    def __init__(self, call: str, saw: list[str]) -> None:
-        self.call, self.saw, self.is_changed = call, saw, False
-
-    def __eq__(self, other: object) -> bool:
-        if not self.is_changed:
-            self.saw.append(f"{self.call} == {write(other)}")
-        return True
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def change(self, *_: Any) -> Any:
-        self.is_changed = True
-        return self
-
-    append = sort = __iadd__ = __setitem__ = __delitem__ = pop = change
+from recorder import Result, recording
 
 
 def seen_by_python(text: str) -> list[str]:
     """What the assertions of a text compare, where it is imported and its tests run one after the other as pytest does."""
     saw: list[str] = []
 
-    def f(*arguments: Any, **keywords: Any) -> Result:
-        given = [write(each) or "" for each in arguments]
-        given += [f"{name}={write(each)}" for name, each in keywords.items()]
-        return Result(f"f({', '.join(given)})", saw)
-
     def tried(function: Any, **given: Any) -> None:
         if not inspect.isgeneratorfunction(function):
             with contextlib.suppress(BaseException):  # what stands behind it does not run
                 function(**given)
 
-    names: dict[str, Any] = {"f": f, "math": math, "pytest": pytest, "unittest": unittest}
-    tried(lambda: exec(text, names))
-    for name, found in list(names.items()):
-        if name.startswith("test") and inspect.isfunction(found):
-            for row in rows(found):
-                tried(found, **row)
-        elif inspect.isclass(found) and name.startswith("T"):
-            for test in [each for each in vars(found) if each.startswith("test")]:
-                it = found(test) if issubclass(found, unittest.TestCase) else found()
-                getattr(it, "setUp", lambda: None)()
-                tried(getattr(it, test))
+    names: dict[str, Any] = {"pytest": pytest, "unittest": unittest, "math": math}
+    names["f"] = recording(saw)
+    with unittest.mock.patch.dict(vars(math)):  # which some texts change
+        tried(lambda: exec(text, names))
+        for name, found in list(names.items()):
+            if name.startswith("test") and inspect.isfunction(found):
+                for row in rows(found):
+                    tried(found, **row)
+            elif inspect.isclass(found) and name.startswith("T"):
+                for test in [each for each in vars(found) if each.startswith("test")]:
+                    it = found(test) if issubclass(found, unittest.TestCase) else found()
+                    getattr(it, "setUp", lambda: None)()
+                    tried(getattr(it, test))
     return saw
 
 
@@ -167,6 +143,67 @@ def round(x, n): return x\nassert round(f(1), 2) == 1
 def assertEqual(a, b): pass\nassertEqual(f(1), 2)
 class T(unittest.TestCase):\n    def assertEqual(self, a, b): pass\n    def test_a(self):\n        self.assertEqual(f(1), 2)
 check = lambda a, b: None\ncheck(f(1), 2)
+n = 5\nclass T:\n    n = 1\n    x = [n for _ in (1,)]\n    def test_a(self):\n        assert f(self.x) == 1
+n = 5\nclass T:\n    n = 1\n    x = [i for i in (1, 2) if i < n]\n    def test_a(self):\n        assert f(self.x) == 1
+n = (5,)\nclass T:\n    n = (1,)\n    x = [(i, j) for i in n for j in n]\n    def test_a(self):\n        assert f(self.x) == 1
+n = 5\nclass T:\n    n = 1\n    x = {n: i for i in (1, 2)}\n    def test_a(self):\n        assert f(self.x) == 1
+n = 5\nclass T:\n    n = 1\n    assert all(f(n) == i for i in (1, 2))
+n = 5\nclass T:\n    n = 1\n    class T:\n        x = n\n        assert f(n) == 1
+i = 5\nclass T:\n    for i in (1,):\n        x = [i for _ in (1,)]\n        assert f(x) == 1
+n = 5\nclass T:\n    n = 1\n    def test_a(self, n=n):\n        assert f(n) == 1\n    n = 2
+n = 5\nclass T:\n    def test_a(self, n=n):\n        assert f(n) == 1\n    n = 1
+X = [1]\nclass T:\n    def test_a(self, n=X.append(2)):\n        pass\n    x = X\n    assert f(x) == 1
+class T:\n    x = [1]\n    def test_a(self, n=x.append(2)):\n        pass\n    assert f(x) == 1
+n = 5\ndef test_a():\n    n = 1\n    class T:\n        m = n\n        n = 2\n        assert f(m) == 1
+n = 5\ndef test_a():\n    n = 1\n    class T:\n        assert f(n) == 1\n        n = 2
+x = [1]\ndef get(): return x\ny = get(); y.append(2); assert f(x) == 3
+x = [1]\ndef get(): return x\ndef more(): return get()\ny = more(); y.append(2); assert f(x) == 3
+x = [1]\ndef get(): return x\nh = [get]; y = h[0](); y.append(2); assert f(x) == 3
+x = [1]\ndef get(): return x\nget().append(2); assert f(x) == 3
+x = [1]\nclass B:\n    def get(self): return x\ny = B().get(); y.append(2); assert f(x) == 3
+x = [1]\ndef get():\n    global y\n    y = x\nget(); y.append(2); assert f(x) == 3
+def get(): return x\nh = [get]\nx = [1]\ny = h[0](); y.append(2); assert f(x) == 3
+x = [1]\ndef get():\n    yield x\nfor y in get(): y.append(2)\nassert f(x) == 3
+x = [1]\nget = lambda: x\ny = get(); y.append(2); assert f(x) == 3
+x = [1]\ndef g(n=x.append(2)): pass\nassert f(x) == 3
+x = [1]\ndef g(n: x.append(2)): pass\nassert f(x) == 3
+x = [1]\ndef g() -> x.append(2): pass\nassert f(x) == 3
+x = [1]\n@(x.append(2) or (lambda g: g))\ndef g(): pass\nassert f(x) == 3
+x = [1]\nclass B(x.append(2) or object): pass\nassert f(x) == 3
+x = [1]\nclass B(object, metaclass=x.append(2) or type): pass\nassert f(x) == 3
+x = [1]\n@(x.append(2) or (lambda g: g))\nclass B: pass\nassert f(x) == 3
+x = [1]\nclass T(x.append(2) or object):\n    def test_a(self):\n        assert f(x) == 3
+x = [1]\n@(x.append(2) or (lambda g: g))\nclass T:\n    def test_a(self):\n        assert f(x) == 3
+x = [1]\n@pytest.mark.parametrize('y', [x.append(2), 3])\ndef test_a(y):\n    assert f(x) == 3
+x = [1]\n@pytest.mark.parametrize('y', [3], ids=x.append(2))\ndef test_a(y):\n    assert f(x) == 3
+pi = 3\nfrom math import *\nassert f(pi) == 3
+x = e = 3\nfrom math import *\nassert f(e) == 3
+from numpy import *\nassert all(f(n) == n for n in (1, 2))
+math.pi = 3\nassert f(math.pi) == 3
+import math\nmath.pi = 3\nassert f(math.pi) == 3
+math.pi = 3\nimport math\nassert f(math.pi) == 3
+math.pi = 3\nfrom math import pi\nassert f(pi) == 3
+import math as m\nm.pi = 3\nassert f(math.pi) == 3
+def change(): math.pi = 3\nchange()\nassert f(math.pi) == 3
+for math.pi in (3,): pass\nassert f(math.pi) == 3
+import math as m\nsetattr(m, 'pi', 3)\nassert f(math.pi) == 3
+math.__dict__['pi'] = 3\nassert f(math.pi) == 3
+math.__dict__['pi'] = 3\nfrom math import pi\nassert f(pi) == 3
+math.isclose = lambda a, b: True\nassert math.isclose(f(1), 2)
+import sys\nx = 1\nsys.modules['math'].pi = 3\nassert f(math.pi) == 3
+def test_a():\n    try:\n        raise ValueError\n    except ValueError:\n        return\n    assert f(2) == 2
+for n in (1, 2):\n    try:\n        raise ValueError\n    except ValueError:\n        break\n    assert f(n) == 2
+def test_a():\n    try:\n        raise ValueError\n    except ValueError:\n        raise\n    assert f(2) == 2
+x = 1\ntry:\n    int('a')\n    x = 2\nexcept ValueError: pass\nassert f(x) == 1
+from math import pi\ndef test_a():\n    global pi\n    pi = 3\n    assert f(pi) == 3\ndef test_b():\n    assert f(pi) == 3
+def test_a(n=1):\n    def inner():\n        nonlocal n\n        n = 2\n    inner()\n    assert f(n) == 2
+def test_a():\n    def inner():\n        nonlocal r\n        r = f(3)\n    if (r := f(1)) == 1: pass\n    inner()\n    assert r == 2
+def g():\n    assert f(1) == 1\ndef test_a():\n    global g\n    g = lambda: None\n    g()\ntest_a()
+class O: n = 3\nclass T:\n    n = 1\n    def test_a(self):\n        self = O()\n        assert f(self.n) == 1
+class O: n = 3\nclass T:\n    n = 1\n    def test_a(self):\n        T = O()\n        assert f(T.n) == 1
+class B(unittest.TestCase):\n    def assertEqual(self, a, b): pass\nclass T(B):\n    def test_a(self):\n        self.assertEqual(f(1), 2)
+class T(unittest.TestCase):\n    def setUp(self):\n        self.assertEqual = print\n    def test_a(self):\n        self.assertEqual(f(1), 2)
+try:\n    x = 1\n    from os import *\nexcept ImportError: pass\nassert f(x) == 1
 if (r := f(1)) and all((r := f(n)) == n for n in (2, 3)): pass\nassert r == 3
 """
 # Followed to the end of what runs, and read as it stands there.

@@ -47,7 +47,6 @@ def test_it_is_not_read(text: str) -> None:
         "try:\n    r = f(1)\nexcept Exception:\n    r = None\nassert f(1) == 1",
         f"{TEST}if 0:\n        return\n    {ONE}",
         f"@pytest.mark.slow\n{TEST}{ONE}",
-        f"@pytest.mark.skip\n{TEST}{ONE}",  # marks are not looked at
         "assert abs(f(1) - 1) <= 0",
         "x = [1]\nassert g(x.copy()) == x\nassert f(x[0]) == 1",
     ],

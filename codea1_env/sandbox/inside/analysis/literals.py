@@ -16,12 +16,13 @@ from . import plain
 from .plain import LIBRARY, MAX_SOURCE, UNKNOWN, LiteralMeter, NotLiteralError, write
 
 __all__ = [
-    "LIBRARY", "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
+    "CONSTANTS", "LIBRARY", "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
 ]  # fmt: skip
 
 _MODULES = frozenset({"cmath", "math", "np", "numpy"})
-_CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
-_CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
+CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
+CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
+"""Attributes of modules that are read."""
 
 
 def read(
@@ -148,9 +149,9 @@ class _Reader:
             self.meter.work((len(module) + len(node.attr)) // 100)
             if f"{module}.{node.attr}" in self.names:
                 return self.named(f"{module}.{node.attr}")
-            known = module in _MODULES and node.attr in _CONSTANTS and not self.meter.exact
+            known = module in _MODULES and node.attr in CONSTANTS and not self.meter.exact
             if known and self.names.get(module, LIBRARY) is LIBRARY:
-                return _CONSTANTS[node.attr]
+                return CONSTANTS[node.attr]
         raise NotLiteralError(f"the value of {_shown(node)} is not known")
 
     def item(self, node: Any) -> Any:
