@@ -60,6 +60,8 @@ class Dropped:
     invalid: bool = True
     """Whether it counts as an invalid test: it was meant as one. Prose, prints and unused helpers were not."""
     fault: InvalidReason | None = None
+    before: int = 0
+    """Tests that stand before it in the answer."""
 
 
 class Test(NamedTuple):
@@ -189,10 +191,15 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     rows = iter(in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread))
     suites = []
     for (text, problem), reason in zip(answers, reasons, strict=True):
-        nothing: Any = [[], [["", reason, text[:_SHOWN], False]]]
+        nothing: Any = [[], [["", reason, text[:_SHOWN], False, 0]]]
         found, left = next(rows) if reason is None else nothing
         tests = tuple([_test(problem.entry_point, row) for row in found])
-        dropped = tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in left])
+        dropped = tuple(
+            [
+                Dropped(why, part, invalid, _FAULTS.get(fault), before)
+                for fault, why, part, invalid, before in left
+            ]
+        )
         suites.append(Suite(tests, dropped, nonprintable_ratio(text)))
     return suites
 
@@ -237,7 +244,7 @@ def text_problem(text: str) -> str | None:
 
 def _unread(item: tuple[str, str, str], error: AnalysisError) -> Any:
     reason = f"cannot be parsed: {error}"[:_SHOWN]
-    return [[], [[InvalidReason.UNPARSABLE.value, reason, item[2][:_SHOWN], True]]]
+    return [[], [[InvalidReason.UNPARSABLE.value, reason, item[2][:_SHOWN], True, 0]]]
 
 
 # Signatures are asked once for each problem

@@ -95,11 +95,11 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert run(["eval", "tests", *options, "--num-tests", "4", "--k", "1", "4"]) == 0
     shown = capsys.readouterr().out
     assert "Ignored, not in the problem set: ULT/1 (1)" in shown
-    assert "Imported by tests, and not there: nowhere (1)." in shown
+    assert "1 test unreadable: no call with the value that it returns (not right)" in shown
     assert "1 right test repeating an earlier one of the suite (counted)" in shown
     report = json.loads((tmp_path / "r" / "report.json").read_text())
     assert [each["values"]["pass@4"] for each in report["results"].values()] == [0.5, 0, 0.5]
-    assert report["tests"] == {"missing": 9, "not installed": 1, "right": 6}
+    assert report["tests"] == {"missing": 9, "right": 6, "unreadable": 1}
     kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
     assert kept == rows[:-1]
 

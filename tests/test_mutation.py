@@ -10,8 +10,8 @@ import pytest
 
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation import operators as mutation_operators
-from codea1_env.mutation.kills import limits_beside
 from codea1_env.mutation.operators import mutants
+from codea1_env.problem_sets.judging import limits_beside
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import AnalysisError, JobResult, Outcome, Sandbox, TestResult
 

@@ -113,7 +113,7 @@ def test_a_suite(sandbox: Sandbox) -> None:
         "assert f([1]) == 2",
     ]
     reason = "cannot be parsed: '(' was never closed"
-    assert suite.dropped == (Dropped(reason, "assert f(", True, InvalidReason.UNPARSABLE),)
+    assert suite.dropped == (Dropped(reason, "assert f(", True, InvalidReason.UNPARSABLE, 3),)
     first = suite.tests[0]
     assert first.call == encoded_arguments([[1]], {})
     assert codec.decode(first.predicted) == float("inf")

@@ -152,7 +152,7 @@ def test_unjudged_programs_are_not_chosen_from_nor_compared(
     with ResultFolder(tmp_path / "chosen", {}, resume=False) as folder:
         monkeypatch.setitem(globals(), "MARK", "# later")
         tester = Says("\n".join(SUITE))
-        [row] = select(own, lambda _: tester, int, folder, 2, lambda: False, lambda: None)
+        [row] = select(own, lambda _: tester, int, folder, lambda: False, lambda: None)
     assert (row["unjudged"], row["passed"], row["random"]) == (1, ["110", "000"], 0.5)
     compared = compare(tmp_path / "found", tmp_path / "found")
     assert compared.not_compared == ("b",)

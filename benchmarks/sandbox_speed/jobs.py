@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from varied_calls import Call, vary_calls
 
-from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
+from codea1_env.mutation.operators import lines_before_loops_end
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
 from codea1_env.sandbox.inside.analysis.literals import write

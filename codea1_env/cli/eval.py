@@ -434,7 +434,6 @@ def _select(
             players.watched(agent, name, shown, stop),
             EvaluationPlan(1, 1, command.seed).seed_of,
             folder,
-            command.cores,
             lambda: stop.requested,
             shown.advance,
         )

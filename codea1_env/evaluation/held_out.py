@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.evaluation.suites.pieces import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
+from codea1_env.mutation.operators import lines_before_loops_end
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
 from codea1_env.reading.examples import split_examples

@@ -12,18 +12,17 @@ import hashlib
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from codea1_env.evaluation.as_written import run_as_written
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import SELECTION, ResultFolder
 from codea1_env.evaluation.runner import AgentOf, Stopped
 from codea1_env.evaluation.statistics import mean_over_problems, written
-from codea1_env.evaluation.suites.ruling import run_once
-from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.problems import Problem
 from codea1_env.reading.definitions import put_before
 from codea1_env.rendering.display import counted
+from codea1_env.responses import Test, parse_suites
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.spaces import observe
@@ -34,7 +33,8 @@ CHOICES = {"first": "first sample", RANDOM: "random sample", "agreement": "chose
 NUM_TESTS = 8
 """Tests that an answer is asked for; those after them do not count."""
 _UNKNOWN = "?"
-"""Sign of a test that could not be judged on a program."""
+_SIGNS = {Outcome.PASS: "1", Outcome.UNJUDGED: _UNKNOWN}
+"""Signs of what a test said of a program; "0" for all others."""
 _LIMITS = Limits(
     call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
 )
@@ -46,7 +46,6 @@ def select(
     agent: AgentOf,
     seed_of: Callable[[int], int],
     folder: ResultFolder,
-    threads: int,
     stopped: Callable[[], bool],
     advance: Callable[[], None],
 ) -> list[Mapping[str, Any]]:
@@ -65,7 +64,7 @@ def select(
             problem = own.problems[task]
             seen = [observe(problem, turn=1)] * len(programs)
             answers = ask(agent(seed_of(number)), "tester", seen)
-            chosen = _choice(problem, programs, answers, own.sandbox, threads)
+            chosen = _choice(problem, programs, answers, own.sandbox)
             row = {"task_id": task, "programs_sha256": key, **chosen}
             folder.append(SELECTION, [row])
         found.append(row)
@@ -78,31 +77,26 @@ def _choice(
     programs: Sequence[tuple[str, bool]],
     answers: Sequence[str],
     sandbox: Sandbox,
-    threads: int,
 ) -> dict[str, Any]:
     """How likely each way to choose takes a right program of a problem, and the tests that it was chosen by."""
-    usable: dict[str, SuiteTest] = {}
+    usable: dict[str, Test] = {}
     times: Counter[str] = Counter()
     unusable = 0
-    for index, answer in enumerate(answers):
-        suite = SuiteSample(problem.task_id, index, {"answer": answer})
-        read = read_suite(suite, problem.entry_point, NUM_TESTS, sandbox)
-        for test in read.tests:
-            if test.fault is None:
-                usable.setdefault(test.text, test)
-                times[test.text] += 1
-        unusable += len(read.dropped) + sum(test.fault is not None for test in read.tests)
-    tests = list(usable.values())
-
-    def signs(code: str) -> str:
-        whole = put_before(problem.preamble, code)
-        results = run_once(whole, tests, problem.entry_point, _LIMITS, sandbox).tests
-        known = {Outcome.UNJUDGED: _UNKNOWN, Outcome.PASS: "1"}
-        return "".join(known.get(each.outcome, "0") for each in results)
-
+    for suite in parse_suites([(answer, problem) for answer in answers], sandbox):
+        for test in suite.tests[:NUM_TESTS]:
+            usable.setdefault(test.text, test)
+            times[test.text] += 1
+        unusable += sum(each.invalid for each in suite.dropped)
     distinct = list(dict.fromkeys(code for code, _ in programs))
-    with ThreadPoolExecutor(threads, "select") as pool:
-        passed = dict(zip(distinct, pool.map(signs, distinct), strict=True))
+    rows = run_as_written(
+        [put_before(problem.preamble, code) for code in distinct],
+        list(usable.values()),
+        problem,
+        _LIMITS,
+        sandbox,
+    )
+    signs = ["".join(_SIGNS.get(each.outcome, "0") for each in row) for row in rows]
+    passed = dict(zip(distinct, signs, strict=True))
     kept = [(right, passed[code]) for code, right in programs if _UNKNOWN not in passed[code]]
     figures: dict[str, float] = {}
     if kept:
@@ -118,7 +112,6 @@ def _choice(
         "unjudged": len(programs) - len(kept),
         "tests": list(usable),
         "times": list(times.values()),
-        "judged_inside": sum(times[test.text] for test in tests if test.judged == "inside"),
         "unusable": unusable,
         "passed": [row for _, row in kept],
         **figures,
@@ -156,7 +149,7 @@ def selection_report(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "problems": len(scored),
         "unjudged": sum(row["unjudged"] for row in rows),
         "tests": sum(sum(row["times"]) for row in scored),
-        **{name: sum(row[name] for row in scored) for name in ("judged_inside", "unusable")},
+        "unusable": sum(row["unusable"] for row in scored),
         **{
             key: {name: dataclasses.asdict(mean_over_problems(it)) for name, it in values.items()}
             for key, values in (("figures", figures), ("gains", gains))
@@ -166,19 +159,15 @@ def selection_report(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def selection_table(report: Mapping[str, Any]) -> tuple[list[list[str]], list[str]]:
     """Return a row for each way to choose, the headings first; and what programs were chosen by."""
-    gains, inside, unjudged = report["gains"], report["judged_inside"], report["unjudged"]
+    gains, unjudged = report["gains"], report["unjudged"]
     rows = [
         [CHOICES[name], written(each), written(gains[name]) if name in gains else ""]
         for name, each in report["figures"].items()
     ]
     lines = [
         f"Chosen in {counted(report['problems'], 'problems')} by {counted(report['tests'], 'tests')}; "
-        f"{report['unusable']} more could not be run, or never call the program"
+        f"{report['unusable']} more could not be read"
     ]
-    if inside:
-        lines.append(
-            f"{inside} of them ran inside, in the program's own process: a program can forge that"
-        )
     if unjudged:
         lines.append(f"Not chosen from, not judged: {counted(unjudged, 'programs')}")
     return [["program", "right [95%]", "over random [95%, paired]"], *rows], lines

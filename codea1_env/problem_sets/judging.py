@@ -8,6 +8,7 @@ program that wants to be found right can make it so.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 
@@ -32,6 +33,10 @@ from codea1_env.sandbox.test_modules import NEEDS_PYTEST, has_pytest
 
 __all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
+MIN_SECONDS = 0.5  # CPU time that a mutant may take at least, for loading and all tests
+_FACTOR = 4.0
+_STEP = 0.5
+_WALL_FACTOR = 10.0  # wall-clock limit over CPU limit: a busy machine must not decide
 _LOADED = TestResult(Outcome.PASS)
 _MEMORY = 4 << 30
 """Bytes: libraries, which test modules use, reserve much more than they use."""
@@ -107,6 +112,15 @@ def is_unjudged(result: JobResult) -> bool:
 def seconds_of(result: JobResult) -> float:
     """Seconds of CPU time of loading and all tests."""
     return result.cpu_time or result.load.cpu_time + sum(test.cpu_time for test in result.tests)
+
+
+def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
+    """Limits of another program on the same tests: at least so many seconds, or four times what the reference took."""
+    took = seconds_of(reference)
+    # In steps, so that a little more or less time changes nothing.
+    seconds = max(least, math.ceil(_FACTOR * took / _STEP) * _STEP)
+    wall = _WALL_FACTOR * seconds
+    return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
 
 def _run_checked(

@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from codea1_env.mutation import generate_mutants
-from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.golden import read_statements
-from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests
+from codea1_env.problem_sets.judging import limits_beside, passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.reading.examples import split_examples
 from codea1_env.sandbox import UNKNOWN, AnalysisError, JobResult, Sandbox

@@ -56,7 +56,7 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
         JSON: for each answer, in order, its tests and what was dropped. A test is
         ``[call, predicted, arguments, same_as, value, absolute, relative, fault, reason]``: marshalled arguments and an encoded
         value as hex, the source of the arguments in their one form, a text that is the same for equal arguments, the
-        source of the value, and what is wrong with a test that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
+        source of the value, and what is wrong with a test that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid, tests before it]``.
     """
     rows = []
     for entry_point, signature, texts in batch:
@@ -248,7 +248,8 @@ class _Suite:
 
     def _drop(self, fault: str, reason: str, text: str, invalid: bool) -> None:
         if len(self.dropped) < MAX_DROPPED:
-            self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
+            about = [fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid]
+            self.dropped.append([*about, len(self.tests)])
 
     def _add(self, found: Prediction) -> None:
         reason, signature = "", self._signature

@@ -18,7 +18,7 @@ from codea1_env.evaluation import (
     youden_j,
 )
 from codea1_env.evaluation.held_out import Judged, shown_calls
-from codea1_env.evaluation.suites.pieces import lines_before_loops_end
+from codea1_env.mutation.operators import lines_before_loops_end
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.training.measuring import with_control

@@ -79,7 +79,7 @@ def choose(
             for i, code in enumerate(codes)
         ]
         found.judge_file(samples, own.add)
-        return select(own, tester, int, folder, 2, lambda: False, lambda: None)
+        return select(own, tester, int, folder, lambda: False, lambda: None)
 
 
 def test_the_set_that_agrees_is_chosen_from(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_set_that_agrees_is_chosen_from(sandbox: Sandbox, tmp_path: Path) ->
     assert step["times"] == [4, 2, 2]
     assert step["passed"] == ["100", "110", "101", "110"]
     assert (step["first"], step["random"], step["agreement"]) == (0.0, 0.5, 1.0)
-    assert step["unusable"] == 4  # twice no Python, twice another function
+    assert step["unusable"] == 2  # what is no Python; a test of another function is none
     assert (sign["random"], sign["agreement"]) == (0.0, 0.0)
     assert tester.codes == {""}, "it sees the problem alone"
     report = selection_report(rows)
@@ -97,7 +97,7 @@ def test_the_set_that_agrees_is_chosen_from(sandbox: Sandbox, tmp_path: Path) ->
     assert report["gains"]["agreement"] == {"value": 0.25, "low": 0.0, "high": 0.5}
     table, lines = selection_table(report)
     assert [row[0] for row in table[1:]] == ["first sample", "random sample", "chosen by agreement"]
-    assert lines == ["Chosen in 2 problems by 11 tests; 4 more could not be run, or never call the program"]  # fmt: skip
+    assert lines == ["Chosen in 2 problems by 11 tests; 2 more could not be read"]  # fmt: skip
 
 
 def test_what_is_chosen_is_kept_for_the_same_programs(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -129,14 +129,11 @@ def test_programs_that_never_end_pass_nothing(
     assert row["agreement"] == 1.0
 
 
-def test_tests_that_a_program_can_forge_are_counted(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_only_tests_that_are_data_choose(sandbox: Sandbox, tmp_path: Path) -> None:
     text = "def test_it():\n    try:\n        step('x')\n    except TypeError:\n        return\n    assert False"
-    [row] = choose(sandbox, tmp_path, Writer({"step": [text]}), {"demo/next": [RIGHT, TWICE]})
-    assert (row["passed"], row["judged_inside"]) == (["1", "0"], 2)
-    _, lines = selection_table(selection_report([row]))
-    assert (
-        lines[1] == "2 of them ran inside, in the program's own process: a program can forge that"
-    )
+    tests = {"step": [f"{text}\nassert step(2) > 2\nassert step(1) == 2"]}
+    [row] = choose(sandbox, tmp_path, Writer(tests), {"demo/next": [RIGHT, TWICE]})
+    assert (row["tests"], row["unusable"]) == (["assert step(1) == 2"], 2)
 
 
 def test_agreement_beats_the_program_that_passes_a_wrong_test() -> None:

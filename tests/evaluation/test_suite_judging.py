@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +14,11 @@ from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
-from codea1_env.evaluation.suites.judging import PoolRuns, SuiteJudge, SuiteScore
-from codea1_env.evaluation.suites.ruling import JudgedTest
 from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.suites.scores import PoolRuns, SuiteJudge, SuiteScore, kind_of
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.referee import TestVerdict
 from codea1_env.sandbox import AnalysisError, Sandbox
 
 CLAMP = Problem(
@@ -61,26 +61,32 @@ def test_kills_of_the_first_tests(sandbox):
     tests = ["assert clamp(-1) == 0", "assert clamp(5) == 6", "assert clamp(10) == 9",
              "assert clamp(-2) == 0", "assert clamp(5) == 5"]  # fmt: skip
     score = judge(tests, sandbox)
-    assert [test.fault for test in score.tests] == ["", "wrong value", "", "", ""]
+    assert list(map(kind_of, score.tests)) == ["", "wrong value", "", "", ""]
     assert score.mutants == 5
     assert score.killed == (1, 0, 2, 0, 1)
     assert [score.right(k) for k in (1, 2, 5)] == [1, 1, 4]
 
 
-def test_what_is_no_data_runs_inside_and_says_so(sandbox):
+def test_what_is_no_data_is_unreadable(sandbox):
     tests = [
         "import pytest\nassert clamp(-1) == 0",
         "assert sorted([clamp(10), clamp(-1)]) == [0, 9]",
-        "def test_small():\n    for n in range(10, 12):\n        assert clamp(n) < 10",
+        "def test_small():\n    for n in range(10, 12):\n        assert clamp(n) == 9",
         "def test_a():\n    try:\n        clamp(3)\n    except BaseException:\n        pass",
-        "assert len([clamp]) == 1",
+        "assert len([1]) == 1",
     ]
-    own = Judge(sandbox, 5)
-    own.mutants = own.mutants[:4]  # all that end
-    score = own.judge(CLAMP, own.check(CLAMP), SuiteSample(CLAMP.task_id, 0, {"tests": tests}))
-    assert [test.judged for test in score.tests] == ["outside", *["inside"] * 4]
-    assert [test.fault for test in score.tests] == ["", "", "", "tests nothing", "tests nothing"]
-    assert score.killed == (1, 1, 0, 0, 0)
+    score = judge(tests, sandbox)
+    assert list(map(kind_of, score.tests)) == ["", "unreadable", "", "unreadable", "never calls"]
+    assert score.killed == (1, 0, 2, 0, 0)
+    assert [test.text for test in score.tests] == tests
+
+
+def test_a_test_of_several_calls_is_right_if_all_are(sandbox):
+    several = "assert clamp(-1) == 0\nassert clamp(10) == {}"
+    score = judge([several.format(8), several.format(9), several.format(9)], sandbox)
+    assert list(map(kind_of, score.tests)) == ["wrong value", "", ""]
+    assert [test.status for test in score.tests] == ["invalid", "kept", "duplicate"]
+    assert score.killed == (0, 3, 0, 0, 0)
 
 
 def test_stated_tolerances_and_floats(sandbox):
@@ -94,14 +100,14 @@ def test_stated_tolerances_and_floats(sandbox):
     own = Judge(sandbox, 5)
     own.mutants = ["def half(n): return n / 3 + 5e-4"]
     score = own.judge(half, own.check(half), SuiteSample("demo/half", 0, {"tests": tests}))
-    assert [test.fault for test in score.tests] == ["", "wrong value", "", ""]
+    assert list(map(kind_of, score.tests)) == ["", "wrong value", "", ""]
     assert score.killed == (1, 0, 0, 0, 0)
 
 
 def test_repeated_and_late_tests(sandbox):
     tests = ["assert clamp(1) == 1", "assert 1 == clamp(1)", "assert clamp(2) == 2"]
     score = judge(tests, sandbox, num_tests=2)
-    assert [(test.fault, test.repeats) for test in score.tests] == [("", False), ("", True)]
+    assert [test.status for test in score.tests] == ["kept", "duplicate"]
     assert score.late == 1
 
 
@@ -115,7 +121,7 @@ def test_what_right_and_wrong_tests_do_on_wrong_programs(sandbox):
     check = own.check(GOLDEN)
     assert check.wrong == (0, 1, 2, 4, 6)  # the text that came twice is one program
     score = own.judge(GOLDEN, check, SuiteSample(GOLDEN.task_id, 0, {"tests": tests}))
-    assert [test.fault for test in score.tests] == ["", "wrong value", "unparsable", "never calls"]
+    assert list(map(kind_of, score.tests)) == ["", "wrong value", "unparsable", "never calls"]
     # Right test: at -1, at 10, endless at 10 pass. Wrong ones: at -1 passes the first, none the second.
     assert score.pool == PoolRuns(5, 5, 3, 10, 1)
 
@@ -210,9 +216,9 @@ def test_a_report_by_hand(sandbox, tmp_path):
     assert value["Mul@1"] == pytest.approx(1 / 2 * 1 / 5)
     assert value["any-pass@2"] == 1
     assert value["all-pass@2"] == 0
-    assert value["p_u"] == 0.5
-    assert report["tests"] == {"not installed": 1, "right": 2, "wrong value": 1}
-    assert report["not_installed"] == {"no_such": 1}
+    assert value["p_u"] == pytest.approx((1 + 1 / 2) / 2)
+    assert report["tests"] == {"right": 2, "unreadable": 1, "wrong value": 1}
+    assert report["unreadable"] == 1
     assert report["late"] == 1
     assert report["scored"] == 2
     assert list(report["excluded"]) == ["demo/broken"]
@@ -222,14 +228,15 @@ def test_a_report_by_hand(sandbox, tmp_path):
     assert report["wrong_programs"]["problems_unchecked"] == 1
 
 
-RIGHT, WRONG = JudgedTest("a", "", ""), JudgedTest("b", "wrong value", "why")
-EMPTY = JudgedTest("c", "never calls", "why")
+RIGHT = TestVerdict("a", "kept")
+WRONG = TestVerdict("b", "invalid", "why", fault=InvalidReason.WRONG_VALUE)
+EMPTY = TestVerdict("c", "invalid", "why", fault=InvalidReason.NEVER_CALLS)
 
 
 def score(
-    *tests: JudgedTest, killed: tuple[int, ...], mutants: int = 10, **more: object
+    *tests: TestVerdict, killed: tuple[int, ...], mutants: int = 10, **more: object
 ) -> SuiteScore:
-    return SuiteScore("", tests, 0, (), "", mutants, killed, **more)  # type: ignore[arg-type]
+    return SuiteScore("", tests, 0, "", mutants, killed, **more)  # type: ignore[arg-type]
 
 
 def test_the_values_of_a_problem():
@@ -257,8 +264,6 @@ def test_whole_suites_have_figures_of_their_own():
     assert values["all pass@1"] == pytest.approx(1 / 3)
     assert values["any pass@1"] == pytest.approx(2 / 3)
     assert values["mutation score"] == pytest.approx((0.3 + 0.5) / 3)
-    unread = dataclasses.replace(short, dropped=("cannot be parsed",))
-    assert values_of([unread], [1])["all pass@1"] == 0
     assert set(values) >= set(names([1])) - {"Mul@1", "mu"}
 
 

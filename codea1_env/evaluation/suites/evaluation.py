@@ -9,7 +9,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,23 +25,22 @@ from codea1_env.evaluation.suites.figures import (
     names,
     values_of,
 )
-from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
+from codea1_env.evaluation.suites.scores import ProblemCheck, SuiteJudge, SuiteScore, kind_of
 from codea1_env.evaluation.task import EvaluationError, Question
-from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
+from codea1_env.judging.verdicts import GAME_LIMITS
 from codea1_env.problems import Problem
 from codea1_env.reading.fences import answer_in, python_in
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.rendering.display import counted
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
-from codea1_env.support.extras import missing
 
 DEFAULT_K = (1, 2, 5)
 _REASONS = 3
 """Reasons that are shown of many."""
 _ODD = {
-    "judged_inside": ("tests", "judged inside: no data, run in the process of the programs"),
+    "unreadable": ("tests", "unreadable: no call with the value that it returns (not right)"),
     "repeated": ("right tests", "repeating an earlier one of the suite (counted)"),
     "repeated_suites": ("suites", "repeating another of the problem (counted)"),
     "late": ("tests", "after those that were asked for (not counted)"),
@@ -91,13 +89,11 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             found["protocol"] = self.protocol
         if (path := self.wrong_programs) is not None:
             found |= {"wrong_programs": str(path), "wrong_programs_sha256": digest_of_file(path)}
-        return found | {"min_time_limit": MIN_SECONDS, "time_limit_factor": FACTOR}
+        return found | {"time_limit": GAME_LIMITS.call_cpu_time}
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Read the wrong programs."""
         check_ks(self.k, self.num_tests)
-        if find_spec("pytest") is None:  # known before anything is written
-            raise missing("pytest", "evaluation")
         super().load(problems)
         if self.wrong_programs is None:
             return {}
@@ -169,16 +165,14 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         suites = [self.verdicts[task] for task in self.scored]
         scores = [score for each in suites for score in each]
         tests = [test for score in scores for test in score.tests]
-        kinds = Counter(test.fault or "right" for test in tests)
-        kinds[InvalidReason.UNPARSABLE.value] += sum(len(score.dropped) for score in scores)
+        kinds = Counter(kind_of(test) or "right" for test in tests)
         kinds[MISSING] = self.num_tests * len(scores) - len(tests)
         distinct = [{tuple(test.text for test in score.tests) for score in each} for each in suites]
         pools = {each: n for each in self.scored if (n := self.verdicts[each][0].pool.programs)}
         return super().summary() | {
             "tests": dict(sorted((+kinds).items())),
-            "not_installed": _counted(test.missing_module for test in tests),
-            "judged_inside": sum(test.judged == "inside" for test in tests),
-            "repeated": sum(test.repeats for test in tests),
+            "unreadable": kinds[InvalidReason.UNREADABLE.value],
+            "repeated": sum(test.status == "duplicate" for test in tests),
             "repeated_suites": len(scores) - sum(map(len, distinct)),
             "without_tests": _counted(score.empty for score in scores),
             "late": sum(score.late for score in scores),
@@ -217,11 +211,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
         mutants = counted(report["mutants"], "mutants")
         lines = [f"{super().lines(report)[0]}, {mutants}. Tests: {kinds}"]
-        if report["not_installed"]:
-            found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
-            lines.append(
-                f"Imported by tests, and not there: {found}. --packages NAME allows what is installed"
-            )
         if report["without_tests"]:
             counts = Counter(report["without_tests"])
             why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.evaluation.statistics import REPETITIONS, Estimate, estimate_of
-from codea1_env.evaluation.suites.judging import SuiteScore
+from codea1_env.evaluation.suites.scores import SuiteScore, fails, is_right
 
 Floats = NDArray[np.float64]
 Values = Mapping[str, float | None]
@@ -74,8 +74,8 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
         for name, value in _at(scores, k).items():
             figure, _, of_right = name.partition("@")
             values[f"{figure}@{k}" + ("@pass" if of_right else "")] = value
-    right = sum(not test.fault for score in scores for test in score.tests)
-    failing = sum(test.fails for score in scores for test in score.tests)
+    tests = [test for score in scores for test in score.tests]
+    right, failing = sum(map(is_right, tests)), sum(map(fails, tests))
     values["p_u"] = _share(right, right + failing)
     pools = [score.pool for score in scores]
     values["p_01"] = _share(sum(p.right_passed for p in pools), sum(p.right_runs for p in pools))
@@ -99,7 +99,7 @@ def _at(scores: Sequence[SuiteScore], k: int) -> dict[str, float | None]:
 
 def _passes_whole(score: SuiteScore) -> bool:
     """Whether there are tests, and all are right; as many as there are, not as many as were asked for."""
-    return bool(score.tests) and not score.dropped and not any(each.fault for each in score.tests)
+    return bool(score.tests) and all(map(is_right, score.tests))
 
 
 def estimate(problems: Sequence[Values], name: str) -> Estimate | None:

@@ -3,33 +3,28 @@
     {"task_id": "ULT/10", "tests": ["assert f(1) == 2", "def test_zero(): ..."]}
     {"task_id": "ULT/10", "answer": "Here are some tests: ..."}
 
-Each of the `tests` is one test, whatever it consists of. An answer is a model's text, out of which the tests are
-taken (`pieces_of`). The files of UnLeakedTestBench can be read as they are: `test_list` is another name for `tests`,
+Each of the `tests` is one test, however many calls it makes. An answer is a model's text; each call that it predicts is
+a test, as in the game. The files of UnLeakedTestBench can be read as they are: `test_list` is another name for `tests`,
 and a task may be called by the last part of its name. Other fields are kept and ignored.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from codea1_env.evaluation import samples
-from codea1_env.evaluation.suites.pieces import Piece, pieces_of
 from codea1_env.problems import Problem
-from codea1_env.reading.golden import GoldenCase
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import MAX_ACTION_CHARS, Test, text_problem
-from codea1_env.sandbox import Sandbox, encoded_arguments
-from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.results import Judged
-from codea1_env.support.texts import in_batches
+from codea1_env.responses import Suite, parse_suites
+from codea1_env.sandbox import Sandbox
 
 _FIELDS = ("tests", "test_list", "answer")
+_NO_TEST = "the answer holds no test"
 
 
 @dataclass(frozen=True)
@@ -41,51 +36,13 @@ class SuiteSample:
     row: Mapping[str, Any]
 
 
-class SuiteTest(NamedTuple):
-    """One test as it runs: a call and the value that it predicts, several of these, or any other Python text."""
-
-    text: str
-    same_as: str
-    """The same for tests that say the same in other words."""
-    cases: tuple[StatedCase, ...] = ()
-    """What it says, where all of it is data; programs are compared with that outside. Otherwise the text runs."""
-    fault: InvalidReason | None = None
-    reason: str = ""
-
-    @property
-    def judged(self) -> Judged:
-        """Where programs are judged by it."""
-        return "outside" if self.cases or self.fault else "inside"
-
-
-class StatedCase(NamedTuple):
-    """A call, and what a test says that it returns."""
-
-    call: Test
-    value: Any
-    absolute: float
-    """Absolute tolerance of numbers; 0 for that of all comparisons."""
-
-    @classmethod
-    def of(cls, entry_point: str, case: GoldenCase) -> StatedCase:
-        """Return what was read."""
-        args, kwargs, value, absolute, relative, _ = case
-        given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
-        owner, _, name = entry_point.rpartition(".")
-        text = f"{owner}().{name}({given})" if owner else f"{name}({given})"
-        call = Test(encoded_arguments(args, kwargs), codec.encode(value), text, text, repr(value))
-        size = abs(value) if isinstance(value, (int, float)) else 0.0
-        return cls(call, value, max(absolute or 0.0, (relative or 0.0) * size))
-
-
 @dataclass(frozen=True)
 class ReadSuite:
-    """The tests of a suite."""
+    """The tests of a suite, each as the suite that the referee judges alone."""
 
-    tests: tuple[SuiteTest, ...]
+    texts: tuple[str, ...]
+    tests: tuple[Suite, ...]
     late: int
-    dropped: tuple[str, ...] = ()
-    """Why parts of an answer that were meant as tests are none."""
     empty: str = ""
     """Why an answer has no test; empty if it has some."""
 
@@ -106,17 +63,19 @@ def suite_key(sample: SuiteSample) -> tuple[str, str]:
     return sample.task_id, repr(_content(sample.row))
 
 
-def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandbox) -> ReadSuite:
-    """Return the tests of a suite, of which the first `limit` count."""
+def read_suite(sample: SuiteSample, problem: Problem, limit: int, sandbox: Sandbox) -> ReadSuite:
+    """Read the tests of a suite, of which the first `limit` count. The types of the signature do not bind them."""
     content = _content(sample.row)
-    if isinstance(content, str):
-        [(pieces, late, dropped)] = _read([(content, entry_point, limit)], sandbox)
-        tests = tuple(_test(each, entry_point) for each in pieces)
-        empty = text_problem(content) or (*dropped, "the answer holds no test")[0]
-        return ReadSuite(tests, late, tuple(dropped), "" if tests else empty)
-    read = _read([(text, entry_point, 0) for text in content[:limit]], sandbox)
-    tests = tuple(_test(piece, entry_point) for [piece], *_ in read)
-    return ReadSuite(tests, max(0, len(content) - limit))
+    if not isinstance(content, str):
+        suites = parse_suites([(text, problem) for text in content[:limit]], sandbox)
+        late = max(0, len(content) - limit)
+        return ReadSuite(tuple(content[:limit]), tuple(map(_unbound, suites)), late)
+    [answer] = parse_suites([(content, problem)], sandbox)
+    tests = _one_by_one(_unbound(answer))
+    why = next((each.reason for each in answer.dropped if each.fault is None), _NO_TEST)
+    texts = [each.tests[0].text if each.tests else each.dropped[0].text for each in tests]
+    late = max(0, len(tests) - limit)
+    return ReadSuite(tuple(texts[:limit]), tuple(tests[:limit]), late, "" if tests else why)
 
 
 def suite_digest(problem: Problem) -> str:
@@ -125,36 +84,21 @@ def suite_digest(problem: Problem) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _read(
-    asked: Sequence[tuple[str, str, int]], sandbox: Sandbox
-) -> list[tuple[list[Piece], int, list[str]]]:
-    def nothing(each: tuple[str, str, int], reason: str) -> Any:
-        return ([], 0, [reason]) if each[2] else ([(each[0], each[0], [], reason)], 0, [])
-
-    read = iter(
-        in_batches(
-            [each for each in asked if len(each[0]) <= MAX_ACTION_CHARS],
-            lambda each: len(each[0]),
-            lambda batch: sandbox.analyse(pieces_of, batch),
-            lambda each, error: nothing(each, f"cannot be parsed: {error}"),
-        )
-    )
-    return [
-        next(read)
-        if len(each[0]) <= MAX_ACTION_CHARS
-        else nothing(each, str(text_problem(each[0])))
-        for each in asked
+def _unbound(suite: Suite) -> Suite:
+    free = [
+        test._replace(fault=None, reason="")
+        if test.fault is InvalidReason.OUTSIDE_SIGNATURE
+        else test
+        for test in suite.tests
     ]
+    return replace(suite, tests=tuple(free))
 
 
-def _test(piece: Piece, entry_point: str) -> SuiteTest:
-    text, same_as, cases, broken = piece
-    fault, reason = (InvalidReason.UNPARSABLE, broken) if broken else (None, "")
-    name = entry_point.rpartition(".")[2]
-    if not (cases or broken) and not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-        fault, reason = InvalidReason.NEVER_CALLS, f"never calls {entry_point}"
-    stated = tuple(StatedCase.of(entry_point, each) for each in cases)
-    return SuiteTest(text, same_as, stated, fault, reason)
+def _one_by_one(answer: Suite) -> list[Suite]:
+    """Divide an answer into its tests, and what was meant as one, in the order written."""
+    read = [(number, 1, Suite((test,))) for number, test in enumerate(answer.tests)]
+    lost = [(each.before, 0, Suite((), (each,))) for each in answer.dropped if each.invalid]
+    return [suite for *_, suite in sorted([*read, *lost], key=lambda item: item[:2])]
 
 
 def _content(row: Mapping[str, Any]) -> str | Sequence[str]:
