@@ -48,7 +48,7 @@ LEFT_OUT = {
 SHORTER = {
     "--preset (smollm2|qwen)(?!.*--dry-run)": "--max-steps 1 --max-problems 2 --problems-per-step 1 --eval-problems 1",
     "train --resume": "--max-steps 2",
-    "RightLines --agent mutant$": "--num-samples 1 --max-problems 8",
+    "right_lines --agent mutant$": "--num-samples 1 --max-problems 8",
     "--select": "--max-problems 2 --num-samples 2",
     "--agent tester-adapter": "--max-problems 2 --num-samples 1",
     "-o report.html": "--force",  # the page may have written one already

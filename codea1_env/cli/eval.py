@@ -71,7 +71,7 @@ from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
 from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions
-from codea1_env.support.plugins import digest_of, digest_of_class
+from codea1_env.support.plugins import digest_of
 from codea1_env.support.stopping import StopRequest, stop_request
 
 
@@ -350,8 +350,7 @@ def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
     name = {"evaluates": own.kind} if own.kind else {}
     if ":" in typed:
         name["evaluation"] = typed
-    if digest := digest_of_class(type(own)):
-        name["evaluation_sha256"] = digest[:16]
+        name["evaluation_sha256"] = (digest_of(typed) or "")[:16]
     chosen = {} if command.selector is None else {"select": command.selector.who("tester")}
     asked = command.samples is None
     return {**name, **command.settings(own.role), **own.settings(asked), **chosen}

@@ -1,6 +1,6 @@
 """Measuring players: on what training holds back, and on problem sets (`codea1 eval`)."""
 
-from codea1_env.evaluation.asking import ProgramEvaluation, TestEvaluation, find_evaluation
+from codea1_env.evaluation.asking import find_evaluation, own_evaluation
 from codea1_env.evaluation.held_out import (
     HeldOut,
     PassRates,
@@ -19,14 +19,13 @@ from codea1_env.evaluation.held_out import (
 __all__ = [
     "HeldOut",
     "PassRates",
-    "ProgramEvaluation",
-    "TestEvaluation",
     "copied_share",
     "find_evaluation",
     "hold_out",
     "kill_rate",
     "kills",
     "kills_beside",
+    "own_evaluation",
     "pass_rate",
     "pass_rates",
     "train_cases",

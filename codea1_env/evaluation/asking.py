@@ -1,16 +1,15 @@
-"""Evaluations that ask coders for programs, or testers for tests, which yours extend; and all of them by name."""
+"""Evaluations that ask coders for programs, or testers for tests, by name; yours is a function that judges one answer."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
-from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
+from codea1_env.evaluation.suites.samples import SuiteSample, content_of, read_suites
 from codea1_env.evaluation.task import Evaluation, Question, S, V
 from codea1_env.problems import Problem
 from codea1_env.responses import parse_programs, whole_program
@@ -103,44 +102,73 @@ BUILT_IN = {
 
 
 def find_evaluation(name: str) -> AnyEvaluation:
-    """Return the evaluation of a name in `BUILT_IN`, or of FILE.py:NAME or module:NAME.
+    """Return the evaluation of a name in `BUILT_IN`, or one that a function of yours judges, FILE.py:NAME or module:NAME.
 
-    Raises a TypeError if what is there is no evaluation, a ValueError if there is nothing of this name.
+    Raises a TypeError if what is there is no such function, a ValueError if there is nothing of this name.
     """
-    if name not in BUILT_IN and ":" not in name:
+    if name in BUILT_IN:
+        built_in: AnyEvaluation = find(BUILT_IN[name], "evaluation")
+        return built_in
+    if ":" not in name:
         raise ValueError(
             f"Expect an evaluation to be {', '.join(BUILT_IN)} or FILE.py:NAME, actually: {name!r}"
         )
-    found: AnyEvaluation = find(BUILT_IN.get(name, name), "evaluation")
-    check_evaluation(name, found)
-    if "kind" not in vars(found):
-        found.kind = found.__name__
-    return found
+    return own_evaluation(name, find(name, "evaluation"))
 
 
-def check_evaluation(name: str, evaluation: object) -> None:
-    """Refuse what is no evaluation."""
-    what = f"Expect the evaluation {name!r}"
-    if not isinstance(evaluation, type) or not issubclass(evaluation, Evaluation):
-        raise TypeError(
-            f"{what} to be a class that extends ProgramEvaluation or TestEvaluation, actually: {evaluation!r:.200}. "
-            "Give the class itself, not what it makes."
-        )
-    parameters = inspect.signature(evaluation.judge).parameters
-    fields = {each.name for each in dataclasses.fields(evaluation)}
-    annotated = vars(evaluation).get("__annotations__", {}).items()
-    options = [key for key, kind in annotated if "ClassVar" not in str(kind) and key not in fields]
-    if getattr(evaluation, "role", None) not in ("coder", "tester"):
-        fault = "to have the role 'coder' or 'tester', actually it has none. Extend ProgramEvaluation or TestEvaluation."
-    elif evaluation.judge is Evaluation.judge:
-        fault = "to judge, actually it has no method for that. Define judge(self, problem, sample)."
-    elif len(parameters) != 3:
-        fault = f"to have judge(self, problem, sample), actually: judge({', '.join(parameters)}). Change its parameters."
-    elif options:
-        fault = (
-            f"to be a dataclass, since it has options, actually {', '.join(options)} would be none. Put "
-            "@dataclass(kw_only=True, eq=False) above the class."
-        )
-    else:
-        return
-    raise TypeError(f"{what} {fault}")
+Judge = Callable[..., Mapping[str, Any]]
+"""`judge(problem, program)` or `judge(problem, tests)`, with `sandbox` behind them where it runs code.
+
+It returns names with numbers, flags, texts or None, and is called in several threads.
+"""
+
+
+class _OwnPrograms(ProgramEvaluation[Mapping[str, Any]]):
+    """A function of yours judges programs."""
+
+    call: ClassVar[Judge]
+
+    def judge(self, problem: Problem, sample: ProgramSample) -> Mapping[str, Any]:
+        return self.call(problem, sample.code, self.sandbox)
+
+
+class _OwnTests(TestEvaluation[SuiteSample, Mapping[str, Any]]):
+    """A function of yours judges tests."""
+
+    call: ClassVar[Judge]
+
+    def judge(self, problem: Problem, sample: SuiteSample) -> Mapping[str, Any]:
+        content = content_of(sample.row)
+        text = content if isinstance(content, str) else "\n".join(content)
+        return self.call(problem, text, self.sandbox)
+
+
+_OWN: dict[str, AnyEvaluation] = {"program": _OwnPrograms, "tests": _OwnTests}
+
+
+def own_evaluation(name: str, judge: Judge) -> AnyEvaluation:
+    """Make an evaluation of a function. Its second parameter says who is asked: coders for a program, testers for tests.
+
+    Example:
+        >>> def lines(problem, program):
+        ...     return {"lines": len(program.splitlines())}
+        >>> own_evaluation("lines", lines).role
+        'coder'
+    """
+    parameters = list(inspect.signature(judge).parameters) if inspect.isfunction(judge) else []
+    match parameters:
+        case ["problem", "program" | "tests" as asked]:
+            call: Judge = lambda problem, text, sandbox: judge(problem, text)  # noqa: E731
+        case ["problem", "program" | "tests" as asked, "sandbox"]:
+            call = judge
+        case _:
+            actually = (
+                f"({', '.join(parameters)})" if inspect.isfunction(judge) else f"{judge!r:.200}"
+            )
+            raise TypeError(
+                f"Expect the evaluation {name!r} to be a function with the parameters (problem, program) or (problem, tests), and "
+                f"sandbox behind them where it runs code, actually: {actually}"
+            )
+    text = judge.__doc__ or f"Run {name}."
+    own = {"kind": judge.__name__, "call": staticmethod(call), "__doc__": text}
+    return type(judge.__name__, (_OWN[asked],), own)

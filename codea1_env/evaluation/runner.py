@@ -251,7 +251,7 @@ class EvaluationRun(Generic[S, V]):
         try:
             verdict: Any = own.judge(own.problems[sample.task_id], sample)
         except Exception as error:
-            error.add_note(f"This was {type(own).__name__}.judge on {place}.")
+            error.add_note(f"{type(own).__name__} judged {place}.")
             raise
         found: V = _plain(verdict, place) if own.verdict_type is None else verdict
         return found

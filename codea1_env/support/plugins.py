@@ -115,18 +115,6 @@ def digest_of(name: str) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
-def digest_of_class(kind: type[Any]) -> str | None:
-    """SHA-256 of the file that defines a class of the user's; None for one of this package.
-
-    Example:
-        >>> digest_of_class(Path) is None, digest_of_class(ValueError)
-        (False, None)
-    """
-    home = kind.__module__
-    path = getattr(sys.modules.get(home), "__file__", None)
-    return None if path is None or not is_own(kind) else digest_of(path)
-
-
 def exit_of(error: SystemExit) -> str:
     """Message for user code that ended the program instead of returning."""
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codea1_env.cli.app import run
-from codea1_env.evaluation import ProgramEvaluation, TestEvaluation, runner
-from codea1_env.evaluation.asking import check_evaluation
+from codea1_env.evaluation import own_evaluation, runner
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped, build_report
 from codea1_env.evaluation.task import ProblemFault
@@ -23,15 +20,17 @@ from codea1_env.sandbox import Sandbox, SandboxError
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_evaluation.py"
-NAME = f"{EXAMPLE}:RightLines"
+NAME = f"{EXAMPLE}:right_lines"
 FEW = ["--max-problems", "3", "--num-samples", "2"]
 
 
-class Length(TestEvaluation[Any, Mapping[str, int]]):
+def length(problem, tests):
     """Characters of answers."""
+    return {"length": len(tests)}
 
-    def judge(self, problem, sample):
-        return {"length": len(sample.row["answer"])}
+
+def evaluation_of(judge) -> Any:
+    return own_evaluation("mine", judge)()
 
 
 @pytest.mark.slow
@@ -51,13 +50,12 @@ def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
     assert run([*arguments, "--resume"]) == 0
     assert files == {name: (folder / name).read_bytes() for name in names}
     report = json.loads((tmp_path / "reference" / "report.json").read_text())
-    assert report["kind"] == report["settings"]["evaluates"] == "RightLines"
-    assert report["settings"]["with_comments"] is False
+    assert report["kind"] == report["settings"]["evaluates"] == "right_lines"
     assert report["figures"]["right"] == {"value": 1.0, "low": 1.0, "high": 1.0}
     problems = load_problems("starter")[:3]
     lines = [sum(bool(line.strip()) for line in p.reference.splitlines()) for p in problems]
     values = [each["values"]["lines"] for each in report["results"].values()]
-    assert values == lines  # references have no comments
+    assert values == lines
     assert report["figures"]["lines"]["value"] == pytest.approx(sum(lines) / 3)
     capsys.readouterr()
     folders = [str(tmp_path / name) for name in ("reference", "mutant")]
@@ -68,58 +66,38 @@ def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_its_fields_are_options(tmp_path, capsys):
+def test_its_text_is_the_help(capsys):
     with pytest.raises(SystemExit):
         run(["eval", "run", NAME, "--help"])
-    shown = capsys.readouterr().out
-    assert "--with-comments" in shown
-    assert "Count the lines of right programs." in shown
-    options = ["--max-problems", "1", "-n", "1", "--with-comments", "--json"]
-    options += ["--agent", "reference", "--output-dir", str(tmp_path)]
-    assert run(["eval", "run", NAME, *options]) == 0
-    assert json.loads(capsys.readouterr().out)["settings"]["with_comments"] is True
-
-
-class NoJudge(ProgramEvaluation[Any]):
-    pass
-
-
-class OtherParameters(ProgramEvaluation[Any]):
-    def judge(self, sample):
-        return {}
+    assert "Count the lines of right programs." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("wrong", "actually"),
     [
-        (NoJudge, r"to judge, actually it has no method for that. Define judge\(self, problem"),
-        (OtherParameters, r"judge\(self, problem, sample\), actually: judge\(self, sample\)"),
-        (dict, "a class that extends ProgramEvaluation or TestEvaluation, actually: <class 'dict'"),
+        (lambda problem: {}, r"\(problem\)"),
+        (lambda problem, sample: {}, r"\(problem, sample\)"),
+        (lambda problem, program, k: {}, r"\(problem, program, k\)"),
+        (dict, "<class 'dict'>"),
     ],
 )
-def test_what_is_no_evaluation_is_named(wrong, message):
-    with pytest.raises(TypeError, match=f"Expect the evaluation 'mine' .*{message}"):
-        check_evaluation("mine", wrong)
+def test_what_is_no_evaluation_is_named(wrong, actually):
+    with pytest.raises(TypeError, match=f"Expect the evaluation 'mine' .*actually: {actually}$"):
+        own_evaluation("mine", wrong)
 
 
 def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
-    @dataclass(kw_only=True, eq=False)
-    class Choosy(Length):
-        """Only problems of this name."""
+    problems = load_problems("starter")[:2]
 
-        wanted: str = ""
-
+    class Choosy(own_evaluation("mine", length)):
         def check(self, problem):
-            return ProblemFault(
-                problem.task_id, "" if problem.task_id == self.wanted else "not wanted"
-            )
+            return ProblemFault(problem.task_id, "not wanted" if problem is problems[0] else "")
 
     class Tester:
         def act(self, observations):
             return ["x" * (i + 1) for i, _ in enumerate(observations)]
 
-    problems = load_problems("starter")[:2]
-    own = Choosy(wanted=problems[1].task_id)
+    own = Choosy()
     own.load(problems)
     own.begin(sandbox)
     with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
@@ -147,18 +125,17 @@ def judged_by(own, folder: ResultFolder, **options: Any) -> None:
 def test_who_stops_does_not_wait_for_a_sample_and_a_broken_off_one_has_no_verdict(tmp_path):
     begun = threading.Event()
 
-    class Endless(Length):
-        def judge(self, problem, sample):
-            try:
-                while True:
-                    self.sandbox.run_tests("x = 1", ["assert x == 1"])
-                    begun.set()
-            except SandboxError:
-                return {"length": 0}
+    def endless(problem, tests, sandbox):
+        try:
+            while True:
+                sandbox.run_tests("x = 1", ["assert x == 1"])
+                begun.set()
+        except SandboxError:
+            return {"length": 0}
 
     with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
         with pytest.raises(Stopped):
-            judged_by(Endless(), folder, stop=begun.is_set)
+            judged_by(evaluation_of(endless), folder, stop=begun.is_set)
         assert (len(folder.rows("samples.jsonl")), folder.rows("verdicts.jsonl")) == (1, [])
 
 
@@ -167,12 +144,11 @@ def test_work_without_a_verdict_is_told(tmp_path, monkeypatch):
     told: list[str] = []
     heard = threading.Event()
 
-    class Slow(Length):
-        def judge(self, problem, sample):
-            for _ in range(3):
-                self.sandbox.run_tests("x = 1", ["assert x == 1"])
-            assert heard.wait(60), "nobody said that work goes on"
-            return {"length": 1}
+    def slow(problem, tests, sandbox):
+        for _ in range(3):
+            sandbox.run_tests("x = 1", ["assert x == 1"])
+        assert heard.wait(60), "nobody said that work goes on"
+        return {"length": 1}
 
     def say(text: str) -> None:
         told.append(text)
@@ -180,7 +156,7 @@ def test_work_without_a_verdict_is_told(tmp_path, monkeypatch):
             heard.set()
 
     with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
-        judged_by(Slow(), folder, say=say)
+        judged_by(evaluation_of(slow), folder, say=say)
         assert len(folder.rows("verdicts.jsonl")) == 1
     assert all(text.startswith("no new verdict for ") for text in told)
 
@@ -188,13 +164,10 @@ def test_work_without_a_verdict_is_told(tmp_path, monkeypatch):
 OWN = """
 import math
 import numpy as np
-from codea1_env.evaluation import ProgramEvaluation
 
-class Own(ProgramEvaluation[dict]):
+def own(problem, program):
     "Judge somehow."
-
-    def judge(self, problem, sample):
-        return {returned}
+    return {returned}
 """
 
 
@@ -202,7 +175,7 @@ def run_own(tmp_path, capsys, returned: str, *more: str) -> tuple[int, str]:
     path = tmp_path / "own.py"
     path.write_text(OWN.format(returned=returned))
     out = ["--agent", "reference", *FEW, "--output-dir", str(tmp_path / "out"), *more]
-    code = run(["eval", "run", f"{path}:Own", *out])
+    code = run(["eval", "run", f"{path}:own", *out])
     captured = capsys.readouterr()
     return code, " ".join((captured.out + captured.err).split())
 
@@ -245,7 +218,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path, capsys):
 def test_an_error_says_on_which_sample(tmp_path, capsys):
     with pytest.raises(ZeroDivisionError) as caught:
         run_own(tmp_path, capsys, "1 / 0")
-    assert "Own.judge on sample 0 of starter/add_numbers" in caught.value.__notes__[0]
+    assert "own judged sample 0 of starter/add_numbers" in caught.value.__notes__[0]
 
 
 @pytest.mark.slow

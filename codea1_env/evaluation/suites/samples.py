@@ -60,12 +60,12 @@ def read_suites(path: Path, problems: Sequence[Problem]) -> samples.SampleFile[S
 
 def suite_key(sample: SuiteSample) -> tuple[str, str]:
     """Equal for suites that are the same word for word."""
-    return sample.task_id, repr(_content(sample.row))
+    return sample.task_id, repr(content_of(sample.row))
 
 
 def read_suite(sample: SuiteSample, problem: Problem, limit: int, sandbox: Sandbox) -> ReadSuite:
     """Read the tests of a suite, of which the first `limit` count. The types of the signature do not bind them."""
-    content = _content(sample.row)
+    content = content_of(sample.row)
     if not isinstance(content, str):
         suites = parse_suites([(text, problem) for text in content[:limit]], sandbox)
         late = max(0, len(content) - limit)
@@ -101,7 +101,8 @@ def _one_by_one(answer: Suite) -> list[Suite]:
     return [suite for *_, suite in sorted([*read, *lost], key=lambda item: item[:2])]
 
 
-def _content(row: Mapping[str, Any]) -> str | Sequence[str]:
+def content_of(row: Mapping[str, Any]) -> str | Sequence[str]:
+    """Return the tests of a row: an answer, or a list of texts."""
     return row[next(name for name in _FIELDS if name in row)]  # type: ignore[no-any-return]  # checked when it was read
 
 
