@@ -21,6 +21,7 @@ from codea1_env.reading.hash_seeds import MANY, seeds_of
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
 from codea1_env.sandbox import (
+    ITERATED,
     RETURNED,
     UNANSWERED,
     Answers,
@@ -79,15 +80,22 @@ class Subject(NamedTuple):
     """How values are compared, see `Problem.compare`."""
     atol: float = 0.0
     checker: str = ""
+    yields: bool = False
+    """Whether a call is `list(f(x))`."""
 
     @classmethod
     def of(
-        cls, problem: Problem, *, with_contract: bool = True, with_rule: bool = False
+        cls,
+        problem: Problem,
+        *,
+        with_contract: bool = True,
+        with_rule: bool = False,
+        yields: bool = False,
     ) -> Subject:
-        """Return the subject of a problem, with or without its contract and its rule."""
+        """Subject of a problem, with or without its contract and its rule; see `codea1_env.responses.yielding`."""
         code = whole_program(problem, problem.reference)
         contract = problem.contract if with_contract else ""
-        subject = cls(problem.task_id, problem.entry_point, code, contract)
+        subject = cls(problem.task_id, problem.entry_point, code, contract, yields=yields)
         if not with_rule:
             return subject
         rule = comparison_of(problem).rule
@@ -100,7 +108,13 @@ class Subject(NamedTuple):
     @property
     def program(self) -> tuple[str, str]:
         """The program text, and the function that is called."""
-        return contracted(self.code, self.entry_point, self.contract)
+        code, name = contracted(self.code, self.entry_point, self.contract)
+        return code, ITERATED * self.yields + name
+
+    @property
+    def called(self) -> str:
+        """Name of the function as the sandbox calls it."""
+        return ITERATED * self.yields + self.entry_point
 
 
 class Attack(NamedTuple):
@@ -112,7 +126,7 @@ class Attack(NamedTuple):
     @property
     def program(self) -> tuple[str, str]:
         """The program text, and the function that is called."""
-        return self.code, self.subject.entry_point
+        return self.code, self.subject.called
 
 
 class Truth(NamedTuple):

@@ -51,7 +51,7 @@ from codea1_env.oracle import (
 )
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Program, Suite, Test, joined, parse_suites, read_programs
+from codea1_env.responses import Program, Suite, Test, joined, parse_suites, read_programs, yielding
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
@@ -224,9 +224,10 @@ class Referee:
         distinct = {id(each.problem): each.problem for each in rounds}
         bounded = self.config.domain != "any"
         by_rule = not self.config.rewards.strict_paper
+        listed = yielding(list(distinct.values()), self.sandbox)
         subjects = {
-            key: Subject.of(problem, with_contract=bounded, with_rule=by_rule)
-            for key, problem in distinct.items()
+            key: Subject.of(problem, with_contract=bounded, with_rule=by_rule, yields=yields)
+            for (key, problem), yields in zip(distinct.items(), listed, strict=True)
         }
         read = []
         for each in rounds:

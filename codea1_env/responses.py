@@ -33,8 +33,10 @@ _SHOWN = 200
 _PRINTABLE = str.maketrans("", "", string.printable)
 _PRINTABLE_ASCII = string.printable.encode()
 _FAULTS = {fault.value: fault for fault in InvalidReason}
-_ANY = '{"parameters": null}'
+_ANY = '{"parameters": null, "yields": false}'
 """The signature of a problem whose texts break the parser."""
+_YIELDS = '"yields": true}'
+"""End of the signature of a function that yields."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Test(NamedTuple):
     predicted: bytes
     """The value, encoded."""
     call_text: str
-    """The same text for the same call, such as "f(2, by=3)"."""
+    """The same text for the same call, such as "f(2, by=3)", or "list(f(2, by=3))" of a function that yields."""
     same_as: str
     """The same text for calls whose arguments are equal: 2 and 2.0, a dict in another order. Those are one test."""
     value: str
@@ -176,6 +178,7 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     reasons = [text_problem(text) for text, _ in answers]
     left = [answer for answer, reason in zip(answers, reasons, strict=True) if reason is None]
     signatures = _signatures([problem for _, problem in left], sandbox)
+    yielding = iter([signature.endswith(_YIELDS) for signature in signatures])
     asked = [
         (problem.entry_point, signature, text)
         for (text, problem), signature in zip(left, signatures, strict=True)
@@ -193,7 +196,8 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     for (text, problem), reason in zip(answers, reasons, strict=True):
         nothing: Any = [[], [["", reason, text[:_SHOWN], False, 0]]]
         found, left = next(rows) if reason is None else nothing
-        tests = tuple([_test(problem.entry_point, row) for row in found])
+        call = _call_of(problem, reason is None and next(yielding))
+        tests = tuple([_test(call, row) for row in found])
         dropped = tuple(
             [
                 Dropped(why, part, invalid, _FAULTS.get(fault), before)
@@ -204,10 +208,14 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     return suites
 
 
-def _test(name: str, row: Sequence[Any]) -> Test:
+def _call_of(problem: Problem, is_listed: bool) -> str:
+    return f"list({problem.entry_point}({{}}))" if is_listed else f"{problem.entry_point}({{}})"
+
+
+def _test(called: str, row: Sequence[Any]) -> Test:
     call, predicted, arguments, same, value, absolute, relative, fault, reason = row
     return Test(
-        bytes.fromhex(call), bytes.fromhex(predicted), f"{name}({arguments})", same, value,
+        bytes.fromhex(call), bytes.fromhex(predicted), called.format(arguments), same, value,
         absolute, relative, _FAULTS.get(fault), reason,
     )  # fmt: skip
 
@@ -271,6 +279,11 @@ def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
         if signature:
             _remembered.put(key, signature, _chars(key) + len(signature))
     return [known[key] or _ANY for key in keys]
+
+
+def yielding(problems: Sequence[Problem], sandbox: Sandbox) -> list[bool]:
+    """For each problem: does its function yield. Then a call is `list(f(x))`, since an iterator is no data."""
+    return [signature.endswith(_YIELDS) for signature in _signatures(problems, sandbox)]
 
 
 def _chars(asked: _Asked) -> int:

@@ -169,3 +169,29 @@ def test_what_no_checker_could_judge_pays_nobody(sandbox, monkeypatch):
     verdict = judge(sandbox, demo, "def f(n): return 2", ["assert f(4) == -2"])
     assert outcomes(verdict) == [("not made", "unjudged")]
     assert not check_replies("", [], sandbox)
+
+
+@pytest.mark.parametrize("contract", ["", "assert n < 9"])
+def test_a_function_that_yields_is_called_as_a_list(sandbox: Sandbox, contract: str) -> None:
+    first = problem("\n    yield from range(n)", contract=contract)
+    tests = ["assert list(f(3)) == [0, 1, 2]", "assert f(1) == [0]", "assert f(2) == [1, 2]"]
+    [verdict, listing, wrong] = Referee(sandbox).judge(
+        [
+            Round(first, code, [tests], ["assert list(f(4)) == [0, 1, 2, 3]"])
+            for code in (first.reference, "def f(n): return [*range(n)]", "def f(n): return n")
+        ]
+    )
+    assert [test.text for test in verdict.suites[0].tests] == [
+        "assert list(f(3)) == [0, 1, 2]", "assert list(f(1)) == [0]", "assert list(f(2)) == [0, 1]"
+    ]  # fmt: skip
+    right = [("kept", "pass"), ("kept", "pass"), ("corrected", "pass")]
+    assert outcomes(verdict) == outcomes(listing) == right
+    assert [len(each.history_passed) for each in (verdict, listing, wrong)] == [1, 1, 0]
+    assert len(wrong.failed) == 3
+
+
+def test_a_helper_that_yields_makes_no_list(sandbox: Sandbox) -> None:
+    inner = problem("\n    def g():\n        yield n\n    return sum(g())")
+    assert outcomes(judge(sandbox, inner, inner.reference, ["assert f(3) == 3"])) == [
+        ("kept", "pass")
+    ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.oracle import gather
+from codea1_env.oracle import Subject, gather
 from codea1_env.problem_sets.judging import comparison_of
 from codea1_env.problems import Problem
-from codea1_env.responses import Test
+from codea1_env.responses import Test, yielding
 from codea1_env.sandbox import RETURNED, Comparison, EncodedCases, Limits, Sandbox, TestResult
 
 
@@ -22,6 +22,7 @@ def run_as_written(
     places: dict[Comparison, list[int]] = {}
     for place, test in enumerate(tests):
         places.setdefault(_comparison(test, problem), []).append(place)
+    name = Subject.of(problem, yields=yielding([problem], sandbox)[0]).called
     groups = [
         (
             comparison,
@@ -33,9 +34,7 @@ def run_as_written(
         for comparison, some in places.items()
     ]
     started = [
-        sandbox.submit(
-            sandbox.judge_cases, code, problem.entry_point, cases, comparison=rule, limits=limits
-        )
+        sandbox.submit(sandbox.judge_cases, code, name, cases, comparison=rule, limits=limits)
         for code in programs
         for rule, cases in groups
     ]

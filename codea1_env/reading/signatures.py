@@ -36,9 +36,25 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
     Names and number of parameters are those of the prompt's definition, or without one of the reference's. A default
     counts where both have it; without a definition in the prompt, where a golden test leaves it out and another gives
     it. Domains are the annotations of the prompt's definition if it has any, else of the reference's; where a parameter
-    has none, the shapes of its arguments in the golden tests and in the prompt's examples.
+    has none, the shapes of its arguments in the golden tests and in the prompt's examples. Whether a function yields
+    shows in its reference.
     """
-    return [json.dumps({"parameters": _signature(*problem)}) for problem in problems]
+    return [
+        json.dumps({"parameters": _signature(*problem), "yields": _yields(problem[2], problem[1])})
+        for problem in problems
+    ]
+
+
+def _yields(code: str, name: str) -> bool:
+    function = _definition(code[:MAX_CHARS], name)
+    left: list[ast.AST] = list(function.body) if type(function) is ast.FunctionDef else []
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            left += ast.iter_child_nodes(node)
+    return False
 
 
 def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> list[Row] | None:

@@ -38,7 +38,7 @@ from .calls import (
     expected_frame,
 )
 from .compare import Comparison, Returned, Rule, equal, same
-from .inside.run.running import DIGEST, RETURNED
+from .inside.run.running import DIGEST, ITERATED, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
@@ -60,7 +60,7 @@ from .scripts import MAX_INPUT
 from .test_modules import TestModuleResult
 
 __all__ = [
-    "ALLOWANCE", "DIGEST", "MAX_INPUT", "RETURNED", "UNANSWERED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
+    "ALLOWANCE", "DIGEST", "ITERATED", "MAX_INPUT", "RETURNED", "UNANSWERED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
     "EncodedCases", "InfraError", "Job", "JobResult", "LevelReport", "LevelUnavailableError",
     "Limit", "Limits", "Outcome", "Returned", "Rule", "RunRules", "Sandbox", "SandboxError", "ScriptResult",
     "TestModuleResult", "TestResult", "default_sandbox", "encoded_arguments", "encoded_cases", "equal", "examine",

@@ -15,7 +15,13 @@ from codea1_env.evaluation.runner import EvaluationPlan
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
 from codea1_env.evaluation.suites.samples import SuiteSample
-from codea1_env.evaluation.suites.scores import PoolRuns, SuiteJudge, SuiteScore, kind_of
+from codea1_env.evaluation.suites.scores import (
+    PoolRuns,
+    ProblemCheck,
+    SuiteJudge,
+    SuiteScore,
+    kind_of,
+)
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import TestVerdict
@@ -102,6 +108,20 @@ def test_stated_tolerances_and_floats(sandbox):
     score = own.judge(half, own.check(half), SuiteSample("demo/half", 0, {"tests": tests}))
     assert list(map(kind_of, score.tests)) == ["", "wrong value", "", ""]
     assert score.killed == (1, 0, 0, 0, 0)
+
+
+def test_a_function_that_yields(sandbox):
+    upto = Problem("demo/upto", "def upto(n):", "upto", "def upto(n):\n    yield from range(n)\n")
+    own = Judge(sandbox, 5)
+    own.mutants = ["def upto(n): yield 1", "def upto(n): yield 0", "def upto(n): return 0"]
+    tests = ["assert list(upto(2)) == [0, 1]", "assert list(upto(1)) == [1]"]
+    score = own.judge(upto, own.check(upto), SuiteSample("demo/upto", 0, {"tests": tests}))
+    assert list(map(kind_of, score.tests)) == ["", "wrong value"]
+    assert score.killed == (3, 0, 0, 0, 0)
+    given = Judge(sandbox, 5, {"demo/upto": own.mutants})
+    check = ProblemCheck("demo/upto", "", (0, 1, 2))
+    score = given.judge(upto, check, SuiteSample("demo/upto", 0, {"tests": tests}))
+    assert score.pool == PoolRuns(3, 3, 0, 3, 1)
 
 
 def test_repeated_and_late_tests(sandbox):

@@ -79,14 +79,15 @@ def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[st
         except BaseException as error:  # of a metaclass, or of a name that is no text
             return describe_error(error), module.__dict__
         if not defined:
-            missing = f"NameError: the program does not define {entry_point!r}"
+            name = entry_point.lstrip(ITERATED)
+            missing = f"NameError: the program does not define {name!r}"
             reply = ("raised", missing, "NameError")
     return reply, module.__dict__
 
 
 def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
     """Whether a program has a name, or a class with a method of that name."""
-    owner, _, method = entry_point.partition(".")
+    owner, method, _ = target_of(entry_point)
     if owner not in namespace:
         return False
     found = namespace[owner]
