@@ -1,6 +1,6 @@
 """Scores suites of tests: the referee says which tests are right, and which mutants the right ones kill.
 
-Each test is a suite of its own for the referee, so that none depends on another. Wrong tests are tried on wrong programs
+On the reference each test is a suite of its own, so that none depends on another. Wrong tests are tried on wrong programs
 as they are written.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from codea1_env.evaluation.as_written import run_as_written
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
@@ -44,6 +44,7 @@ MAX_POOL = 20
 _MAX_CALLS = 64  # that one test makes
 _PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
+_AS_WRITTEN = replace(GAME_LIMITS, run_cpu_time=3 * GAME_LIMITS.call_cpu_time)
 _REMEMBERED = 32
 
 
@@ -131,6 +132,13 @@ class SuiteScore(Stored):
         return super().of({**row, "tests": tests, "pool": pool})
 
 
+class _Run(NamedTuple):
+    """Calls of a program, by the text that is the same for equal ones: those that it passed, and those that broke it."""
+
+    passed: set[str]
+    broke: set[str]
+
+
 class SuiteJudge:
     """Judges the first `num_tests` tests of suites. Safe to use from several threads.
 
@@ -192,45 +200,50 @@ class SuiteJudge:
             return SuiteScore(f"its reference has no mutants: {error}")
         suite = read_suite(sample, problem, self._num_tests, self._sandbox)
         wrong = self._wrong_programs(problem, check)
-        programs = [whole_program(problem, each) for each in (problem.reference, *mutants, *wrong)]
+        reference, *programs = (
+            whole_program(problem, each) for each in (problem.reference, *mutants, *wrong)
+        )
         try:
-            reference, *verdicts = self._referee.judge(
-                [Round(problem, code, suite.tests) for code in programs]
-            )
+            [ruled] = self._referee.judge([Round(problem, reference, suite.tests)])
         except BrokenReferenceError as error:
             return SuiteScore(str(error))
-        tests = _ruled(suite, reference.suites, problem.entry_point)
+        tests = _ruled(suite, ruled.suites, problem.entry_point)
         right = [place for place, test in enumerate(tests) if is_right(test)]
+        calls = [{call.same_as for call in suite.tests[place].tests} for place in right]
+        runs = self._run(problem, programs, [suite.tests[place] for place in right])
         killed = [0] * self._num_tests
-        for verdict in verdicts[: len(mutants)]:
-            first = next((each for each in right if verdict.suites[each].failed), None)
+        for run in runs[: len(mutants)]:
+            first = next(
+                (place for place, own in zip(right, calls, strict=True) if own & run.broke), None
+            )
             if first is not None:
                 killed[first] += 1
-        passed = sum(
-            all(test.passed for test in verdict.suites[place].tests if test.status != "duplicate")
-            for verdict in verdicts[len(mutants) :]
-            for place in right
-        )
         failing = [each for test, each in zip(tests, suite.tests, strict=True) if fails(test)]
-        slipped = self._slipped(problem, programs[1 + len(mutants) :], failing)
-        runs = len(wrong) * len(right), passed, len(wrong) * len(failing), slipped
-        return SuiteScore(
-            tests=tests,
-            late=suite.late,
-            empty=suite.empty,
-            mutants=len(mutants),
-            killed=tuple(killed),
-            pool=PoolRuns(len(wrong), *runs),
+        pool = PoolRuns(
+            len(wrong),
+            right_runs=len(wrong) * len(right),
+            right_passed=sum(own <= run.passed for run in runs[len(mutants) :] for own in calls),
+            wrong_runs=len(wrong) * len(failing),
+            wrong_passed=self._slipped(problem, programs[len(mutants) :], failing),
         )
+        return SuiteScore("", tests, suite.late, suite.empty, len(mutants), tuple(killed), pool)
+
+    def _run(self, problem: Problem, programs: Sequence[str], right: Sequence[Suite]) -> list[_Run]:
+        """Run programs on right tests, all of a program in one run: it costs little, however many of them hang."""
+        calls = [call for suite in right for call in suite.tests]
+        rounds = [Round(problem, code, [Suite(tuple(calls))]) for code in programs]
+        runs = []
+        for verdict in self._referee.judge(rounds):
+            pairs = list(zip(calls, verdict.suites[0].tests, strict=True))
+            passed = {call.same_as for call, test in pairs if test.passed}
+            runs.append(_Run(passed, {call.same_as for call, test in pairs if test.broke}))
+        return runs
 
     def _slipped(self, problem: Problem, programs: Sequence[str], suites: Sequence[Suite]) -> int:
         """How often programs pass tests as they are written, with the reference's fault in them."""
-        whole = [suite.tests for suite in suites if suite.tests and not suite.dropped]
+        whole = [suite.tests for suite in suites if not any(each.invalid for each in suite.dropped)]
         calls = [test for tests in whole for test in tests]
-        if not calls:
-            return 0
-        limits = GAME_LIMITS.with_room_for(len(calls))
-        rows = run_as_written(programs, calls, problem, limits, self._sandbox)
+        rows = run_as_written(programs, calls, problem, _AS_WRITTEN, self._sandbox)
         numbers = iter(range(len(calls)))
         groups = [[next(numbers) for _ in tests] for tests in whole]
         return sum(all(row[each].passed for each in group) for row in rows for group in groups)
