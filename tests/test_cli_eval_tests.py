@@ -95,7 +95,7 @@ def test_a_file_of_suites(tmp_path, capsys):
     assert run(["eval", "tests", *options, "--num-tests", "4", "--k", "1", "4"]) == 0
     shown = capsys.readouterr().out
     assert "Ignored, not in the problem set: ULT/1 (1)" in shown
-    assert "1 test unreadable: no call with the value that it returns (not right)" in shown
+    assert "1 test unreadable: no call with the value that it returns (wrong)" in shown
     assert "1 right test repeating an earlier one of the suite (counted)" in shown
     report = json.loads((tmp_path / "r" / "report.json").read_text())
     assert [each["values"]["pass@4"] for each in report["results"].values()] == [0.5, 0, 0.5]

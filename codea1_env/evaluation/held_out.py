@@ -15,10 +15,10 @@ import numpy as np
 
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.operators import lines_before_loops_end
+from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
 from codea1_env.reading.examples import split_examples
-from codea1_env.reading.golden import golden_cases
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
@@ -149,11 +149,8 @@ def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
 
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
-    rows = sandbox.analyse(golden_cases, list(tests), item.problem.entry_point) if tests else []
-    cases = [
-        Case(tuple(args), kwargs, value) for found, _ in rows for args, kwargs, value, *_ in found
-    ]
-    return replace(_only(item.problem, cases), compare="equal", checker="")
+    golden = read_statements(tests, item.problem.entry_point, sandbox.analyse)
+    return replace(_only(item.problem, golden.cases), compare="equal", checker="")
 
 
 def _passed(

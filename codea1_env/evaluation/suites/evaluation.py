@@ -40,7 +40,7 @@ DEFAULT_K = (1, 2, 5)
 _REASONS = 3
 """Reasons that are shown of many."""
 _ODD = {
-    "unreadable": ("tests", "unreadable: no call with the value that it returns (not right)"),
+    "unreadable": ("tests", "unreadable: no call with the value that it returns (wrong)"),
     "repeated": ("right tests", "repeating an earlier one of the suite (counted)"),
     "repeated_suites": ("suites", "repeating another of the problem (counted)"),
     "late": ("tests", "after those that were asked for (not counted)"),

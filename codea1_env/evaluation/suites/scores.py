@@ -35,10 +35,11 @@ from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
 
 _FAULTS = {fault.value: fault for fault in InvalidReason}
 _FAILS = frozenset([
-    InvalidReason.UNPARSABLE, InvalidReason.WRONG_VALUE, InvalidReason.RAISES, InvalidReason.NOT_INSTALLED,
-    InvalidReason.TIMEOUT, InvalidReason.LIMIT, InvalidReason.UNENCODABLE, InvalidReason.NO_LITERAL,
+    InvalidReason.UNPARSABLE, InvalidReason.UNREADABLE, InvalidReason.WRONG_VALUE, InvalidReason.RAISES,
+    InvalidReason.NOT_INSTALLED, InvalidReason.TIMEOUT, InvalidReason.LIMIT, InvalidReason.UNENCODABLE,
+    InvalidReason.NO_LITERAL,
 ])  # fmt: skip
-"""Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
+"""Faults of tests that count as wrong. Tests with another one say nothing about programs, right or wrong."""
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
 _MAX_CALLS = 64  # that one test makes
@@ -59,7 +60,7 @@ def kind_of(test: TestVerdict) -> str:
 
 
 def fails(test: TestVerdict) -> bool:
-    """Whether the reference does not pass a test. Of tests that are not right, the others say nothing."""
+    """Whether a test counts as wrong. One that is neither right nor wrong says nothing."""
     return test.fault in _FAILS
 
 
