@@ -13,18 +13,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import (
-    CONSTANTS,
-    UNKNOWN,
-    LiteralMeter,
-    NotLiteralError,
-    read,
-)
+from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 
 from .predictions import (
     ENTRY_POINT,
     INSTANCE,
+    MODULE,
     UNSAID,
     Call,
     Conditions,
@@ -51,13 +46,12 @@ _COPYING = frozenset(
 )
 """Those of both that return none of what they are given, but at most what is in it."""
 _REACHING = frozenset(
-    {"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__", "patch"}
+    {"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__"}
 )
 """What binds names that no statement shows."""
 _HOOK = re.compile(r"\bdef (?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
 """What pytest runs between tests."""
-_HOMES = ("cmath", "math", "np", "numpy", "pytest", "self")
-"""Names whose attributes are read without a statement that sets them."""
+_MODULES = ("cmath", "math", "np", "numpy")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHANGED = (ast.Store, ast.Del)
 _HANDS_OUT = frozenset({ast.Return, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Lambda})
@@ -84,8 +78,6 @@ class Bindings:
         whole = ast.Module(body, [])
         self._unseen.append(whole)
         self._has_hooks |= _HOOK.search(text) is not None
-        if all(type(node) is ast.Assert for node in body):
-            return
         each: Any
         for each in self._conditions.walk(whole):
             kind = type(each)
@@ -95,17 +87,19 @@ class Bindings:
                 self._methods.add(each.name)
             elif kind is ast.ClassDef:
                 self._extended.update(map(self._conditions.key, each.bases))
-            elif kind is ast.Name:
-                self._reaches_all |= each.id in _REACHING
-            elif kind is ast.Attribute:
-                self._reaches_all |= each.attr in _REACHING
-                if isinstance(each.ctx, _CHANGED):
-                    is_own = type(each.value) is ast.Name and each.value.id in ("self", "cls")
+            elif kind is ast.Call:
+                names = name_of(each.func), name_of(getattr(each.func, "value", each))
+                self._reaches_all |= "patch" in names
+            elif kind in (ast.Name, ast.Attribute):
+                self._reaches_all |= name_of(each) in _REACHING
+                if kind is ast.Attribute and isinstance(each.ctx, _CHANGED):
+                    is_own = name_of(each.value) in ("self", "cls")
                     self._volatile |= {f".{each.attr}"} if is_own else {f".{each.attr}", each.attr}
+        if self._reaches_all:
+            self._names |= dict.fromkeys(_MODULES, MODULE)
         attributes = [name for name in self._volatile if name[:1] == "."]
-        attributes += [f".{name}" for name in CONSTANTS] if self._reaches_all else []
-        unknown = {f"{home}{name}" for home in _HOMES for name in attributes} | self._volatile
-        self._names |= dict.fromkeys(unknown, UNKNOWN)
+        unknown = {home + name for home in (*_MODULES, "pytest", "self") for name in attributes}
+        self._names |= dict.fromkeys(unknown | self._volatile, UNKNOWN)
 
     def _assign(self, node: Any, names: Names) -> None:
         if node.value is None:

@@ -58,20 +58,18 @@ INSTANCE = object()
 class Helper:
     """What a name is bound to that is a function of the text: it is followed once, where it is called, or at the end.
 
-    Also a class of the text, which is not called.
+    Or a class of the text.
     """
 
     node: Any
     scope: Names
     """What names stand for around it when it runs."""
     own: Names = field(default_factory=dict)
-    """What more names stand for in it: attributes of its class."""
+    """What more names stand for in it: attributes of its class. Of a class, all names in its body."""
     tables: list[list[Names]] = field(default_factory=list)
     """What its parameters stand for, by its defaults and by each table above it."""
     home: Helper | None = None
     """The class whose method it is."""
-    is_marked: bool = False
-    """Whether a decorator may replace it, or say that it does not run."""
     is_followed: bool = False
 
 

@@ -41,7 +41,7 @@ _RAISES = frozenset({
     "assert_raises", "suppress",
 })  # fmt: skip
 _RAISING = "says that a call raises"
-_UNFOLLOWED = "calls a function that is not followed"
+_LEFT_OUT = "pytest may leave it out or replace it"
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _SIMPLE = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert})
 _INNER_SCOPES = frozenset({ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
@@ -119,10 +119,8 @@ class Statements(Bindings):
         for helper in sorted(self._waiting, key=lambda each: not each.node.name.startswith("test")):
             if self._has_hooks:
                 self._change([UNKNOWN], helper.scope | helper.own)
-            home = helper.home or helper
-            is_last = helper.scope.get(home.node.name) is home
-            helper.is_marked |= not is_last or "pytestmark" in helper.scope
-            self._enter(helper)
+            if self._is_run(helper):
+                self._enter(helper)
 
     def _body(self, body: list[ast.stmt], names: Names) -> Leaves | None:
         """Follow a block, and return how it ends before its end."""
@@ -192,12 +190,10 @@ class Statements(Bindings):
         plain = name.replace("_", "").lower()
         if type(bound) is Helper and isinstance(bound.node, _FUNCTIONS):
             self._helper(node, bound, names)
-        elif bound is LIBRARY and name in self._methods:
-            self._unreadable(node, call, names, _UNFOLLOWED)
-            self._forget(call, names)
         elif bound is LIBRARY and (plain.startswith("assert") or plain == "eq"):
+            known = "" if name in self._methods else plain
             self._assertion(
-                node, call, names, lambda *given: said_by(self._conditions, plain, *given)
+                node, call, names, lambda *given: said_by(self._conditions, known, *given)
             )
         elif name in _RAISES:
             self._unreadable(node, call, names, _RAISING)
@@ -210,7 +206,7 @@ class Statements(Bindings):
         is_check = self._is_check(helper.node)
         is_known = is_check or not (call.args or call.keywords)
         if not is_known:
-            self._unreadable(node, call, names, _UNFOLLOWED)
+            self._unreadable(node, call, names, "calls a function that is not followed")
         runs = is_known and not helper.is_followed and not self._is_blind
         if runs and (is_check or self._conditions.mentions(helper.node, names)):
             self._enter(helper)
@@ -255,9 +251,6 @@ class Statements(Bindings):
             self._unreadable(node, node, names, reason)
         return may_end(node, self._meter)
 
-    def _while(self, node: Any, names: Names) -> Leaves | None:
-        return self._unfollowed(node, names, "in a loop whose end cannot be read")
-
     def _if(self, node: Any, names: Names) -> Leaves | None:
         if is_main(node.test):
             return self._body(node.body, names)
@@ -277,21 +270,14 @@ class Statements(Bindings):
 
     def _try(self, node: Any, names: Names) -> Leaves | None:
         # Whoever catches what an assertion raises has said it all the same.
-        self._meter.work(2 * self._size(names))
-        before = dict(names) if node.handlers else {}
         leaves = self._body(node.body, names)
-        for name, value in before.items():  # where something raises, names may keep their values
-            if value is not UNKNOWN and names.get(name) is not value:
-                names[name] = UNKNOWN
         for handler in node.handlers:
             self._forget(handler, names)
         if leaves is None:
             leaves = self._body(node.orelse, names)
         elif leaves is Leaves.RAISE and node.handlers:
-            inner = [part for each in node.handlers for part in self._conditions.walk(each)]
-            if not any(type(part) is ast.Raise for part in inner):
-                ways = [may_end(each, self._meter) for each in node.handlers]
-                leaves = next(filter(None, ways), None)
+            ways = [may_end(each, self._meter) for each in node.handlers]
+            leaves = next(filter(None, ways), None)
         return self._body(node.finalbody, names) or leaves
 
     def _import(self, node: Any, names: Names) -> None:
@@ -307,7 +293,8 @@ class Statements(Bindings):
             elif type(node) is ast.Import:
                 if alias.name == self._entry_point:
                     continue  # a file that is named like the function
-                is_library = alias.name.partition(".")[0] in _LIBRARIES
+                root = alias.name.partition(".")[0]
+                is_library = root in _LIBRARIES and not (self._reaches_all and root in _NUMERIC)
                 names[name] = LIBRARY if is_library else MODULE
             elif alias.name == self._entry_point:
                 names[name] = ENTRY_POINT
@@ -342,7 +329,7 @@ class Statements(Bindings):
         """Read the head of a function, which runs where it is defined; with the tables above its class."""
         tables = self._head(helper.node, names)
         helper.tables = [[defaults_of(helper.node, names, self._meter)], *tables, *outer]
-        helper.is_marked = self._is_marked(helper.node, names)
+        helper.is_followed = self._is_marked(helper.node, names)
 
     def _head(self, node: Any, names: Names) -> list[list[Names]]:
         """Return the tables above a function or class, and note what else its head may change."""
@@ -375,9 +362,6 @@ class Statements(Bindings):
         if helper.is_followed:
             return
         helper.is_followed = True
-        if helper.is_marked:
-            self._unreadable(node, node, helper.scope, "pytest may leave it out or replace it")
-            return
         parameters = parameters_of(node)
         own: list[str] = list(parameters)
         for each in [each for part in node.body for each in self._conditions.walk(part)]:
@@ -401,72 +385,74 @@ class Statements(Bindings):
         """Return what it costs to copy names; much less than following code does."""
         return 1 + len(names) // 8
 
+    def _is_run(self, helper: Helper) -> bool:
+        """Whether pytest runs a function: its name, or that of its class, may be bound again, and marks may leave it out."""
+        home = helper.home or helper
+        is_last = helper.scope.get(home.node.name) is home
+        is_last = is_last and home.own.get(helper.node.name, helper) is helper
+        is_run = is_last and _MARKS.isdisjoint(helper.scope | home.own)
+        if not is_run and not helper.is_followed:
+            self._unreadable(helper.node, helper.node, helper.scope, _LEFT_OUT)
+        return is_run
+
     def _is_marked(self, node: Any, names: Names) -> bool:
-        """Whether a function or class has a decorator with which it may not run as it stands, or is to fail."""
-        for each in node.decorator_list:
-            root = each
-            while type(root) in (ast.Call, ast.Attribute):
-                root = root.func if type(root) is ast.Call else root.value
-            bound = names.get(root.id, LIBRARY) if type(root) is ast.Name else None
-            is_other = called_or_named(each) in _SKIPS or bound not in (LIBRARY, MODULE)
-            if not is_table(each) and (self._strict or is_other):
-                return True
-        return False
+        """Whether a decorator of a function or class may replace it, or say that it does not run."""
+        marks = [each for each in node.decorator_list if not is_table(each)]
+        parts = [part for each in marks for part in self._conditions.walk(each)]
+        bound = [names.get(self._conditions.key(part)) for part in parts]
+        is_own = any(each is UNKNOWN or type(each) is Helper for each in bound)
+        is_skipped = not _SKIPS.isdisjoint(map(called_or_named, marks))
+        is_marked = is_own or is_skipped or (self._strict and bool(marks))
+        if is_marked:
+            self._unreadable(node, node, names, _LEFT_OUT)
+        return is_marked
 
     def _class(self, node: Any, names: Names) -> None:
         if node.name in (self._entry_point, self._owner) and names is self._names:
             return  # the program is repeated
         tables = self._head(node, names)
         names[node.name] = home = Helper(node, names)
-        if node.name == self._entry_point or not self._conditions.mentions(node, names):
-            self._forget(ast.Module(node.body, []), {**names})
-        elif names is not self._names:  # pytest runs none of its methods
+        is_about = node.name != self._entry_point and self._conditions.mentions(node, names)
+        if is_about and names is not self._names:  # pytest runs none of its methods
             self._other(node, names)
+        elif is_about and not self._is_marked(node, names):
+            self._methods_of(home, tables)
         else:
-            self._methods_of(home, self._is_marked(node, names), tables)
+            self._forget(ast.Module(node.body, []), {**names})
 
-    def _methods_of(self, home: Helper, is_marked: bool, tables: list[list[Names]]) -> None:
+    def _methods_of(self, home: Helper, tables: list[list[Names]]) -> None:
         """Follow the body of a class. Its names are no names of its methods, and of nothing else that stands in it."""
         node, names = home.node, home.scope
         self._meter.work(4 * self._size(names))
-        inner, own = dict(names), {"self": UNKNOWN}
-        methods: list[Helper] = []
+        home.own = inner = dict(names)
+        own: Names = {"self": UNKNOWN}
+        tests: list[str] = []
         for each in node.body:
             if isinstance(each, _FUNCTIONS) and each.name != self._entry_point:
                 inner[each.name] = helper = Helper(each, names, own, home=home)
                 self._define(helper, inner, tables)
-                methods.append(helper)
+                self._waiting.append(helper)
+                tests += [each.name] if each.name.startswith("test") else []
             elif type(each) in _SIMPLE and not self._looks_past(each, inner, names):
                 self._body([each], inner)
             else:
                 self._other(each, inner)
-        is_marked |= not _MARKS.isdisjoint(inner)
-        for helper in methods:
-            helper.is_marked |= is_marked or inner[helper.node.name] is not helper
-        self._waiting += methods
-        tests = [each.node.name for each in methods if each.node.name.startswith("test")]
         self._has_hooks |= bool(node.bases) and tests != sorted(tests)  # unittest sorts them
         bases = [names.get(self._conditions.key(base), LIBRARY) for base in node.bases]
-        is_plain = all(base is LIBRARY for base in bases) and not node.keywords
-        is_plain = is_plain and not self._reaches_all and node.name not in self._extended
+        is_set_up = self._reaches_all or node.keywords or node.name in self._extended
+        if is_set_up or any(base is not LIBRARY for base in bases):
+            return  # what a class of the text sets up is not followed
         for name, value in inner.items():
-            is_own = names.get(name, inner) is not value and f".{name}" not in self._volatile
-            if is_own and (
-                is_plain or type(value) is Helper
-            ):  # what another class sets up is not followed
+            if names.get(name, inner) is not value and f".{name}" not in self._volatile:
                 self._meter.work(1 + len(name) // 100)
                 own |= {f"{owner}.{name}": value for owner in ("self", node.name, "cls")}
 
     def _looks_past(self, node: ast.stmt, inner: Names, names: Names) -> bool:
-        """Whether a statement in a class mentions names of the class where Python does not see them."""
-        for scope in [each for each in self._conditions.walk(node) if type(each) in _INNER_SCOPES]:
-            generators = getattr(scope, "generators", None)
-            seen = set(map(id, self._conditions.walk(generators[0].iter))) if generators else ()
-            for each in self._conditions.walk(scope):
-                key = self._conditions.key(each)
-                if id(each) not in seen and inner.get(key) is not names.get(key):
-                    return True
-        return False
+        """Whether a statement in a class mentions names of the class where Python may not see them."""
+        scopes = [each for each in self._conditions.walk(node) if type(each) in _INNER_SCOPES]
+        parts = [part for each in scopes for part in self._conditions.walk(each)]
+        keys = map(self._conditions.key, parts)
+        return any(inner.get(key) is not names.get(key) for key in keys)
 
 
 @functools.lru_cache(maxsize=4)
@@ -476,7 +462,7 @@ def _lines_of(text: str) -> list[str]:
 
 _FOLLOW: dict[type, Callable[[Statements, Any, Names], Leaves | None]] = {
     ast.Assign: Statements._assign, ast.AnnAssign: Statements._assign, ast.AugAssign: Statements._augmented,
-    ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._while,
+    ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._other,
     ast.If: Statements._if, ast.With: Statements._with, ast.AsyncWith: Statements._with, ast.Try: Statements._try,
     ast.Import: Statements._import, ast.ImportFrom: Statements._import, ast.FunctionDef: Statements._function,
     ast.AsyncFunctionDef: Statements._function, ast.ClassDef: Statements._class, ast.Delete: Statements._forget,

@@ -16,13 +16,12 @@ from . import plain
 from .plain import LIBRARY, MAX_SOURCE, UNKNOWN, LiteralMeter, NotLiteralError, write
 
 __all__ = [
-    "CONSTANTS", "LIBRARY", "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
+    "LIBRARY", "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "rounds", "write",
 ]  # fmt: skip
 
 _MODULES = frozenset({"cmath", "math", "np", "numpy"})
-CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
-CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
-"""Attributes of modules that are read."""
+_CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
+_CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
 
 
 def read(
@@ -149,9 +148,9 @@ class _Reader:
             self.meter.work((len(module) + len(node.attr)) // 100)
             if f"{module}.{node.attr}" in self.names:
                 return self.named(f"{module}.{node.attr}")
-            known = module in _MODULES and node.attr in CONSTANTS and not self.meter.exact
+            known = module in _MODULES and node.attr in _CONSTANTS and not self.meter.exact
             if known and self.names.get(module, LIBRARY) is LIBRARY:
-                return CONSTANTS[node.attr]
+                return _CONSTANTS[node.attr]
         raise NotLiteralError(f"the value of {_shown(node)} is not known")
 
     def item(self, node: Any) -> Any:
@@ -266,7 +265,7 @@ class _Reader:
     # Calls of builtins
 
     def method(self, node: Any) -> Any:
-        """Call a method of plain data that changes nothing, such as `case.get("n")`."""
+        """Return what a method of plain data returns, such as `case.get("n")`; it changes nothing."""
         name = node.func.attr
         if name not in _METHODS or node.keywords or self.meter.exact:
             raise NotLiteralError(f"{_shown(node)} is a call")
@@ -401,7 +400,7 @@ class _Reader:
 
 
 def _shown(node: ast.expr) -> str:
-    """Name an expression for a message."""
+    """Return what an expression is, for a message."""
     name = node.func if isinstance(node, ast.Call) else node
     called = "(...)" if isinstance(node, ast.Call) else ""
     if isinstance(name, ast.Name):
