@@ -19,7 +19,6 @@ from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 from .predictions import (
     ENTRY_POINT,
     INSTANCE,
-    MODULE,
     UNSAID,
     Call,
     Conditions,
@@ -49,6 +48,7 @@ _REACHING = frozenset(
     {"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__"}
 )
 """What binds names that no statement shows."""
+_PATCH = re.compile(r"\bpatch(?:\.\w+)?\(")
 _HOOK = re.compile(r"\bdef (?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
 """What pytest runs between tests."""
 _MODULES = ("cmath", "math", "np", "numpy")
@@ -66,8 +66,7 @@ class Bindings:
         self._conditions = Conditions(entry_point, meter, strict)
         self._names: Names = {}
         self._volatile = self._conditions.volatile
-        self._methods: set[str] = set()
-        self._extended: set[str] = set()  # classes that others extend
+        self._methods: set[str] = set()  # also classes that others extend
         self._reaches_all = self._has_hooks = False
         self._escaped: dict[int, Any] = {}  # containers that an unknown value may hold
         self._unseen: list[ast.Module] = []
@@ -78,6 +77,7 @@ class Bindings:
         whole = ast.Module(body, [])
         self._unseen.append(whole)
         self._has_hooks |= _HOOK.search(text) is not None
+        self._reaches_all |= _PATCH.search(text) is not None
         each: Any
         for each in self._conditions.walk(whole):
             kind = type(each)
@@ -86,17 +86,14 @@ class Bindings:
             elif kind in _FUNCTIONS:
                 self._methods.add(each.name)
             elif kind is ast.ClassDef:
-                self._extended.update(map(self._conditions.key, each.bases))
-            elif kind is ast.Call:
-                names = name_of(each.func), name_of(getattr(each.func, "value", each))
-                self._reaches_all |= "patch" in names
+                self._methods.update(map(self._conditions.key, each.bases))
             elif kind in (ast.Name, ast.Attribute):
                 self._reaches_all |= name_of(each) in _REACHING
                 if kind is ast.Attribute and isinstance(each.ctx, _CHANGED):
                     is_own = name_of(each.value) in ("self", "cls")
                     self._volatile |= {f".{each.attr}"} if is_own else {f".{each.attr}", each.attr}
         if self._reaches_all:
-            self._names |= dict.fromkeys(_MODULES, MODULE)
+            self._volatile.update(_MODULES)
         attributes = [name for name in self._volatile if name[:1] == "."]
         unknown = {home + name for home in (*_MODULES, "pytest", "self") for name in attributes}
         self._names |= dict.fromkeys(unknown | self._volatile, UNKNOWN)
@@ -213,9 +210,7 @@ class Bindings:
         for each in [part for whole in self._unseen for part in self._conditions.walk(whole)]:
             if type(each) in (*_FUNCTIONS, ast.Lambda):
                 inner = list(self._conditions.walk(each))
-                if any(
-                    type(part) in _HANDS_OUT or self._changes(part, self._names) for part in inner
-                ):
+                if any(type(it) in _HANDS_OUT or self._changes(it, self._names) for it in inner):
                     self._touched.update(map(self._conditions.key, inner))
         self._unseen = []
 

@@ -101,10 +101,8 @@ def _rows(values: ast.expr, columns: int, names: Names, meter: LiteralMeter) -> 
     rows = []
     for node in values.elts:  # type: ignore[attr-defined]
         if type(node) is ast.Call and name_of(node.func) == "param":
-            if any(each.arg != "id" for each in node.keywords):  # marks
-                rows.append([UNKNOWN] * columns)
-                continue
-            cells = node.args
+            is_marked = any(each.arg != "id" for each in node.keywords)
+            cells = [ast.Constant(...)] * columns if is_marked else node.args
         elif columns == 1:
             cells = [node]
         elif type(node) in (ast.Tuple, ast.List):

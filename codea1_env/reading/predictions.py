@@ -56,10 +56,7 @@ INSTANCE = object()
 
 @dataclass(eq=False, slots=True)
 class Helper:
-    """What a name is bound to that is a function of the text: it is followed once, where it is called, or at the end.
-
-    Or a class of the text.
-    """
+    """What a name is bound to that is a function or class of the text. A function is followed once: where it is called, or at the end."""
 
     node: Any
     scope: Names
@@ -68,8 +65,6 @@ class Helper:
     """What more names stand for in it: attributes of its class. Of a class, all names in its body."""
     tables: list[list[Names]] = field(default_factory=list)
     """What its parameters stand for, by its defaults and by each table above it."""
-    home: Helper | None = None
-    """The class whose method it is."""
     is_followed: bool = False
 
 
@@ -110,8 +105,7 @@ class Conditions:
         owner, _, self.entry_point = entry_point.rpartition(".")
         self.owner = owner or MAIN_CLASS
         self.meter = meter
-        self.volatile: set[str] = set()
-        """Names, and attributes as ".name", that are bound from elsewhere."""
+        self.volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
         self._in_rounds = False
 
     def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:

@@ -43,7 +43,6 @@ _RAISES = frozenset({
 _RAISING = "says that a call raises"
 _LEFT_OUT = "pytest may leave it out or replace it"
 _YIELDS = (ast.Yield, ast.YieldFrom)
-_SIMPLE = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert})
 _INNER_SCOPES = frozenset({ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
 _SKIPS = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"})
 _MARKS = frozenset({"pytestmark", "__test__"})
@@ -276,8 +275,7 @@ class Statements(Bindings):
         if leaves is None:
             leaves = self._body(node.orelse, names)
         elif leaves is Leaves.RAISE and node.handlers:
-            ways = [may_end(each, self._meter) for each in node.handlers]
-            leaves = next(filter(None, ways), None)
+            leaves = next(filter(None, [may_end(it, self._meter) for it in node.handlers]), None)
         return self._body(node.finalbody, names) or leaves
 
     def _import(self, node: Any, names: Names) -> None:
@@ -293,8 +291,7 @@ class Statements(Bindings):
             elif type(node) is ast.Import:
                 if alias.name == self._entry_point:
                     continue  # a file that is named like the function
-                root = alias.name.partition(".")[0]
-                is_library = root in _LIBRARIES and not (self._reaches_all and root in _NUMERIC)
+                is_library = alias.name.partition(".")[0] in _LIBRARIES
                 names[name] = LIBRARY if is_library else MODULE
             elif alias.name == self._entry_point:
                 names[name] = ENTRY_POINT
@@ -315,15 +312,13 @@ class Statements(Bindings):
         if node.name == self._entry_point and names is self._names and not is_check:
             return  # the program is repeated: what it asserts is no test
         helper = Helper(node, names)
+        self._define(helper, names)
         is_known = is_check or node.name != self._entry_point
         names[node.name] = helper if is_known and node.name not in self._volatile else UNKNOWN
         is_test = is_check or node.name.startswith("test")
-        if is_known and (is_test or self._conditions.mentions(node, names)):
-            self._define(helper, names)
-            if names is self._names:
-                self._waiting.append(helper)
-        else:
-            self._head(node, names)
+        is_run = is_known and names is self._names
+        if is_run and (is_test or self._conditions.mentions(node, names)):
+            self._waiting.append(helper)
 
     def _define(self, helper: Helper, names: Names, outer: Sequence[list[Names]] = ()) -> None:
         """Read the head of a function, which runs where it is defined; with the tables above its class."""
@@ -333,18 +328,14 @@ class Statements(Bindings):
 
     def _head(self, node: Any, names: Names) -> list[list[Names]]:
         """Return the tables above a function or class, and note what else its head may change."""
-        decorators = [each for each in node.decorator_list if not is_table(each)]
-        called = [ast.Call(each, [], []) for each in (*decorators, *getattr(node, "bases", ()))]
-        given = (getattr(node, part, None) for part in ("args", "returns"))
-        for part in (*called, *getattr(node, "keywords", ()), *filter(None, given)):
-            self._forget(part, names, kept=True)
         tables = []
         for each in filter(is_table, reversed(node.decorator_list)):
-            table = table_of(each, node, names, self._meter)
-            kept = any(value is UNKNOWN for row in table for value in row.values())
-            for part in (*each.args, *each.keywords):
-                self._forget(part, names, kept)
-            tables.append(table)
+            tables.append(table_of(each, node, names, self._meter))
+            kept = any(value is UNKNOWN for row in tables[-1] for value in row.values())
+            self._forget(ast.Tuple([*each.args, *each.keywords], ast.Load()), names, kept)
+        called = [ast.Call(each, [], []) for each in node.decorator_list if not is_table(each)]
+        head = dict(ast.iter_fields(node)) | {"body": [], "decorator_list": called}
+        self._forget(type(node)(**head), names, kept=True)
         return tables
 
     def _is_check(self, node: Any) -> bool:
@@ -387,10 +378,10 @@ class Statements(Bindings):
 
     def _is_run(self, helper: Helper) -> bool:
         """Whether pytest runs a function: its name, or that of its class, may be bound again, and marks may leave it out."""
-        home = helper.home or helper
-        is_last = helper.scope.get(home.node.name) is home
-        is_last = is_last and home.own.get(helper.node.name, helper) is helper
-        is_run = is_last and _MARKS.isdisjoint(helper.scope | home.own)
+        home = helper.own.get("self", helper)
+        names = helper.scope | home.own
+        is_last = names.get(helper.node.name) is helper and helper.scope.get(home.node.name) is home
+        is_run = is_last and _MARKS.isdisjoint(names)
         if not is_run and not helper.is_followed:
             self._unreadable(helper.node, helper.node, helper.scope, _LEFT_OUT)
         return is_run
@@ -412,34 +403,26 @@ class Statements(Bindings):
             return  # the program is repeated
         tables = self._head(node, names)
         names[node.name] = home = Helper(node, names)
-        is_about = node.name != self._entry_point and self._conditions.mentions(node, names)
-        if is_about and names is not self._names:  # pytest runs none of its methods
-            self._other(node, names)
-        elif is_about and not self._is_marked(node, names):
-            self._methods_of(home, tables)
-        else:
-            self._forget(ast.Module(node.body, []), {**names})
-
-    def _methods_of(self, home: Helper, tables: list[list[Names]]) -> None:
-        """Follow the body of a class. Its names are no names of its methods, and of nothing else that stands in it."""
-        node, names = home.node, home.scope
+        is_run = names is self._names and self._conditions.mentions(node, names)
+        if not is_run or self._is_marked(node, names):
+            self._other(node, {**names})
+            return
         self._meter.work(4 * self._size(names))
-        home.own = inner = dict(names)
-        own: Names = {"self": UNKNOWN}
-        tests: list[str] = []
+        home.own = inner = dict(names)  # its names are no names of its methods
+        own: Names = {"self": home}
         for each in node.body:
-            if isinstance(each, _FUNCTIONS) and each.name != self._entry_point:
-                inner[each.name] = helper = Helper(each, names, own, home=home)
+            if isinstance(each, _FUNCTIONS):
+                helper = Helper(each, names, own)
                 self._define(helper, inner, tables)
-                self._waiting.append(helper)
-                tests += [each.name] if each.name.startswith("test") else []
-            elif type(each) in _SIMPLE and not self._looks_past(each, inner, names):
-                self._body([each], inner)
-            else:
+                inner[each.name] = helper
+                self._waiting += [helper] if each.name != self._entry_point else []
+            elif hasattr(each, "body") or self._looks_past(each, inner, names):
                 self._other(each, inner)
-        self._has_hooks |= bool(node.bases) and tests != sorted(tests)  # unittest sorts them
+            else:
+                self._body([each], inner)
+        self._has_hooks |= bool(node.bases)  # unittest sorts tests by their names
         bases = [names.get(self._conditions.key(base), LIBRARY) for base in node.bases]
-        is_set_up = self._reaches_all or node.keywords or node.name in self._extended
+        is_set_up = self._reaches_all or node.keywords or node.name in self._methods
         if is_set_up or any(base is not LIBRARY for base in bases):
             return  # what a class of the text sets up is not followed
         for name, value in inner.items():
