@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.compare import Compare
-from codea1_env.reading.golden import GoldenCase, golden_cases, pytest_cases
+from codea1_env.reading.golden import GoldenCase, golden_cases
 from codea1_env.sandbox import AnalysisError, Case, default_sandbox, equal
 
 Ask = Callable[..., Any]
@@ -77,16 +77,8 @@ def read_module(text: str, entry_point: str, ask: Ask = here) -> Golden:
         >>> read_module("from solution import f\ndef test_a():\n    assert f(2) == 4", "f").cases
         (Case(args=(2,), kwargs={}, expected=4),)
     """
-    if _uses_files(text):
-        return Golden(test_module=text)
-    try:
-        cases, unread = ask(pytest_cases, text, entry_point)
-    except AnalysisError:
-        return Golden(test_module=text)
-    rule, tolerance = _rule(cases)
-    if unread or not cases or not all(_fits(case, rule, tolerance) for case in cases):
-        return Golden(test_module=text)
-    return Golden(tuple(map(_case, cases)), rule, tolerance)
+    found = read_statements([text], entry_point, ask)
+    return Golden(test_module=text) if found.test_module or not found.cases else found
 
 
 _STRING = re.compile(

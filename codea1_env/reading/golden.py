@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
@@ -25,7 +24,6 @@ FILE = Bounds(items=2_000_000, work=4_000_000, tests=20_000, steps=200_000)
 """Of one row of a data file: the largest of MBPP+ has 800,000 characters of literals."""
 MAX_DIGITS = 50_000
 """Of an integer."""
-_SHOWN = 200
 _NAMES = {"inf": math.inf, "nan": math.nan}
 """What test files import from `math`."""
 
@@ -34,33 +32,51 @@ GoldenCase = tuple[tuple[Any, ...], dict[str, Any], Any, float | None, float | N
 the test says `list(f(x)) == [1]`, so that a function that returns an iterator is right as well ("" without a type)."""
 
 
-def golden_cases(
-    statements: list[str], entry_point: str
-) -> list[tuple[list[GoldenCase], str | None]]:
-    """Return what golden tests say: for each text its cases, and why it is not all cases (None if it is).
+def golden_cases(texts: list[str], entry_point: str) -> list[tuple[list[GoldenCase], str | None]]:
+    r"""Return what golden tests say: for each text its cases, and why it is not all cases (None if it is).
 
-    Names that one statement binds keep their values in the next: set-up lines and imports have no case and no reason.
+    A text is a statement, or a test module such as KodCode's. Names that one binds keep their values in the next: set-up
+    lines and imports have no case and no reason.
 
     Example:
         >>> golden_cases(["x = [1]", "assert f(x, by=2) == 3", "assert f(x) > g(x)"], "f")
         [([], None), ([(([1],), {'by': 2}, 3, None, None, '')], None), ([], 'does not say what a call returns')]
+        >>> golden_cases(["from solution import f\ndef test_a():\n    assert f(2) == 4"], "f")
+        [([((2,), {}, 4, None, None, '')], None)]
     """
-    rows = _read(statements, entry_point)
-    return [(cases, unread[0][0] if unread else None) for cases, unread in rows]
+    cases: list[list[GoldenCase]] = []
+    reasons: list[str | None] = []
 
+    def drop(fault: str, reason: str, text: str, invalid: bool) -> None:
+        reasons[-1] = reasons[-1] or reason
 
-def pytest_cases(
-    module_text: str, entry_point: str
-) -> tuple[list[GoldenCase], list[tuple[str, str]]]:
-    r"""Return the cases in a test module such as KodCode's, and for what is no case the reason and the text.
+    statements = Statements(
+        entry_point, lambda found: cases[-1].append(_case(found)), drop, FILE, strict=True
+    )
 
-    Functions and classes of pytest and unittest, loops and `parametrize` are read.
+    def follow(text: str) -> str:
+        """Follow a text, and return why nothing more is read, if so."""
+        try:
+            body = parse(text)
+        except PARSE_ERRORS as error:
+            drop("", message_of(error), text, True)
+            return ""
+        try:
+            statements.run(body, text)
+        except (Enough, NotLiteralError) as error:
+            drop("", str(error), text, True)
+            return str(error)
+        except RecursionError:
+            drop("", "nested too deep", text, True)
+        return ""
 
-    Example:
-        >>> pytest_cases("from solution import f\ndef test_a():\n    assert f(2) == 4\n    assert f(3) > 4", "f")
-        ([((2,), {}, 4, None, None, '')], [('does not say what a call returns', 'assert f(3) > 4')])
-    """
-    return _read([module_text], entry_point)[0]
+    enough = ""
+    with _long_integers():
+        for text in texts:
+            cases.append([])
+            reasons.append(enough or None)
+            enough = enough or follow(text)
+    return list(zip(cases, reasons, strict=True))
 
 
 def read_values(texts: list[str]) -> list[tuple[Any, str | None]]:
@@ -82,49 +98,6 @@ def _value(text: str) -> tuple[Any, str | None]:
         return None, str(error)
     except PARSE_ERRORS as error:
         return None, message_of(error)
-
-
-Row = tuple[list[GoldenCase], list[tuple[str, str]]]
-
-
-def _read(texts: list[str], entry_point: str) -> list[Row]:
-    """Return the cases of some texts that share their names, and what is none."""
-    rows: list[Row] = []
-
-    def drop(fault: str, reason: str, text: str, invalid: bool) -> None:
-        rows[-1][1].append((reason, text.strip()[:_SHOWN]))
-
-    statements = Statements(
-        entry_point, lambda found: rows[-1][0].append(_case(found)), drop, FILE, strict=True
-    )
-
-    def bounded(text: str, follow: Callable[[], None]) -> str:
-        """Follow something, and return why nothing more is read, if so."""
-        try:
-            follow()
-        except (Enough, NotLiteralError) as error:
-            drop("", str(error), text, True)
-            return str(error)
-        except RecursionError:
-            drop("", "nested too deep", text, True)
-        return ""
-
-    def run(text: str) -> None:
-        try:
-            body = parse(text)
-        except PARSE_ERRORS as error:
-            return drop("", message_of(error), text, True)
-        return statements.run(body, text)
-
-    enough = ""
-    with _long_integers():
-        for text in texts:
-            rows.append(([], []))
-            if enough:
-                drop("", enough, text, True)
-            else:
-                enough = bounded(text, functools.partial(run, text))
-    return rows
 
 
 def _case(found: Prediction) -> GoldenCase:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.reading.golden import golden_cases, pytest_cases
+from codea1_env.reading.golden import golden_cases
 from codea1_env.sandbox import Sandbox
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -139,10 +139,10 @@ class TestIt(unittest.TestCase):
 
 
 def test_a_module_is_cases() -> None:
-    cases, unread = pytest_cases(MODULE, "f")
+    ((cases, reason),) = golden_cases([MODULE], "f")
     given = [(case[0][0], case[2]) for case in cases]
     assert given == [(2, 4), (3, 9), (4, 16), (5, 25)]
-    assert unread == []
+    assert reason is None
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_a_module_is_cases() -> None:
     ],
 )
 def test_what_a_module_says_otherwise_is_named(test: str) -> None:
-    cases, unread = pytest_cases(f"{MODULE}\n{test}\n", "f")
+    ((cases, reason),) = golden_cases([f"{MODULE}\n{test}\n"], "f")
     assert len(cases) == 4
-    assert len(unread) == 1
+    assert reason
 
 
 def test_hostile_files_are_read_where_they_do_no_harm(sandbox: Sandbox) -> None:

@@ -131,17 +131,6 @@ def _made_of(name: str) -> tuple[tuple[str, ...], Callable[[Floats], Floats]]:
     return (name,), lambda means: means[0]
 
 
-def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
-    """Return a number of all problems over another one, with the same interval; None where the other is 0.
-
-    Example:
-        >>> print(share([{"killed": 1, "mutants": 4}, {"killed": 2, "mutants": 8}], "killed", "mutants"))
-        0.250 (all equal)
-    """
-    with np.errstate(invalid="ignore"):  # no problem that is drawn has any
-        return _estimate(_table(problems, (part, whole)), lambda means: means[0] / means[1])
-
-
 def _table(problems: Sequence[Values], parts: Sequence[str]) -> Floats:
     rows = [[values.get(part) for part in parts] for values in problems]
     return np.asarray(rows, dtype=np.float64).reshape(len(problems), len(parts))
