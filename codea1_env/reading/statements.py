@@ -252,7 +252,9 @@ class Statements(Bindings):
 
     def _if(self, node: Any, names: Names) -> Leaves | None:
         if is_main(node.test):
-            return self._body(node.body, names)
+            leaves = self._body(node.body, names)
+            self._forget(node, names)  # pytest does not run it
+            return leaves
         try:
             branch = node.body if read(node.test, names, self._meter) else node.orelse
         except NotLiteralError:
@@ -362,7 +364,7 @@ class Statements(Bindings):
         local = dict.fromkeys(own, UNKNOWN)
         attributes = {k: v for k, v in helper.own.items() if k.partition(".")[0] not in local}
         for row in rows_of(helper.tables):
-            self._meter.work(len(row) + self._size(helper.scope) + len(own))
+            self._meter.work(1 + len(row) + len(helper.scope) // 8 + len(own))
             inner = helper.scope | attributes | local
             if self._is_check(node):
                 inner[parameters[0]] = ENTRY_POINT
@@ -370,11 +372,6 @@ class Statements(Bindings):
             self._body(node.body, inner)
         if self._strict and self._told == before and node.name.startswith("test"):
             self._say(node, "asserts nothing")
-
-    @staticmethod
-    def _size(names: Names) -> int:
-        """Return what it costs to copy names; much less than following code does."""
-        return 1 + len(names) // 8
 
     def _is_run(self, helper: Helper) -> bool:
         """Whether pytest runs a function: its name, or that of its class, may be bound again, and marks may leave it out."""
@@ -407,17 +404,20 @@ class Statements(Bindings):
         if not is_run or self._is_marked(node, names):
             self._other(node, {**names})
             return
-        self._meter.work(4 * self._size(names))
+        self._meter.work(4 + len(names) // 2)
         home.own = inner = dict(names)  # its names are no names of its methods
         own: Names = {"self": home}
         for each in node.body:
-            if isinstance(each, _FUNCTIONS):
+            is_method = isinstance(each, _FUNCTIONS)
+            head = ast.Tuple([*each.decorator_list, each.args], ast.Load()) if is_method else each
+            is_followed = is_method or not hasattr(each, "body")
+            if not is_followed or self._looks_past(head, inner, names):
+                self._other(each, inner)
+            elif is_method:
                 helper = Helper(each, names, own)
                 self._define(helper, inner, tables)
                 inner[each.name] = helper
                 self._waiting += [helper] if each.name != self._entry_point else []
-            elif hasattr(each, "body") or self._looks_past(each, inner, names):
-                self._other(each, inner)
             else:
                 self._body([each], inner)
         self._has_hooks |= bool(node.bases)  # unittest sorts tests by their names
@@ -430,7 +430,7 @@ class Statements(Bindings):
                 self._meter.work(1 + len(name) // 100)
                 own |= {f"{owner}.{name}": value for owner in ("self", node.name, "cls")}
 
-    def _looks_past(self, node: ast.stmt, inner: Names, names: Names) -> bool:
+    def _looks_past(self, node: ast.AST, inner: Names, names: Names) -> bool:
         """Whether a statement in a class mentions names of the class where Python may not see them."""
         scopes = [each for each in self._conditions.walk(node) if type(each) in _INNER_SCOPES]
         parts = [part for each in scopes for part in self._conditions.walk(each)]

@@ -53,6 +53,7 @@ def test_a(monkeypatch):\n    monkeypatch.setattr(math, 'pi', 3)\n    assert f(m
 def test_a():\n    with unittest.mock.patch('math.pi', 3):\n        assert f(math.pi) == 3
 @unittest.mock.patch('math.pi', 3)\ndef test_a():\n    assert f(math.pi) == 3
 @unittest.mock.patch.object(math, 'pi', 3)\ndef test_a():\n    assert f(math.pi) == 3
+n = 1\nif __name__ == '__main__':\n    n = 2\ndef test_a():\n    assert f(n) == 1
 def test_a():\n    class TestB:\n        def test_b(self):\n            assert f(1) == 1\n    assert f(2) == 2
 """
 # Read as pytest runs it, no more and no less.
