@@ -18,6 +18,14 @@ from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, build_re
 from codea1_env.evaluation.samples import read_samples
 from codea1_env.evaluation.selection import select
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
+from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.suites.scores import (
+    ProblemCheck,
+    SuiteJudge,
+    SuiteScore,
+    fails,
+    kind_of,
+)
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
@@ -196,3 +204,21 @@ def test_a_resumed_evaluation_asks_unjudged_references_again(
     assert not again["excluded"]
     for name in ("samples.jsonl", "verdicts.jsonl"):
         assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_what_is_not_known_of_a_test_makes_it_neither_right_nor_wrong(
+    sandbox: FailingSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Judge(SuiteJudge):
+        def _make_mutants(self, source: str) -> list[str]:
+            return ["def inc(n): return n", f"def inc(n): return n  {MARK}"]
+
+    sample = SuiteSample("inc", 0, {"tests": SUITE})
+    known = Judge(sandbox, 3).judge(INC, ProblemCheck("inc", "", ()), sample)
+    assert (known.mutants, known.killed) == (2, (1, 0, 0))
+    monkeypatch.setitem(globals(), "MARK", "# other")
+    other = Problem("inc", "def inc(n):", "inc", f"{RIGHT}\n# other")
+    score = Judge(sandbox, 3).judge(other, ProblemCheck("inc", "", ()), sample)
+    assert list(map(kind_of, score.tests)) == ["not made"] * 3
+    assert [score.right(3), *map(fails, score.tests)] == [0, False, False, False]
+    assert SuiteScore.of(json.loads(json.dumps(score.row()))) == score
