@@ -136,14 +136,26 @@ def test_what_right_and_wrong_tests_do_on_wrong_programs(sandbox):
     programs = {
         GOLDEN.task_id: [*MUTANTS.values(), GOLDEN.reference, MUTANTS["at 5"], "def clamp("]
     }
-    tests = ["assert clamp(5) == 5", "assert clamp(-1) == 1", "assert clamp(", "assert 1 == 1"]
+    tests = [
+        "assert clamp(5) == 5",
+        "assert clamp(-1) == 1",
+        "assert clamp(",
+        "assert 1 == 1",
+        "clamp(1)",
+    ]
     own = Judge(sandbox, 5, programs)
     check = own.check(GOLDEN)
     assert check.wrong == (0, 1, 2, 4, 6)  # the text that came twice is one program
     score = own.judge(GOLDEN, check, SuiteSample(GOLDEN.task_id, 0, {"tests": tests}))
-    assert list(map(kind_of, score.tests)) == ["", "wrong value", "unparsable", "never calls"]
+    assert list(map(kind_of, score.tests)) == [
+        "",
+        "wrong value",
+        "unparsable",
+        "never calls",
+        "unreadable",
+    ]
     # Right test: at -1, at 10, endless at 10 pass. Wrong ones: at -1 passes the first, none the second.
-    assert score.pool == PoolRuns(5, 5, 3, 10, 1)
+    assert score.pool == PoolRuns(5, 5, 3, 15, 1)
 
 
 def test_mutants_are_the_wrong_programs_where_none_are_given(sandbox):

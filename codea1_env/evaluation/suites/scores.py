@@ -33,6 +33,7 @@ from codea1_env.responses import Suite, whole_program
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
 
+_FIELDS = ("text", "status", "fault", "reason")
 _FAULTS = {fault.value: fault for fault in InvalidReason}
 _FAILS = frozenset([
     InvalidReason.UNPARSABLE, InvalidReason.UNREADABLE, InvalidReason.WRONG_VALUE, InvalidReason.RAISES,
@@ -106,28 +107,16 @@ class SuiteScore(Stored):
 
     def row(self) -> dict[str, Any]:
         """As JSON has it."""
-        tests = [
-            {
-                "text": test.text,
-                "status": test.status,
-                "fault": kind_of(test),
-                "reason": test.reason,
-            }
-            for test in self.tests
-        ]
-        return super().row() | {"tests": tests}
+        tests = [(each.text, each.status, kind_of(each), each.reason) for each in self.tests]
+        return super().row() | {"tests": [dict(zip(_FIELDS, each, strict=True)) for each in tests]}
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Return what `row` made."""
+        found = ([each[name] for name in _FIELDS] for each in row.get("tests", ()))
         tests = tuple(
-            TestVerdict(
-                each["text"],
-                each["status"],
-                each["reason"],
-                fault=_FAULTS.get(each["fault"]),
-            )
-            for each in row.get("tests", ())
+            TestVerdict(text, status, reason, fault=_FAULTS.get(fault))
+            for text, status, fault, reason in found
         )
         pool = PoolRuns(**row.get("pool", {}))
         return super().of({**row, "tests": tests, "pool": pool})
@@ -178,7 +167,7 @@ class SuiteJudge:
         return ProblemCheck(problem.task_id, "", wrong)
 
     def _reference_fault(self, problem: Problem) -> tuple[str, bool]:
-        """Return why tests cannot be judged by a reference, and whether that is the sandbox's failure."""
+        """Why a reference can judge no tests ("" if it can), and whether that is the sandbox's failure."""
         if not problem.playable:
             return "it has no reference whose function tests can call", False
         load = self._sandbox.run_calls(problem.reference, problem.entry_point, []).load
@@ -232,6 +221,8 @@ class SuiteJudge:
     def _run(self, problem: Problem, programs: Sequence[str], right: Sequence[Suite]) -> list[_Run]:
         """Run programs on right tests, all of a program in one run: it costs little, however many of them hang."""
         calls = [call for suite in right for call in suite.tests]
+        if not calls:
+            return [_Run(set(), set())] * len(programs)
         rounds = [Round(problem, code, [Suite(tuple(calls))]) for code in programs]
         runs = []
         for verdict in self._referee.judge(rounds):
@@ -242,7 +233,8 @@ class SuiteJudge:
 
     def _slipped(self, problem: Problem, programs: Sequence[str], suites: Sequence[Suite]) -> int:
         """How often programs pass tests as they are written, with the reference's fault in them."""
-        whole = [suite.tests for suite in suites if not any(each.invalid for each in suite.dropped)]
+        read = (suite for suite in suites if not any(each.invalid for each in suite.dropped))
+        whole = [suite.tests for suite in read if suite.tests]
         calls = [test for tests in whole for test in tests]
         rows = run_as_written(programs, calls, problem, _AS_WRITTEN, self._sandbox)
         numbers = iter(range(len(calls)))
@@ -270,7 +262,7 @@ class SuiteJudge:
 def _ruled(
     suite: ReadSuite, verdicts: Sequence[SuiteVerdict], entry_point: str
 ) -> tuple[TestVerdict, ...]:
-    """Return one verdict for each test. Where several calls make a test, each must be right."""
+    """One verdict for each test. Where several calls make a test, each must be right."""
     ruled: list[TestVerdict] = []
     right: set[tuple[str, ...]] = set()
     for text, test, verdict in zip(suite.texts, suite.tests, verdicts, strict=True):
