@@ -105,6 +105,8 @@ def test_each_text_of_a_list_is_one_test(sandbox):
         ["the answer is empty"],
     ]
     assert (found.late, found.empty) == (1, "")
+    [many] = read(sandbox, tests=["for n in range(40):\n    assert f(n) == n"]).tests
+    assert len(many.tests) == 16
 
 
 def test_an_answer_without_tests(sandbox):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from codea1_env.evaluation.as_written import run_as_written
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
-from codea1_env.evaluation.suites.samples import ReadSuite, SuiteSample, read_suite
+from codea1_env.evaluation.suites.samples import MAX_CALLS, ReadSuite, SuiteSample, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.judging.verdicts import GAME_LIMITS
 from codea1_env.mutation import generate_mutants
@@ -41,9 +41,12 @@ _FAILS = frozenset([
     InvalidReason.NO_LITERAL,
 ])  # fmt: skip
 """Faults of tests that count as wrong. Tests with another one say nothing about programs, right or wrong."""
+_NOT_TRIED = (
+    InvalidReason.UNPARSABLE, InvalidReason.UNREADABLE, InvalidReason.TIMEOUT, InvalidReason.LIMIT,
+)  # fmt: skip
+"""Faults of wrong tests that pass on no program, or would cost too much there."""
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
-_MAX_CALLS = 64  # that one test makes
 _PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
 _AS_WRITTEN = replace(GAME_LIMITS, run_cpu_time=3 * GAME_LIMITS.call_cpu_time)
@@ -142,8 +145,9 @@ class SuiteJudge:
         self._num_tests = num_tests
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
-        rewards = RewardConfig(num_tests=_MAX_CALLS)
-        config = RefereeConfig(rewards, "drop", limits=GAME_LIMITS, max_suite_tests=_MAX_CALLS)
+        most = MAX_CALLS * num_tests
+        rewards = RewardConfig(num_tests=most)
+        config = RefereeConfig(rewards, "drop", limits=GAME_LIMITS, max_suite_tests=most)
         self._referee = Referee(sandbox, config)
         self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
@@ -208,13 +212,14 @@ class SuiteJudge:
             )
             if first is not None:
                 killed[first] += 1
-        failing = [each for test, each in zip(tests, suite.tests, strict=True) if fails(test)]
+        failing = [place for place, test in enumerate(tests) if fails(test)]
+        tried = [suite.tests[place] for place in failing if tests[place].fault not in _NOT_TRIED]
         pool = PoolRuns(
             len(wrong),
             right_runs=len(wrong) * len(right),
             right_passed=sum(own <= run.passed for run in runs[len(mutants) :] for own in calls),
             wrong_runs=len(wrong) * len(failing),
-            wrong_passed=self._slipped(problem, programs[len(mutants) :], failing),
+            wrong_passed=self._slipped(problem, programs[len(mutants) :], tried),
         )
         return SuiteScore("", tests, suite.late, suite.empty, len(mutants), tuple(killed), pool)
 
@@ -233,12 +238,10 @@ class SuiteJudge:
 
     def _slipped(self, problem: Problem, programs: Sequence[str], suites: Sequence[Suite]) -> int:
         """How often programs pass tests as they are written, with the reference's fault in them."""
-        read = (suite for suite in suites if not any(each.invalid for each in suite.dropped))
-        whole = [suite.tests for suite in read if suite.tests]
-        calls = [test for tests in whole for test in tests]
+        calls = [test for suite in suites for test in suite.tests]
         rows = run_as_written(programs, calls, problem, _AS_WRITTEN, self._sandbox)
         numbers = iter(range(len(calls)))
-        groups = [[next(numbers) for _ in tests] for tests in whole]
+        groups = [[next(numbers) for _ in suite.tests] for suite in suites]
         return sum(all(row[each].passed for each in group) for row in rows for group in groups)
 
     def _wrong_programs(self, problem: Problem, check: ProblemCheck) -> list[str]:
