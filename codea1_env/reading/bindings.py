@@ -16,6 +16,7 @@ from typing import Any
 from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 
+from .functions import parameters_of
 from .predictions import (
     ENTRY_POINT,
     INSTANCE,
@@ -44,9 +45,7 @@ _COPYING = frozenset(
     {"copy", "deepcopy", "frozenset", "join", "len", "list", "set", "sorted", "str", "sum", "tuple"}
 )
 """Those of both that return none of what they are given, but at most what is in it."""
-_REACHING = frozenset(
-    {"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__"}
-)
+_REACHING = frozenset({"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__"})  # fmt: skip
 """What binds names that no statement shows."""
 _PATCH = re.compile(r"\bpatch(?:\.\w+)?\(")
 _HOOK = re.compile(r"\bdef (?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
@@ -70,7 +69,8 @@ class Bindings:
         self._reaches_all = self._has_hooks = False
         self._escaped: dict[int, Any] = {}  # containers that an unknown value may hold
         self._unseen: list[ast.Module] = []
-        self._touched: set[str] = set()  # names in functions that change something
+        self._touched: set[str] = set()  # names in functions that change something, but tests
+        self._tested: set[str] = set()  # names in such tests
 
     def _look_over(self, body: list[ast.stmt], text: str) -> None:
         """Note which names are bound in other places than where a reader of statements meets them."""
@@ -148,20 +148,15 @@ class Bindings:
         self._escaped.update(self._parts([value]))
 
     def _augmented(self, node: Any, names: Names) -> None:
-        target = node.target
-        if type(target) is not ast.Name or type(names.get(target.id, UNKNOWN)) not in _ADDED_TO:
-            self._forget(node, names, kept=True)
-            return
-        total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
-        before = names[target.id]
+        before = names.get(self._conditions.key(node.target))
         try:
-            value = read(total, names, self._meter)
+            value = read(ast.BinOp(node.target, node.op, node.value), names, self._meter)
         except NotLiteralError:
             self._forget(node, names, kept=True)
-        else:
-            self._bind(target, value, names)
-            if type(before) in (list, dict, set):
-                self._meter.changed[id(before)] = before
+            return
+        self._bind(node.target, value, names)
+        if type(before) in (list, dict, set):
+            self._meter.changed[id(before)] = before
 
     # Code that is not followed
 
@@ -199,9 +194,10 @@ class Bindings:
         changed = self._meter.changed
         if any(x is UNKNOWN or type(x) is Helper or id(x) in changed for x in seen):
             self._look_into_functions()
-            self._meter.work(len(self._touched))
+            touched = self._touched | self._tested
+            self._meter.work(len(touched))
             for scope in (names, self._names):
-                seen += [scope[name] for name in self._touched if name in scope]
+                seen += [scope[name] for name in touched if name in scope]
             changed.update(self._escaped)
             self._escaped.clear()
         changed.update(self._parts(seen))
@@ -211,17 +207,21 @@ class Bindings:
             if type(each) in (*_FUNCTIONS, ast.Lambda):
                 inner = list(self._conditions.walk(each))
                 if any(type(it) in _HANDS_OUT or self._changes(it, self._names) for it in inner):
-                    self._touched.update(map(self._conditions.key, inner))
+                    is_test = getattr(each, "name", "").startswith("test")
+                    touched = self._tested if is_test else self._touched
+                    touched.update(
+                        {*map(self._conditions.key, inner)}.difference(parameters_of(each))
+                    )
         self._unseen = []
 
     def _changes(self, node: Any, names: Names) -> bool:
         """Whether a node, without what is in it, may change an object."""
         kind = type(node)
         if kind is ast.Call:
-            return not self._is_pure(node, names)
+            return not (self._conditions.is_instance(node, names) or self._is_pure(node, names))
         if kind is ast.Attribute or kind is ast.Subscript:
             return isinstance(node.ctx, _CHANGED)
-        return kind is ast.AugAssign
+        return kind is ast.AugAssign and type(getattr(node.value, "value", None)) is not int
 
     def _is_pure(self, node: ast.Call, names: Names) -> bool:
         function = node.func
@@ -230,7 +230,7 @@ class Bindings:
         if type(function) is ast.Attribute:
             name = function.attr
             is_known = name in _PURE_METHODS or name.lower().startswith("assert")
-            return is_known and name not in self._methods
+            return (is_known or name == self._conditions.entry_point) and name not in self._methods
         if type(function) is not ast.Name or function.id in names or function.id not in PURE:
             return False
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -258,9 +258,6 @@ class Bindings:
                 self._meter.work(1 + len(value))
                 left += items_of(value)
         return found
-
-
-_ADDED_TO = ATOMS | CONTAINERS
 
 
 def items_of(value: Any) -> list[Any]:

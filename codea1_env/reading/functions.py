@@ -40,7 +40,7 @@ def called_or_named(node: ast.expr) -> str:
 # What parameters stand for
 
 
-def parameters_of(node: ast.FunctionDef) -> list[str]:
+def parameters_of(node: Any) -> list[str]:
     """Return the names of a function's parameters."""
     arguments = node.args
     rest = filter(None, (arguments.vararg, arguments.kwarg))

@@ -117,9 +117,17 @@ class Statements(Bindings):
         self._body(body, self._names)
         for helper in sorted(self._waiting, key=lambda each: not each.node.name.startswith("test")):
             if self._has_hooks:
-                self._change([UNKNOWN], helper.scope | helper.own)
-            if self._is_run(helper):
+                self._look_into_functions()
+                names = helper.scope | helper.own
+                touched = [names[name] for name in self._touched if name in names]
+                self._meter.changed.update(self._parts(touched))
+            home = helper.own.get("self", helper)
+            names = helper.scope | home.own
+            is_last = helper.scope.get(home.node.name) is home and names[helper.node.name] is helper
+            if is_last and _MARKS.isdisjoint(names):
                 self._enter(helper)
+            elif not helper.is_followed:
+                self._unreadable(helper.node, helper.node, helper.scope, _LEFT_OUT)
 
     def _body(self, body: list[ast.stmt], names: Names) -> Leaves | None:
         """Follow a block, and return how it ends before its end."""
@@ -373,22 +381,11 @@ class Statements(Bindings):
         if self._strict and self._told == before and node.name.startswith("test"):
             self._say(node, "asserts nothing")
 
-    def _is_run(self, helper: Helper) -> bool:
-        """Whether pytest runs a function: its name, or that of its class, may be bound again, and marks may leave it out."""
-        home = helper.own.get("self", helper)
-        names = helper.scope | home.own
-        is_last = names.get(helper.node.name) is helper and helper.scope.get(home.node.name) is home
-        is_run = is_last and _MARKS.isdisjoint(names)
-        if not is_run and not helper.is_followed:
-            self._unreadable(helper.node, helper.node, helper.scope, _LEFT_OUT)
-        return is_run
-
     def _is_marked(self, node: Any, names: Names) -> bool:
         """Whether a decorator of a function or class may replace it, or say that it does not run."""
         marks = [each for each in node.decorator_list if not is_table(each)]
-        parts = [part for each in marks for part in self._conditions.walk(each)]
-        bound = [names.get(self._conditions.key(part)) for part in parts]
-        is_own = any(each is UNKNOWN or type(each) is Helper for each in bound)
+        keys = [self._conditions.key(it) for each in marks for it in self._conditions.walk(each)]
+        is_own = any(names.get(k) is UNKNOWN or type(names.get(k)) is Helper for k in keys)
         is_skipped = not _SKIPS.isdisjoint(map(called_or_named, marks))
         is_marked = is_own or is_skipped or (self._strict and bool(marks))
         if is_marked:
@@ -420,7 +417,11 @@ class Statements(Bindings):
                 self._waiting += [helper] if each.name != self._entry_point else []
             else:
                 self._body([each], inner)
-        self._has_hooks |= bool(node.bases)  # unittest sorts tests by their names
+        tests = [it.name for it in node.body if getattr(it, "name", "").startswith("test")]
+        if node.bases and tests != sorted(tests):  # unittest sorts them
+            self._look_into_functions()
+            self._touched |= self._tested
+            self._has_hooks = True
         bases = [names.get(self._conditions.key(base), LIBRARY) for base in node.bases]
         is_set_up = self._reaches_all or node.keywords or node.name in self._methods
         if is_set_up or any(base is not LIBRARY for base in bases):
