@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -62,7 +63,35 @@ X = [1]\n@pytest.fixture\ndef n(): return 2\ndef test_a(n):\n    assert f(X) == 
 @pytest.fixture\ndef n(request): return 5\n@pytest.mark.parametrize('n', [1, 2], indirect=False)\ndef test_a(n):\n    assert f(n) == n
 X = [1]\nclass TestA(unittest.TestCase):\n    def setUp(self):\n        self.n = 2\n    def test_b(self):\n        self.assertEqual(f(X), 1)\n    def test_a(self):\n        self.assertEqual(f([2]), 1)
 @pytest.mark.parametrize('n', [1, 2])\nclass TestA:\n    def test_a(self, n):\n        assert f(n) == 1\n    @pytest.mark.parametrize('m', [3])\n    def test_b(self, n, m):\n        assert f(n, m) == 1
+CASES = [([1], 1)]\nclass TestA(unittest.TestCase):\n    def test_b(self):\n        passed = 0\n        for x, n in CASES:\n            self.assertEqual(f(x), n)\n            passed += 1\n    def test_a(self):\n        self.assertEqual(f(2), 2)
+CASES = [([1], 1)]\n@pytest.fixture\ndef big(): return [1]\ndef test_a():\n    for x, n in CASES:\n        assert f(x) == n\ndef test_b():\n    out = []\n    for x, n in CASES:\n        out.append(n)\n        assert f(x, 2) == n
 class TestA:\n    n = 1\n    def test_a(self, n=n):\n        assert f(n) == 1\n    n = 2\n    @pytest.mark.parametrize('m', [n, n + 1])\n    def test_b(self, m):\n        assert f(m) == 1
+"""
+
+PARTS = r"""
+{x}.append(5)
+n = 3
+from math import *
+for n in (4, 5):\n    assert f(n, {x}) == 1
+if __name__ == '__main__':\n    n = 6
+try:\n    raise ValueError\nexcept ValueError:\n    n = 2
+def h{k}():\n    {x}.append(n)\nh{k}()
+def h{k}():\n    return {x}\nh{k}().append(6)
+def h{k}():\n    global n\n    n = 7\nh{k}()
+def h{k}(p={x}.append(7)): pass
+def setup_function():\n    {x}.append(8)
+@pytest.fixture(autouse=True)\ndef fix{k}():\n    global n\n    n = 9
+@pytest.fixture\ndef p():\n    return {x}\ndef test_{k}(p):\n    p.append(1)
+def test_{k}():\n    {x}.append(2)\n    assert f({y}, n) == 1
+def test_{k}():\n    assert f([i for i in {x}], [*{y}], len({x})) == n
+def test_{k}(p={x}, i=n):\n    assert f(p, i) == 1
+@pytest.mark.parametrize('p', [{x}, [n]])\ndef test_{k}(p):\n    assert f(p) == 1\n    p.append(4)
+@pytest.mark.parametrize('p', [{x}, {y}])\nclass Test{k}:\n    def test_a(self, p):\n        assert f(p, n) == 1
+class Test{k}:\n    n = 2\n    A = [[n] for _ in (1,)]\n    def test_a(self, i=n):\n        assert f(self.A, self.n) == 1\n        assert f(n, i) == 2
+class Test{k}:\n    B = {x}\n    def setup_method(self):\n        self.B.append(3)\n    def test_a(self):\n        assert f({y}, n) == self.B
+class Test{k}(unittest.TestCase):\n    B = {x}\n    def test_b(self):\n        self.assertEqual(f(self.B, n), 1)\n    def test_a(self):\n        {y}.append(3)
+def other(test): return lambda: None\n@other\ndef test_{k}():\n    assert f({k}) == 1
+def test_a():\n    assert f({x}, {k}) == n
 """
 
 
@@ -70,6 +99,16 @@ def texts(of: str) -> list[str]:
     return [line.replace("\\n", "\n") for line in of.strip().split("\n")]
 
 
+def mixed(rng: random.Random) -> str:
+    """A module of some parts that bind, share and change names and containers."""
+    parts = [
+        part.format(x=rng.choice("AB"), y=rng.choice("AB"), k=place)
+        for place, part in enumerate(rng.choices(texts(PARTS), k=4))
+    ]
+    return "\n".join(["A = [1]; B = [[2]]; n = 1", *parts])
+
+
+MIXED = [mixed(random.Random(seed)) for seed in range(150)]
 HEAD = "import json, math, recorder, unittest, unittest.mock, pytest\nsaw = []; f = recorder.recording(saw)\n"
 TAIL = """
 import atexit, pathlib
@@ -81,9 +120,8 @@ atexit.register(lambda: pathlib.Path(__file__).with_suffix(".json").write_text(j
 def seen_by_pytest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """What the assertions of each text compare."""
     folder = tmp_path_factory.mktemp("modules")
-    paths = {
-        text: folder / f"test_{number}.py" for number, text in enumerate(texts(CHANGED + READ))
-    }
+    modules = [*texts(CHANGED + READ), *MIXED]
+    paths = {text: folder / f"test_{number}.py" for number, text in enumerate(modules)}
     for text, path in paths.items():
         path.write_text(f"{HEAD}{text}\n{TAIL}")
     line = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(folder), str(folder)]  # fmt: skip
@@ -106,3 +144,12 @@ def test_nothing_is_read_that_pytest_does_not_make(
 @pytest.mark.parametrize("text", texts(READ))
 def test_all_is_read_that_pytest_makes(text: str, seen_by_pytest: dict[str, set[str]]) -> None:
     assert set(read(text)[0]) == seen_by_pytest[text] != set()
+
+
+def test_what_chance_puts_together_is_read_so(seen_by_pytest: dict[str, set[str]]) -> None:
+    found = made = 0
+    for text in MIXED:
+        tests, saw = set(read(text)[0]), seen_by_pytest[text]
+        assert not tests - saw, text
+        found, made = found + len(tests), made + len(saw)
+    assert found > made / 8
