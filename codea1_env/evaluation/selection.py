@@ -158,7 +158,7 @@ def selection_report(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def selection_table(report: Mapping[str, Any]) -> tuple[list[list[str]], list[str]]:
-    """Return a row for each way to choose, the headings first; and what programs were chosen by."""
+    """Rows for the ways to choose, the headings first; and what programs were chosen by, in words."""
     gains, unjudged = report["gains"], report["unjudged"]
     rows = [
         [CHOICES[name], written(each), written(gains[name]) if name in gains else ""]

@@ -118,7 +118,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return self.protocol == "rounds"
 
     def shown(self, problem: Problem, index: int) -> str:
-        """Return the reference, as the program under test."""
+        """The reference, as the program under test."""
         return problem.reference
 
     def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
@@ -150,7 +150,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
 
     def values(self, verdicts: Sequence[SuiteScore]) -> Mapping[str, float | None]:
-        """Return the values of one problem."""
+        """Values of one problem."""
         return values_of(verdicts, check_ks(self.k, self.num_tests))
 
     def figures(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return {name: dataclasses.asdict(each) for name, each in found.items() if each is not None}
 
     def summary(self) -> dict[str, Any]:
-        """Return what was wrong with tests, and what they were tried on."""
+        """Counts of the faults of tests, and of the programs that they were tried on."""
         suites = [self.verdicts[task] for task in self.scored]
         scores = [score for each in suites for score in each]
         tests = [test for score in scores for test in score.tests]
@@ -195,7 +195,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return suite_digest(problem)
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """Return a row for each figure, a column for each k."""
+        """Rows for the figures, columns for each k."""
         figures = report["figures"]
         ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
         rows = [
@@ -207,7 +207,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return [["figure [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
-        """Return what was wrong with tests, and what they do on wrong programs."""
+        """Faults of tests, and figures of wrong programs, in words."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
         mutants = counted(report["mutants"], "mutants")
         lines = [f"{super().lines(report)[0]}, {mutants}. Tests: {kinds}"]
@@ -237,7 +237,7 @@ def _code(answer: str) -> str:
 
 
 def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
-    """Return the k that this number of tests allows.
+    """Take the k that this number of tests allows.
 
     Example:
         >>> check_ks(None, 3)

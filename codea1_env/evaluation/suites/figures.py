@@ -41,7 +41,7 @@ _SEED = 0
 
 
 def in_words(name: str) -> str:
-    """Return the name of a figure beside what it says: no two have the same words.
+    """Words for a figure, with its name: no two have the same words.
 
     Example:
         >>> in_words("mut@5@pass")
@@ -68,7 +68,7 @@ def names(ks: Sequence[int]) -> list[str]:
 
 
 def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, float | None]:
-    """Return the values of one problem: means over its suites."""
+    """Values of one problem: means over its suites."""
     values: dict[str, float | None] = {}
     for k in ks:
         for name, value in _at(scores, k).items():
@@ -103,7 +103,7 @@ def _passes_whole(score: SuiteScore) -> bool:
 
 
 def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
-    """Return a figure with its 95% bootstrap interval over problems; None where no problem has its values.
+    """Figure with its 95% bootstrap interval over problems; None where no problem has its values.
 
     Example:
         >>> print(estimate([{"pass@1": 1.0}, {"pass@1": 1.0}], "pass@1"))
@@ -114,7 +114,7 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
 
 
 def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
-    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over the same problems."""
+    """Figure of theirs minus that of ours, with a paired 95% bootstrap interval over the same problems."""
     parts, combine = _made_of(name)
     size = len(parts)
     table = np.concatenate([_table(ours, parts), _table(theirs, parts)], axis=1)
@@ -122,7 +122,7 @@ def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> E
 
 
 def _made_of(name: str) -> tuple[tuple[str, ...], Callable[[Floats], Floats]]:
-    """Return the values that make a figure, and how: means of these, shape (parts, n) -> n figures."""
+    """Values that a figure is made of, and how: their means, shape (parts, n), to n figures."""
     if name.startswith("Mul@"):
         k = name.removeprefix("Mul@")
         return (f"pass@{k}", f"mut@{k}@pass"), _mul
@@ -157,7 +157,7 @@ def _mul(means: Floats) -> Floats:
 
 
 def _mu(means: Floats) -> Floats:
-    """Return what wrong tests do is of no interest where there are none, and the same for right ones."""
+    """Youden's J; a term is 0 if there is no test of its kind."""
     right, wrong = (
         np.where(share == 0, 0.0, share * factor)
         for share, factor in ((means[0], 1 - means[1]), (1 - means[0], means[2]))

@@ -81,7 +81,7 @@ def read_suite(sample: SuiteSample, problem: Problem, limit: int, sandbox: Sandb
 
 
 def suite_digest(problem: Problem) -> str:
-    """Return a short text that changes whenever what tests of this problem are judged by changes."""
+    """Digest of all that tests of a problem are judged by."""
     parts = (
         problem.prompt, problem.entry_point, problem.reference, problem.preamble, problem.contract, problem.compare,
         problem.atol, problem.checker,
@@ -108,12 +108,12 @@ def _one_by_one(answer: Suite) -> list[Suite]:
 
 
 def content_of(row: Mapping[str, Any]) -> str | Sequence[str]:
-    """Return the tests of a row: an answer, or a list of texts."""
+    """Tests of a row: an answer, or a list of texts."""
     return row[next(name for name in _FIELDS if name in row)]  # type: ignore[no-any-return]  # checked when it was read
 
 
 def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
-    """Return what a file may call problems: their names, those of evalplus, or the last part where that is clear."""
+    """Problems by the names that a file may use: their ids, those of evalplus, and the last part if one problem has it."""
     last = Counter(problem.task_id.rpartition("/")[2] for problem in problems)
     short = {problem.task_id.rpartition("/")[2]: problem for problem in problems}
     clear = {name: problem for name, problem in short.items() if last[name] == 1}

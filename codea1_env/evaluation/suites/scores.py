@@ -115,7 +115,7 @@ class SuiteScore(Stored):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """Return what `row` made."""
+        """Read what `row` made."""
         found = ([each[name] for name in _FIELDS] for each in row.get("tests", ()))
         tests = tuple(
             TestVerdict(text, status, reason, fault=_FAULTS.get(fault))
