@@ -193,14 +193,18 @@ class SuiteJudge:
         except AnalysisError as error:
             return SuiteScore(f"its reference has no mutants: {error}")
         suite = read_suite(sample, problem, self._num_tests, self._sandbox)
-        wrong = self._wrong_programs(problem, check)
+        try:
+            return self._score(problem, suite, mutants, self._wrong_programs(problem, check))
+        except BrokenReferenceError as error:
+            return SuiteScore(str(error))
+
+    def _score(
+        self, problem: Problem, suite: ReadSuite, mutants: Sequence[str], wrong: Sequence[str]
+    ) -> SuiteScore:
         reference, *programs = (
             whole_program(problem, each) for each in (problem.reference, *mutants, *wrong)
         )
-        try:
-            [ruled] = self._referee.judge([Round(problem, reference, suite.tests)])
-        except BrokenReferenceError as error:
-            return SuiteScore(str(error))
+        [ruled] = self._referee.judge([Round(problem, reference, suite.tests)])
         tests = _ruled(suite, ruled.suites, problem.entry_point)
         right = [place for place, test in enumerate(tests) if is_right(test)]
         calls = [{call.same_as for call in suite.tests[place].tests} for place in right]
