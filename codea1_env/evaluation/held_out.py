@@ -27,7 +27,7 @@ from codea1_env.spaces import observe
 
 Flag = bool | None
 """Whether a test is passed, or a mutant killed; None if the sandbox could not judge it."""
-Judged = tuple[Round, Verdict]
+JudgedRound = tuple[Round, Verdict]
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def kills(
     held_out: Sequence[HeldOut],
     referee: Referee,
     samples: int = 4,
-    seen: list[Judged] | None = None,
+    seen: list[JudgedRound] | None = None,
 ) -> dict[str, list[Flag]]:
     """Return for each problem which held-out mutants, the first `samples`, a tester breaks with a valid test.
 
@@ -213,7 +213,7 @@ def kills_beside(
     tests: Sequence[tuple[HeldOut, Sequence[str]]],
     referee: Referee,
     samples: int = 4,
-    seen: list[Judged] | None = None,
+    seen: list[JudgedRound] | None = None,
 ) -> tuple[dict[str, list[Flag]], dict[str, list[Flag]]]:
     """Return what `kills` finds, and the same for given tests of each problem, such as those of the Mistake Book."""
     rounds = _rounds(tester, [item for item, _ in tests], referee, samples)
@@ -229,7 +229,7 @@ def kills_beside(
     return _killed(verdicts[: len(rounds)]), _killed(verdicts[len(rounds) :])
 
 
-def youden_j(seen: Iterable[Judged], referee: Referee) -> float | None:
+def youden_j(seen: Iterable[JudgedRound], referee: Referee) -> float | None:
     """Youden's J of one drawn test as it was written, from -1 to 1; None if no test was written.
 
     That is how much more often a right program passes it than a wrong one: `mu` of `codea1 eval tests`. A coder can

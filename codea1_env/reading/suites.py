@@ -43,8 +43,6 @@ _REASON = re.compile(
 _MOST_CUTS = 8
 _KEY = "assert_statements"
 
-Row = list[Any]
-
 
 def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
     """Return the tests in answers.
@@ -133,8 +131,8 @@ class _Suite:
     """The tests of one answer."""
 
     def __init__(self, entry_point: str, signature: Signature) -> None:
-        self.tests: list[Row] = []
-        self.dropped: list[Row] = []
+        self.tests: list[list[Any]] = []
+        self.dropped: list[list[Any]] = []
         self._entry_point = entry_point.rpartition(".")[2]
         self._signature = signature
         self._chars = MAX_CHARS

@@ -24,7 +24,7 @@ from codea1_env.evaluation import (
     pass_rates,
     youden_j,
 )
-from codea1_env.evaluation.held_out import Flag, Judged
+from codea1_env.evaluation.held_out import Flag, JudgedRound
 from codea1_env.evaluation.statistics import Count, pass_at_k
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -138,7 +138,7 @@ class HeldBack:
         tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
         passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
         by_book: dict[str, list[Flag]] = {}
-        seen: list[Judged] = []
+        seen: list[JudgedRound] = []
         if self._booked:
             old = [(each, book.tests(each.problem.task_id, 2 * PAST_TESTS)) for each in held_out]
             killed, by_book = kills_beside(players.tester, old, referee, samples, seen)

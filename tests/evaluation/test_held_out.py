@@ -17,7 +17,7 @@ from codea1_env.evaluation import (
     pass_rate,
     youden_j,
 )
-from codea1_env.evaluation.held_out import Judged, shown_calls
+from codea1_env.evaluation.held_out import JudgedRound, shown_calls
 from codea1_env.mutation.operators import lines_before_loops_end
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rollout import RolloutConfig, rollout
@@ -75,7 +75,7 @@ def test_youdens_j_is_how_much_more_often_a_right_program_passes_a_test_as_writt
     referee = Referee(sandbox)
 
     def j(*tests: str) -> float | None:
-        seen: list[Judged] = []
+        seen: list[JudgedRound] = []
         kills(Says("\n".join(tests)), [split], referee, seen=seen)
         return youden_j(seen, referee)
 
