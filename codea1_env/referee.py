@@ -25,19 +25,18 @@ from codea1_env.judging.verdicts import (
     GAME_LIMITS,
     NOT_JUDGED,
     NOT_MADE,
-    SHOWN,
     AttackAnswers,
     Counters,
     Judged,
     RefereeConfig,
     Round,
-    Status,
     SuiteVerdict,
     TestVerdict,
     Verdict,
     by_problem,
     calls_of,
     on_program,
+    without_score,
 )
 from codea1_env.oracle import (
     Attack,
@@ -269,23 +268,18 @@ class Referee:
         return [self._rule(each, truths[each.attack.subject]) for each in read], truths
 
     def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
-        subject, program = each.attack.subject, each.round.code
-        shown = program.shown if isinstance(program, Program) else frozenset()
-        rulings = [self._sorted_out(suite, subject, truths, shown) for suite in each.suites]
+        subject = each.attack.subject
+        rulings = [self._sorted_out(suite, subject, truths) for suite in each.suites]
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
-            tests = self._sorted_out(suite, subject, truths, shown)
+            tests = self._sorted_out(suite, subject, truths)
             status = tests[0].status if len(tests) == 1 and not suite.dropped else ""
             kept = status in ("kept", "not made")
             replayed.append(tests[0] if kept else None)
         return each._replace(rulings=rulings, replayed=replayed)
 
     def _sorted_out(
-        self,
-        suite: Suite,
-        subject: Subject,
-        truths: Mapping[str, Truth],
-        shown: frozenset[str] = frozenset(),
+        self, suite: Suite, subject: Subject, truths: Mapping[str, Truth]
     ) -> list[TestVerdict]:
         """Return the tests of a suite with their rulings. It ends with its Kth test that attacks, but in the paper.
 
@@ -298,11 +292,7 @@ class Referee:
             if len(attacking) >= paying.num_tests and not paying.strict_paper:
                 verdicts.append(TestVerdict(test.text, "not made", BEHIND))
                 continue
-            ruled = self._ruling(number, test, subject, truths, slow)
-            if ruled.call in shown:
-                status: Status = "invalid" if ruled.fault else "not made"
-                ruled = ruled._replace(status=status, reason=ruled.reason or SHOWN, call="")
-            verdicts.append(ruled)
+            verdicts.append(self._ruling(number, test, subject, truths, slow))
             if verdicts[-1].call:
                 attacking.add(test.same_as)
         made = [test.same_as for test, ruled in zip(tests, verdicts, strict=True) if ruled.call]
@@ -417,15 +407,16 @@ class Referee:
     # Pay
 
     def _pay(self, each: _Read, results: ProgramResults) -> Verdict:
-        load = results.load
+        load, program = results.load, each.round.code
+        seen = program.shown if isinstance(program, Program) else frozenset()
         texts = zip(dict.fromkeys(each.round.history), each.replayed, strict=True)
         known = [(text, ruling and ruling._replace(text=text)) for text, ruling in texts]
         replayed = [ruling for _, ruling in known if ruling]
-        shown = self._judged(replayed, results)
+        shown = self._judged(replayed, results, seen)
         history = tuple([test for test in shown if test.attacks])
         suites = []
         for suite, rulings in zip(each.suites, each.rulings, strict=True):
-            tests = self._judged(rulings, results)
+            tests = self._judged(rulings, results, seen)
             attacking = [test for test in tests if test.call]
             unpaid = tuple([test.unpaid for test in attacking])
             outcome = SuiteOutcome(
@@ -453,20 +444,24 @@ class Referee:
         )
 
     def _judged(
-        self, tests: Sequence[TestVerdict], results: ProgramResults
+        self, tests: Sequence[TestVerdict], results: ProgramResults, seen: frozenset[str]
     ) -> tuple[TestVerdict, ...]:
-        """Return the tests of one run with their outcomes on the program."""
+        """Return the tests of one run with their outcomes on the program. To pass one that its coder has `seen` counts nothing."""
         whole, calls = results.load, results.of(calls_of(tests))
         # In the paper, what has no result when the time of the job is over has failed, and pays.
         paper = self.config.rewards.strict_paper
-        return tuple(
-            [
-                on_program(test, calls[test.call] if whole.passed else whole, paper)
-                if test.call
-                else test
-                for test in tests
+        judged = [
+            on_program(test, calls[test.call] if whole.passed else whole, paper)
+            if test.call
+            else test
+            for test in tests
+        ]
+        if seen:
+            judged = [
+                without_score(test) if test.passed and test.call in seen else test
+                for test in judged
             ]
-        )
+        return tuple(judged)
 
 
 def _of_a_job(limits: Limits) -> Limits:

@@ -176,7 +176,7 @@ def test_a_program_that_loads_slowly_and_loops_pays_as_much_as_one_that_is_wrong
         assert found.test >= 0.5 + 0.5 * 2 / 8
 
 
-# Repair: what was shown does not score the next program
+# Repair: to pass what was shown counts nothing for the next program
 
 
 def test_a_table_of_what_was_shown_earns_nothing(sandbox: Sandbox) -> None:
@@ -196,6 +196,24 @@ def test_a_table_of_what_was_shown_earns_nothing(sandbox: Sandbox) -> None:
     assert earned == [0.0, 0.0, 0.0]
 
 
+def test_what_was_shown_and_is_failed_again_counts(sandbox: Sandbox) -> None:
+    """Otherwise to fail one test more would buy that the other no longer counts."""
+    book = {
+        1: 0 / 1,
+        2: 1 / 2,
+        4: 2 / 3,
+    }  # of the tests that failed in round 1; without those shown and passed
+    for number, first in ((1, "n == 1"), (2, "n in (1, 6)"), (4, "n in (1, 6, 7, 8)")):
+        env = parallel_env(problems=[PROBLEM], sandbox=sandbox, max_rounds=2)
+        env.reset(seed=0)
+        rewards = []
+        for condition in (first, "n == 1"):
+            env.step({CODER: program(condition, "wrong")})
+            rewards.append(env.step({TESTER: "\n".join(ALL)})[1][CODER])
+        new = 6 / 7 if number == 4 else 7 / 8  # of four failed ones 6 is shown, too, and passed
+        assert rewards == [1 - number / 8, pytest.approx((new + book[number]) / 2)]
+
+
 @pytest.mark.parametrize(("failing", "shown"), [(1, 0), (2, 1), (3, 1), (7, 3)])
 def test_half_of_the_failing_tests_are_shown(failing: int, shown: int, sandbox: Sandbox) -> None:
     config = RefereeConfig(limits=LIMITS)
@@ -208,6 +226,9 @@ def test_half_of_the_failing_tests_are_shown(failing: int, shown: int, sandbox: 
     assert [text in told for text in tests] == [number < shown for number in range(failing)]
 
 
+# Programs that keep something
+
+
 @pytest.mark.parametrize("end", ["wrong", "raises", "exits", "loops", "sleeps"])
 @pytest.mark.parametrize("history", [(), squares(6, 2, 1)])
 def test_a_fresh_process_does_not_undo_what_a_program_keeps(
@@ -218,4 +239,63 @@ def test_a_fresh_process_does_not_undo_what_a_program_keeps(
     code = f"{head}def sq(n):\n    seen.append(n)\n    if len(seen) > 1:\n        {ENDS[end]}\n    return n * n\n"
     found = paid(sandbox, code, ALL, history, paper=False)
     assert found.code == pytest.approx(1 / 8 if not history else (1 / 8 + 1 / 3) / 2)
-    assert found.book >= 2
+    assert found.book >= 1
+
+
+SPOILT = """
+import time
+seen = []
+def sq(n):
+    if seen:
+        return -1
+    if n == 1:
+        seen.append(n)
+        {}
+    return n * n
+"""
+
+
+@pytest.mark.parametrize("end", ["return -1", *ENDS.values(), "time.sleep(0.1); return n * n"])
+def test_a_call_that_ends_does_not_undo_what_it_spoilt(end: str, sandbox: Sandbox) -> None:
+    """Its first call spoils all others, and is right itself in the last case."""
+    found = paid(sandbox, SPOILT.format(end), ALL, paper=False)
+    right = 1 / 8 if end.endswith("n * n") else 0.0
+    assert found.code == right
+    assert found.book >= 1
+
+
+def test_behind_an_end_what_is_wrong_is_paid(sandbox: Sandbox) -> None:
+    code = "seen = []\n" + program("n == 3", "exits") + "    # seen\n"
+    code = code.replace("return n * n", "return n * n if n < 7 else seen or -1")
+    assert paid(sandbox, code, ALL, paper=False) == Paid(2 / 8, 0.5 + 0.5 * 3 / 8, 3)
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        f"time.sleep({1.6 * LIMITS.call_cpu_time})",
+        f"end = time.process_time() + {0.8 * LIMITS.call_cpu_time}\n        while time.process_time() < end: pass",
+    ],
+)
+def test_who_spends_the_time_on_right_calls_and_hangs_then_pays_one(
+    slow: str, sandbox: Sandbox
+) -> None:
+    """Five calls are slow and right, three hang, and there is no time to make these again."""
+    code = f"import time\ndef sq(n):\n    if n < 6:\n        {slow}\n    while n > 5: pass\n    return n * n\n"
+    found = paid(sandbox, code, ALL, paper=False)
+    assert found.book == 1
+    assert found.code is not None
+    assert 1 / 8 <= found.code <= 5 / 8
+
+
+def test_programs_that_keep_something_are_not_shared_where_results_are_reused(
+    sandbox: Sandbox,
+) -> None:
+    code = "seen = []\ndef sq(n):\n    seen.append(n)\n    return n * n if len(seen) < 4 else 0\n"
+    config = RefereeConfig(limits=LIMITS, reuse_programs=True)
+    first, second = ALL[:4], ALL[4:]
+    [alone] = Referee(sandbox, config).judge([Round(PROBLEM, code, [second])])
+    referee = Referee(sandbox, config)
+    for suites in ([first, second], [second, first], [second]):
+        [verdict] = referee.judge([Round(PROBLEM, code, suites)])
+        assert verdict.suites[suites.index(second)] == alone.suites[0]

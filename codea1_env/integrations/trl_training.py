@@ -155,9 +155,25 @@ def episode_rewards(
     return [sum(rewards) if rewards else None for rewards in paid]
 
 
-def text_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of a completion as trainers give it: a text, or messages, of which the last assistant's counts."""
+def text_of(completion: Any) -> str:
+    """Return the text of a completion as trainers give it: a text, or messages, of which the last assistant's counts.
+
+    Its content may be a list of parts. What is none of these has no text.
+
+    Example:
+        >>> text_of([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])
+        'ab'
+    """
     if isinstance(completion, str):
         return completion
-    texts = [each.get("content") for each in completion if each.get("role") == "assistant"]
-    return str(texts[-1] or "") if texts else ""
+    messages = completion if isinstance(completion, Sequence) else []
+    texts = [
+        each.get("content")
+        for each in messages
+        if isinstance(each, Mapping) and each.get("role") == "assistant"
+    ]
+    content = texts[-1] if texts else None
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        return "".join([part for part in parts if isinstance(part, str)])
+    return content if isinstance(content, str) else ""

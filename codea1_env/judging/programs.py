@@ -19,7 +19,7 @@ from codea1_env.compare import (
     repeatable,
     same,
 )
-from codea1_env.judging.verdicts import Counters
+from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
 from codea1_env.oracle import Attack, Subject, Truth, gather
 from codea1_env.reading.stateless import keep_nothing
 from codea1_env.responses import Test
@@ -61,8 +61,11 @@ class ProgramResults(NamedTuple):
 class _RunsOfOne:
     """A program whose runs are being made."""
 
-    def __init__(self, runs: Sequence[Sequence[Test]], kept: ProgramResults | None) -> None:
-        """Take the runs, of which equal ones are made once, and what is known from another batch."""
+    def __init__(
+        self, runs: Sequence[Sequence[Test]], kept: ProgramResults | None, keeps: bool
+    ) -> None:
+        """Take the runs, of which equal ones are made once; what is known from another batch; whether it may keep something."""
+        self.keeps = keeps
         self.runs = {tuple([test.call_text for test in run]): run for run in runs if run}
         self.load = kept.load if kept else None
         self.calls = dict(kept.calls) if kept else {}
@@ -112,8 +115,10 @@ class ProgramRuns:
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
         """Run each program on the tests of all its runs. Programs of which nothing is asked are loaded."""
+        keeps = self._may_keep([attack.code for attack in runs])
         programs = {
-            attack: _RunsOfOne(each, self._kept.get(attack)) for attack, each in runs.items()
+            attack: _RunsOfOne(each, self._kept.get(attack), keeps[attack.code])
+            for attack, each in runs.items()
         }
         several = [attack for attack, each in programs.items() if len(each.rest()) > 1]
         sharing = self._share(several, programs, truths)
@@ -130,15 +135,31 @@ class ProgramRuns:
         found = {attack: each.results() for attack, each in programs.items()}
         for attack, each in found.items():
             load, outcomes = each.load, {}
+            keep = self._reuse and not programs[attack].keeps
             for run in programs[attack].runs:
-                shared = None if self._reuse or run not in each.runs else run
+                shared = None if keep or run not in each.runs else run
                 for call in run:
                     result = each.of(run)[call] if load.passed else load
                     outcomes[shared, call] = result.outcome
             count(Counters.of(outcomes.values(), load.cpu_time))
-            if self._reuse and each.load.passed:
+            if keep and each.load.passed:
                 self._keep(attack, each)
         return found
+
+    def _may_keep(self, codes: Sequence[str]) -> dict[str, bool]:
+        """Which programs may keep something from call to call."""
+        known = {code: self._keeping.get(code) for code in codes}
+        new = [code for code, keeps in known.items() if keeps is None]
+        found = in_batches(
+            new,
+            len,
+            lambda batch: self._sandbox.analyse(keep_nothing, batch),
+            lambda code, error: False,
+        )
+        for code, keeps_nothing in zip(new, found, strict=True):
+            known[code] = not keeps_nothing
+            self._keeping.put(code, not keeps_nothing, len(code))
+        return {code: keeps is not False for code, keeps in known.items()}
 
     def _share(
         self,
@@ -147,25 +168,17 @@ class ProgramRuns:
         truths: Mapping[Subject, Mapping[str, Truth]],
     ) -> set[Attack]:
         """Make the calls of all runs in one process, of programs that keep nothing. What one does not answer, none has made."""
-        new = [each.code for each in attacks if self._keeping.get(each.code) is None]
-        found = in_batches(
-            new,
-            len,
-            lambda batch: self._sandbox.analyse(keep_nothing, batch),
-            lambda code, error: False,
-        )
-        for code, keeps_nothing in zip(new, found, strict=True):
-            self._keeping.put(code, keeps_nothing, len(code))
         asked = {}
         for attack in attacks:
-            if self._reuse or self._keeping.get(attack.code):
+            if not programs[attack].keeps:
                 runs = programs[attack].runs.values()
                 calls = {
                     test.call_text: test for run in runs for test in programs[attack].unknown(run)
                 }
                 asked[attack] = list(calls.values())
         started = [
-            self._started(attack, tests, truths, allowance=0.0) for attack, tests in asked.items()
+            self._started(attack, tests, truths, keeps=False, allowance=0.0)
+            for attack, tests in asked.items()
         ]
         for (attack, tests), answer in zip(asked.items(), gather(started), strict=True):
             program = programs[attack]
@@ -189,18 +202,26 @@ class ProgramRuns:
             for attack, runs in asked.items()
             for run in runs or ([()] if programs[attack].load is None else [])
         ]
-        started = [self._started(attack, tests, truths) for attack, _, tests in jobs]
+        started = [
+            self._started(attack, tests, truths, keeps=programs[attack].keeps)
+            for attack, _, tests in jobs
+        ]
         for (attack, run, tests), answer in zip(jobs, gather(started), strict=True):
             program = programs[attack]
             self._enter_load(program, answer)
             known = {call: program.calls[call] for call in run if call in program.calls}
-            program.separate[run] = known | self._judged(attack, tests, answer.replies, truths)
+            judged = self._judged(attack, tests, answer.replies, truths)
+            if program.keeps and not self._whole:
+                _leave_out_what_follows_an_end(judged, tests, answer.replies)
+            program.separate[run] = known | judged
 
     def _started(
         self,
         attack: Attack,
         tests: Sequence[Test],
         truths: Mapping[Subject, Mapping[str, Truth]],
+        *,
+        keeps: bool,
         allowance: float = ALLOWANCE,
     ) -> Future[Answers]:
         of = truths[attack.subject]
@@ -214,7 +235,7 @@ class ProgramRuns:
             rules=RunRules(
                 at_once=None if self._whole else slow,
                 allowance=0.0 if self._whole else allowance,
-                replay=not (self._reuse or self._keeping.get(attack.code)),
+                keeps=keeps and not self._whole,
             ),
         )
 
@@ -258,6 +279,20 @@ class ProgramRuns:
         calls = {call: each for call, each in calls.items() if each.outcome not in _NOT_KEPT}
         memory = ProgramResults(replace(found.load, cpu_time=0.0), calls)
         self._kept.put(attack, memory, len(attack.code) + _RESULT_CHARS * len(calls))
+
+
+def _leave_out_what_follows_an_end(
+    judged: dict[str, TestResult], tests: Sequence[Test], replies: Sequence[bytes | TestResult]
+) -> None:
+    """Let a program that may keep something pass nothing behind a call that ended its process: it began anew there.
+
+    Otherwise to end a process, or to loop in it, would undo what the program keeps, and so pay.
+    """
+    ended = False
+    for test, reply in zip(tests, replies, strict=True):
+        if ended and judged[test.call_text].passed:
+            judged[test.call_text] = BEGAN_ANEW
+        ended = ended or isinstance(reply, TestResult)
 
 
 def _compared(reply: bytes, expected: bytes, comparison: Comparison) -> TestResult:

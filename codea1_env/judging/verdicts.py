@@ -18,7 +18,7 @@ from codea1_env.sandbox.jobs import exact
 NOT_MADE = "comes behind slow calls of the suite, and is slow itself"
 """Reason of a test that is not made, since the reference would take too long."""
 SHOWN = "was shown to the coder with its value"
-"""Reason of a test that does not score a repaired program."""
+"""Reason of a test that a repaired program gets nothing for passing."""
 BEHIND = "comes behind as many tests as count"
 """Reason of a test with which the suite has ended before."""
 NOT_JUDGED = "the sandbox failed at it three times, while other jobs were judged"
@@ -81,6 +81,13 @@ class TestVerdict(NamedTuple):
         return self.attacks and self.outcome is Outcome.PASS
 
 
+BEGAN_ANEW = TestResult(
+    Outcome.EXITED,
+    "a call before it ended the process, and what the program kept there is lost: what it passes behind that does not count",
+)
+"""Result of a call that a program passed in a fresh process, where it may keep something from call to call."""
+
+
 def calls_of(tests: Iterable[TestVerdict]) -> tuple[str, ...]:
     """Return the calls of a run, in the order written."""
     return tuple([test.call for test in tests if test.call])
@@ -90,13 +97,19 @@ def on_program(test: TestVerdict, result: TestResult, paper: bool) -> TestVerdic
     """Return a test that attacks with what came of it on the program."""
     if result.outcome is not Outcome.UNJUDGED:
         text, status, reason, _, _, call, fault, _ = test  # `_replace` takes twice as long
-        unpaid = result is UNANSWERED and not paper
+        unpaid = (result is UNANSWERED or result is BEGAN_ANEW) and not paper
         ended, message = result.outcome, result.message
         return TestVerdict(text, status, reason, ended, message, call, fault, unpaid)
     test = test._replace(outcome=result.outcome, message=result.message, call="")
     if test.status == "corrected":  # that it is wrong is known all the same
         return test._replace(status="invalid")
     return test._replace(status="not made", reason=NOT_JUDGED)
+
+
+def without_score(test: TestVerdict) -> TestVerdict:
+    """Return a passed test that the coder had seen with its value: a table of values would pass it."""
+    status: Status = "invalid" if test.fault else "not made"
+    return test._replace(status=status, reason=test.reason or SHOWN, call="", outcome=None)
 
 
 TestVerdict.__test__ = False  # type: ignore[attr-defined] # pytest would collect a class of this name
@@ -237,8 +250,8 @@ class RefereeConfig:
     """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost. Of an answer no more
     than 64 are read; those after them are left out, and are not invalid."""
     reuse_programs: bool = False
-    """Whether a program is run on a call only once, and its reply is used in later batches. For players that choose among
-    ready programs, which depend on nothing but their arguments. A program of a model may remember earlier calls."""
+    """Whether a program whose text shows that it keeps nothing is run on a call only once, and its reply is used in later
+    batches. For players that choose among ready programs."""
 
     def __post_init__(self) -> None:
         paper = self.rewards.strict_paper

@@ -14,6 +14,16 @@ _MODULES = frozenset({
     "bisect", "collections", "datetime", "fractions", "heapq", "itertools", "math", "re", "statistics", "string", "typing",
 })  # fmt: skip
 """Modules whose functions keep nothing, and whose objects nobody can change without naming an attribute."""
+_FUNCTIONS = {
+    "ctypes": {"string_at"},
+    "functools": {"reduce"},
+    "operator": {"add", "sub", "mul", "itemgetter", "truediv", "floordiv", "mod", "neg", "lt", "le", "gt", "ge", "eq", "ne", "xor"},
+    "os": {"_exit", "abort", "getpid", "kill"},
+    "signal": {"raise_signal", "SIGABRT", "SIGKILL", "SIGSEGV", "SIGTERM"},
+    "sys": {"exit", "maxsize"},
+    "time": {"sleep"},
+}  # fmt: skip
+"""Modules of which only these names may be used. To end a process keeps nothing either."""
 _FORBIDDEN_NAMES = frozenset({
     "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "hash", "id", "input", "locals",
     "memoryview", "object", "open", "setattr", "vars",
@@ -45,7 +55,19 @@ def _keeps_nothing(code: str) -> bool:
         return False
     body = [node for node in body if not _is_main(node)]
     inside = [node for statement in body for node in ast.walk(statement)]
-    return all(map(_may_stand_at_the_top, body)) and not any(map(_may_keep, inside))
+    if not all(map(_may_stand_at_the_top, body)) or any(map(_may_keep, inside)):
+        return False
+    # A module of which only some names may be used stands before one of them wherever it is named.
+    used = [node for node in inside if isinstance(node, ast.Name) and node.id in _FUNCTIONS]
+    return len(used) == sum(map(_is_function_of_module, inside))
+
+
+def _is_function_of_module(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.attr in _FUNCTIONS.get(node.value.id, ())
+    )
 
 
 def _is_main(node: ast.stmt) -> bool:
@@ -77,12 +99,17 @@ def _may_keep(node: ast.AST) -> bool:
     if isinstance(node, ast.Name):
         return node.id in _FORBIDDEN_NAMES or node.id.startswith("__")
     if isinstance(node, ast.Attribute):
-        hidden = node.attr.startswith("_") and node.attr != "__name__"
+        hidden = node.attr.startswith("_") and node.attr not in ("__name__", "_exit")
         return hidden or not isinstance(node.ctx, ast.Load) or node.attr in _FORBIDDEN_NAMES
     if isinstance(node, ast.Import):
-        return not _MODULES.issuperset(alias.name for alias in node.names)
+        return not all(
+            alias.name in _MODULES or (alias.name in _FUNCTIONS and alias.asname is None)
+            for alias in node.names
+        )
     if isinstance(node, ast.ImportFrom):
-        names = [alias.name for alias in node.names]
+        names = {alias.name for alias in node.names}
+        if node.module in _FUNCTIONS:
+            return not names <= _FUNCTIONS[node.module]
         return node.module not in _MODULES or any(
             name[0] in "_*" or name in _FORBIDDEN_NAMES for name in names
         )

@@ -206,6 +206,7 @@ class OneProcess:
         cpu_time: Seconds of CPU time.
         load_time: The same of loading.
         load_wait: Seconds of wall-clock time until the program was loaded, less waiting for a processor.
+        wait: The same until its last reply.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class OneProcess:
         self.stop = stop
         self.replies: list[bytes | TestResult] = []
         self.times: list[float] = []
-        self.cpu_time = self.load_time = self.load_wait = 0.0
+        self.cpu_time = self.load_time = self.load_wait = self.wait = 0.0
         self._failed = False
         self._held = held
 
@@ -242,7 +243,7 @@ class OneProcess:
             child.start(self.limits, job, may_send=1 + len(arguments))
             watch = Watch(child)
             load, why = self._receive(child, watch)
-            self.cpu_time = child.cpu_time()
+            self.cpu_time, self.wait = child.cpu_time(), watch.elapsed_unqueued(_QUICK)
             clean = why is not None or self._failed or watch.closes_cleanly()
         if why is None:
             child.dismiss()  # its end does not matter

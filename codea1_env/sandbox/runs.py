@@ -2,7 +2,7 @@
 
 Each call is made. It gets a small share of a call's time at first, and a fresh process where the one before it has ended
 the last one. What gave no answer is made again with the whole time, as long as the run can afford it. A program that may
-keep something meets what it kept in each fresh process: the calls before that it has answered are made anew.
+keep something gets the whole time at first, so that no call is cut off that would have changed what it keeps.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ SMALL = 0.2
 """Share of a call's time that each call gets at first."""
 ALLOWANCE = 3.0
 """Times the time of a call that one run may use beside the small shares: to load its program anew, and to make calls again."""
+RAN_OUT = TestResult(
+    Outcome.TIMEOUT, "the time of its run was used up when it was to be made again", limit=Limit.RUN
+)
+"""Reply to the first call for which no time was left, where no other call of the run ended badly: it used up the time."""
 UNANSWERED = TestResult(
     Outcome.TIMEOUT,
     "it gave no answer in a small share of the time, and its run had no time left for more",
@@ -37,9 +41,8 @@ class RunRules(NamedTuple):
     """See `ALLOWANCE`. With 0 the first call that gives no answer, or ends the process, is the last one."""
     again: bool = True
     """Whether what gave no answer in a small share of the time is made again."""
-    replay: bool = False
-    """Whether a fresh process gets the answered calls first, whose replies stay as they were. Otherwise to end a process, or
-    to loop in it, would undo what the program keeps, and so pay."""
+    keeps: bool = False
+    """Whether the program may keep something from call to call: it gets the whole time at first, as long as it can afford it."""
 
 
 DEFAULT_RULES = RunRules()
@@ -68,6 +71,8 @@ def answer_run(
     run.make_all()
     for number in run.late if rules.again else ():
         run.make_again(number)
+    if rules.again and rules.allowance:
+        run.end()
     assert run.load is not None
     return Answers(run.load, run.replies, run.used, (), run.load_time)
 
@@ -83,9 +88,8 @@ class _Answering:
         self._calls = calls
         self._limits = limits
         self._at_once = rules.at_once
-        self._replay = rules.replay
+        self._keeps = rules.keeps
         self._allowance = rules.allowance * limits.call_cpu_time
-        self._times: dict[int, float] = {}
         self._spent = 0.0
         self._held = 0
         self._ran_out = False
@@ -99,66 +103,70 @@ class _Answering:
     def make_all(self) -> None:
         """Make each call once, in order."""
         count, done = len(self.replies), 0
-        while self.load is None or (done < count and self._can_afford(self._cost_before(done))):
+        while self.load is None or (done < count and self._can_afford(self._load_cost)):
             part = self._run(range(done, count))
+            if self._keeps:
+                self._spent += self._beyond(part.times[: len(part.replies) - 1])
             for reply in part.replies:
                 self._enter(done, reply, part)
                 done += 1
 
     def make_again(self, number: int) -> None:
         """Make one call again, with the whole time."""
-        if self._can_afford(self._cost_before(number) + self._whole):
+        if self._can_afford(self._load_cost + self._whole):
             part = self._run([number], whole=True)
             self._enter(number, part.replies[0], part)
             if isinstance(part.replies[0], bytes):
-                self._spent += sum(part.times)
+                self._spent += max(sum(part.times), self._waited(part.wait - part.load_wait))
+
+    def end(self) -> None:
+        """Say which call used up the time, so that nobody fails several calls of which none counts."""
+        left = [number for number in self.late if self.replies[number] is UNANSWERED]
+        if left and all(isinstance(reply, bytes) or reply is UNANSWERED for reply in self.replies):
+            self.replies[left[0]] = RAN_OUT
 
     def _can_afford(self, seconds: float) -> bool:
         return 0 < self._spent + seconds <= self._allowance
 
-    def _before(self, number: int) -> list[int]:
-        """The answered calls before one, which a fresh process gets first."""
-        known = range(number) if self._replay else ()
-        return [each for each in known if isinstance(self.replies[each], bytes)]
-
-    def _cost_before(self, number: int) -> float:
-        """Cost of a fresh process up to a call."""
-        return self._load_cost + sum(self._times.get(each, 0.0) for each in self._before(number))
-
     def _run(self, numbers: Sequence[int], *, whole: bool = False) -> OneProcess:
         """Load the program and make calls, in small shares or with the whole time."""
-        before = self._before(numbers[0]) if numbers else []
 
         def share_of(part: OneProcess) -> float:
-            place = len(part.replies) - len(before)
-            small = not whole and place >= 0
-            self._share = self._share_of(numbers[place], self._cost_of(part)) if small else 1.0
+            number = numbers[len(part.replies)]
+            self._share = 1.0 if whole else self._share_of(number, part)
             return self._share
 
-        calls = self._calls.of([*before, *numbers])
+        calls = self._calls.of(numbers)
         part = OneProcess(calls, self._limits, None, 0, self._held, stop=False, share=share_of)
         loaded = part.run(self._slots, self._code)
         if self.load is None:
             self.load, self.load_time, self._load_cost = loaded, part.load_time, self._cost_of(part)
         else:
-            self._spent += self._cost_of(part) + sum(part.times[: len(before)])
+            self._spent += self._cost_of(part)
         self.used += part.cpu_time
         if not loaded.passed:
             part.replies = [loaded] * len(numbers)
-        elif before:  # what ends the process earlier than at first stands for the next call
-            part.replies = part.replies[len(before) :] or part.replies[-1:]
-            part.times = part.times[len(before) :] or part.times[-1:]
         self._held += sum([len(each) for each in part.replies if isinstance(each, bytes)])
-        self._times.update(zip(numbers, part.times, strict=False))
         return part
 
     def _cost_of(self, part: OneProcess) -> float:
         """Cost of loading. A program that sleeps uses no CPU time, but keeps its worker."""
-        waited = part.load_wait * self._whole / self._limits.call_wall_time
-        return max(part.load_time, waited)
+        return max(part.load_time, self._waited(part.load_wait))
 
-    def _share_of(self, number: int, load_cost: float) -> float:
+    def _waited(self, seconds: float) -> float:
+        """Cost of waiting: a share of a call's wall-clock time costs the same share of its CPU time."""
+        return seconds * self._whole / self._limits.call_wall_time
+
+    def _beyond(self, times: Sequence[float]) -> float:
+        """Seconds of calls beyond their small shares."""
+        return sum([max(0.0, each - SMALL * self._whole) for each in times])
+
+    def _share_of(self, number: int, part: OneProcess) -> float:
         """Share of a call's time. One call of a process at most reaches its limit."""
+        load_cost = self._cost_of(part)
+        if self._keeps:
+            cost = load_cost + self._beyond(part.times) + self._whole
+            return 1.0 if self._can_afford(cost) else SMALL
         if self._spent and not self._can_afford(load_cost + self._whole):
             return SMALL
         # Where a small share for each would not leave time for two calls with the whole: two that loop are always paid.
