@@ -118,13 +118,14 @@ class Statements(Bindings):
         for helper in sorted(self._waiting, key=lambda each: not each.node.name.startswith("test")):
             if self._has_hooks:
                 self._look_into_functions()
-                names = helper.scope | helper.own
-                touched = [names[name] for name in self._touched if name in names]
-                self._meter.changed.update(self._parts(touched))
+                self._meter.work(len(self._touched))
+                for names in (helper.scope, helper.own):
+                    touched = [names[name] for name in self._touched if name in names]
+                    self._meter.changed.update(self._parts(touched))
             home = helper.own.get("self", helper)
-            names = helper.scope | home.own
+            names = home.own or helper.scope
             is_last = helper.scope.get(home.node.name) is home and names[helper.node.name] is helper
-            if is_last and _MARKS.isdisjoint(names):
+            if is_last and not any(each in names or each in helper.scope for each in _MARKS):
                 self._enter(helper)
             elif not helper.is_followed:
                 self._unreadable(helper.node, helper.node, helper.scope, _LEFT_OUT)
@@ -370,9 +371,10 @@ class Statements(Bindings):
             if type(each) in _YIELDS:
                 return  # it makes an iterator, and runs nothing
         local = dict.fromkeys(own, UNKNOWN)
-        attributes = {k: v for k, v in helper.own.items() if k.partition(".")[0] not in local}
+        owners = {"self", "cls", helper.own.get("self", helper).node.name}
+        attributes = helper.own if owners.isdisjoint(local) else {}
         for row in rows_of(helper.tables):
-            self._meter.work(1 + len(row) + len(helper.scope) // 8 + len(own))
+            self._meter.work(1 + len(row) + (len(helper.scope) + len(attributes)) // 8 + len(own))
             inner = helper.scope | attributes | local
             if self._is_check(node):
                 inner[parameters[0]] = ENTRY_POINT

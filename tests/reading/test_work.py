@@ -23,6 +23,9 @@ SLOW = {
     "nested": "\n".join(f"{' ' * i}def h{i}(): g(a{i})" if i == 90 else f"{' ' * i}def h{i}():" for i in range(91)) + "\nh0()\n",
     "kept": "a = [[]] * 900\n" + "b = g(a), a\n" * 4_500,
     "rows": "@pytest.mark.parametrize('a', range(1000))\ndef t(a):\n  assert g(" + "a," * 25_000 + "f)\n",
+    "tables of a class": "@pytest.mark.parametrize('a', [" + "1," * 15_000 + "])\nclass T:\n" + "".join(f" def test_{i}(self, a): f\n" for i in range(900)),
+    "methods": "class T(B):\n" + "".join(f" def test_{i}(self): f\n" for i in range(1_800)),
+    "hooks": "# fixture\n" + "".join(f"def h{i}(): a{i}.b()\n" for i in range(900)) + "".join(f"def test_{i}(): f\n" for i in range(1_500)),
     "parameters": "@pytest.mark.parametrize('a', range(1000))\ndef t(" + ",".join(f"a{i}" for i in range(8_000)) + "):\n  f\n",
 }  # fmt: skip
 
