@@ -25,7 +25,6 @@ from codea1_env.sandbox import (
     RETURNED,
     UNANSWERED,
     Answers,
-    CallResult,
     Comparison,
     Limits,
     Outcome,
@@ -49,13 +48,11 @@ _FINITE = frozenset((b"", b"j", b"s", b"N", b"T", b"F", b"I", b"J"))
 """How encoded integers, texts, None, True, False and rows of integers begin."""
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _ENDS = {
-    Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
     Outcome.ERROR: ("raises on the reference", InvalidReason.RAISES),
     Outcome.TIMEOUT: ("takes too long on the reference", InvalidReason.TIMEOUT),
     Outcome.MEMORY: ("needs too much memory on the reference", InvalidReason.LIMIT),
     Outcome.EXITED: ("ends the process", InvalidReason.LIMIT),
-    Outcome.UNENCODABLE: ("", InvalidReason.UNENCODABLE),
-    Outcome.SYNTAX_ERROR: ("", InvalidReason.UNPARSABLE),
+    Outcome.UNENCODABLE: ("returns no plain data on the reference", InvalidReason.UNENCODABLE),
 }
 TOGETHER = "of the contract and the reference together"
 NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
@@ -401,21 +398,15 @@ _CHANGES = Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC
 
 
 def _no_truth(end: TestResult) -> Truth:
-    unencodable = end.outcome is Outcome.UNENCODABLE
-    otherwise = "returns no plain data" if unencodable else "fails"
-    return Truth(b"", b"", *explained(end, f"{otherwise} on the reference"))
-
-
-def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, InvalidReason]:
-    """Why something that ended so on the reference is no test, in words and as one of the closed list."""
+    """Truth of a call that ended so on the reference: it is no test."""
     outside = refused(end)
     if outside is not None:
-        return outside
-    words, fault = _ENDS.get(end.outcome, ("", InvalidReason.LIMIT))
+        return Truth(b"", b"", *outside)
+    words, fault = _ENDS.get(end.outcome, ("fails on the reference", InvalidReason.LIMIT))
     if end.outcome is Outcome.ERROR and end.error == ModuleNotFoundError.__name__:
         fault = InvalidReason.NOT_INSTALLED
-    reason, message = words or otherwise, without_addresses(end.message)
-    return (f"{reason}: {message}" if message else reason), fault
+    message = without_addresses(end.message)
+    return Truth(b"", b"", f"{words}: {message}" if message else words, fault)
 
 
 def broken_reference(task_id: str, entry_point: str, load: TestResult) -> BrokenReferenceError:

@@ -64,19 +64,17 @@ class Limits:
         most = max(self.run_wall_time, 2 * self.test_cpu_time)
         return min(self.call_wall_time * self.calls_per_test, most)
 
-    def with_room_for(self, calls: int = 0, *, tests: int = 0) -> Limits:
-        """Return the same limits, with run limits raised so that no call or test takes time from another.
+    def with_room_for(self, calls: int) -> Limits:
+        """The same limits, with run limits raised so that no call takes time from another.
 
         Example:
             >>> Limits(call_cpu_time=2.0, run_cpu_time=20.0).with_room_for(99).run_cpu_time
             200.0
         """
-        cpu = max(self.call_cpu_time, self.test_cpu_time) * tests
-        wall = max(self.call_wall_time, self.test_wall_time) * tests
         return replace(
             self,
-            run_cpu_time=max(self.run_cpu_time, self.call_cpu_time * (calls + 1) + cpu),
-            run_wall_time=max(self.run_wall_time, self.call_wall_time * (calls + 1) + wall),
+            run_cpu_time=max(self.run_cpu_time, self.call_cpu_time * (calls + 1)),
+            run_wall_time=max(self.run_wall_time, self.call_wall_time * (calls + 1)),
         )
 
     def times(self, factor: float) -> Limits:

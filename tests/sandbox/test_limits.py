@@ -66,8 +66,6 @@ def test_the_limits_of_a_test_follow_from_those_of_a_call() -> None:
     assert (usual.test_cpu_time, usual.test_wall_time) == (30.0, 60.0)
     room = usual.with_room_for(9)
     assert (room.run_cpu_time, room.run_wall_time) == (20.0, 100.0)
-    room = usual.with_room_for(tests=9)  # and for loading
-    assert (room.run_cpu_time, room.run_wall_time) == (272.0, 550.0)
     alike = Limits(2.0, 10.0, 20.0, 60.0, calls_per_test=1)
     assert (alike.test_cpu_time, alike.test_wall_time) == (2.0, 10.0)
     double = usual.times(2.0)
