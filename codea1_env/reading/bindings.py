@@ -78,7 +78,6 @@ class Bindings:
         self._unseen.append(whole)
         self._has_hooks |= _HOOK.search(text) is not None
         self._reaches_all |= _PATCH.search(text) is not None
-        each: Any
         for each in self._conditions.walk(whole):
             kind = type(each)
             if kind in (ast.Global, ast.Nonlocal):

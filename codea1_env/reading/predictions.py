@@ -216,7 +216,7 @@ class Conditions:
             return node.attr == self.owner and names.get(node.value.id) is MODULE
         return False
 
-    def walk(self, node: ast.AST) -> Iterator[ast.AST]:
+    def walk(self, node: ast.AST) -> Iterator[Any]:
         """Yield all nodes of a piece of code, which costs work each time."""
         found = [node]
         for each in found:  # which grows; as `ast.walk`, without contexts

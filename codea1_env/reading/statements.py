@@ -411,6 +411,7 @@ class Statements(Bindings):
             head = ast.Tuple([*each.decorator_list, each.args], ast.Load()) if is_method else each
             is_followed = is_method or not hasattr(each, "body")
             if not is_followed or self._looks_past(head, inner, names):
+                self._forget(each, {**names})  # scopes in it see these
                 self._other(each, inner)
             elif is_method:
                 helper = Helper(each, names, own)

@@ -147,6 +147,8 @@ n = 5\nclass T:\n    n = 1\n    x = [n for _ in (1,)]\n    def test_a(self):\n  
 n = 5\nclass T:\n    n = 1\n    x = [i for i in (1, 2) if i < n]\n    def test_a(self):\n        assert f(self.x) == 1
 n = (5,)\nclass T:\n    n = (1,)\n    x = [(i, j) for i in n for j in n]\n    def test_a(self):\n        assert f(self.x) == 1
 n = 5\nclass T:\n    n = 1\n    x = {n: i for i in (1, 2)}\n    def test_a(self):\n        assert f(self.x) == 1
+x = [1]\nclass T:\n    x = [2]\n    h = lambda: x\n    h().append(3)\nassert f(x) == 4
+x = [1]\nclass T:\n    x = [2]\n    [x.append(i) for i in (3,)]\n    assert f(4) == 4\nassert f(x) == 4
 n = 5\nclass T:\n    n = 1\n    def test_a(self, m=[n for _ in (1,)]):\n        assert f(m) == 1
 n = 5\nclass T:\n    n = 1\n    assert all(f(n) == i for i in (1, 2))
 n = 5\nclass T:\n    n = 1\n    class T:\n        x = n\n        assert f(n) == 1
