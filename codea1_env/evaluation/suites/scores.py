@@ -125,7 +125,7 @@ class SuiteScore(Stored):
         return super().of({**row, "tests": tests, "pool": pool})
 
 
-class _Run(NamedTuple):
+class _ProgramCalls(NamedTuple):
     """Calls of a program, by the text that is the same for equal ones: those that it passed, and those that broke it."""
 
     passed: set[str]
@@ -227,17 +227,19 @@ class SuiteJudge:
         )
         return SuiteScore("", tests, suite.late, suite.empty, len(mutants), tuple(killed), pool)
 
-    def _run(self, problem: Problem, programs: Sequence[str], right: Sequence[Suite]) -> list[_Run]:
+    def _run(
+        self, problem: Problem, programs: Sequence[str], right: Sequence[Suite]
+    ) -> list[_ProgramCalls]:
         """Run programs on right tests, all of a program in one run: it costs little, however many of them hang."""
         calls = [call for suite in right for call in suite.tests]
         if not calls:
-            return [_Run(set(), set())] * len(programs)
+            return [_ProgramCalls(set(), set())] * len(programs)
         rounds = [Round(problem, code, [Suite(tuple(calls))]) for code in programs]
         runs = []
         for verdict in self._referee.judge(rounds):
             pairs = list(zip(calls, verdict.suites[0].tests, strict=True))
             passed = {call.same_as for call, test in pairs if test.passed}
-            runs.append(_Run(passed, {call.same_as for call, test in pairs if test.broke}))
+            runs.append(_ProgramCalls(passed, {call.same_as for call, test in pairs if test.broke}))
         return runs
 
     def _slipped(self, problem: Problem, programs: Sequence[str], suites: Sequence[Suite]) -> int:
