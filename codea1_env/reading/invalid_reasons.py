@@ -23,8 +23,6 @@ class InvalidReason(enum.Enum):
     """The problem does not speak of such arguments, as its contract says."""
     NEVER_CALLS = "never calls"
     """It does not call the function under test."""
-    TESTS_NOTHING = "tests nothing"
-    """It passes whatever the function does."""
     WRONG_VALUE = "wrong value"
     """Its assertion is false on the reference."""
     RAISES = "raises"

@@ -105,8 +105,7 @@ class _Answering:
         count, done = len(self.replies), 0
         while self.load is None or (done < count and self._can_afford(self._load_cost)):
             part = self._run(range(done, count))
-            if self._keeps:
-                self._spent += self._beyond(part.times[: len(part.replies) - 1])
+            self._spent += self._beyond(range(done, count), part.times[: len(part.replies) - 1])
             for reply in part.replies:
                 self._enter(done, reply, part)
                 done += 1
@@ -133,7 +132,7 @@ class _Answering:
 
         def share_of(part: OneProcess) -> float:
             number = numbers[len(part.replies)]
-            self._share = 1.0 if whole else self._share_of(number, part)
+            self._share = 1.0 if whole else self._share_of(number, part, numbers)
             return self._share
 
         calls = self._calls.of(numbers)
@@ -157,22 +156,27 @@ class _Answering:
         """Cost of waiting: a share of a call's wall-clock time costs the same share of its CPU time."""
         return seconds * self._whole / self._limits.call_wall_time
 
-    def _beyond(self, times: Sequence[float]) -> float:
-        """Seconds of calls beyond their small shares."""
-        return sum([max(0.0, each - SMALL * self._whole) for each in times])
+    def _beyond(self, numbers: Sequence[int], times: Sequence[float]) -> float:
+        """Seconds of calls beyond their small shares, but of those that get the whole time since the reference is slow."""
+        small = SMALL * self._whole
+        free = self._at_once
+        if free is None:
+            return 0.0
+        both = zip(numbers, times, strict=False)
+        return sum([max(0.0, each - small) for number, each in both if number not in free])
 
-    def _share_of(self, number: int, part: OneProcess) -> float:
+    def _share_of(self, number: int, part: OneProcess, numbers: Sequence[int]) -> float:
         """Share of a call's time. One call of a process at most reaches its limit."""
         load_cost = self._cost_of(part)
-        if self._keeps:
-            cost = load_cost + self._beyond(part.times) + self._whole
-            return 1.0 if self._can_afford(cost) else SMALL
-        if self._spent and not self._can_afford(load_cost + self._whole):
+        cost = load_cost + self._beyond(numbers, part.times) + self._whole
+        if self._spent and not self._can_afford(cost):
             return SMALL
         # Where a small share for each would not leave time for two calls with the whole: two that loop are always paid.
         needed = load_cost * (len(self.replies) + 1) + 2 * self._whole
-        costly = 0 < self._allowance < needed
-        return 1.0 if costly or self._at_once is None or number in self._at_once else SMALL
+        eager = self._keeps or 0 < self._allowance < needed
+        if self._at_once is None or number in self._at_once:
+            return 1.0
+        return 1.0 if eager and self._can_afford(cost) else SMALL
 
     def _enter(self, number: int, reply: bytes | TestResult, part: OneProcess) -> None:
         last = reply is part.replies[-1]
