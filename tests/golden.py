@@ -201,8 +201,8 @@ def diagnose() -> Rows:
                 run = json.loads(line)
                 name = f"{experiment} {run['setting']}, {run['row']}, seed {run['seed']}"
                 rows[name] = {"error": run["error"], **run["measures"]}
-            text = (Path(folder) / "DIAGNOSE.md").read_text()
-            rows[f"{experiment}, table"] = [each for each in text.splitlines() if each[:1] == "|"]
+            scores = json.loads((Path(folder) / "scores.json").read_text())
+            rows[f"{experiment}, table"] = scores["experiments"]
     return rows
 
 

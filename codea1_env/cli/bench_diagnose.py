@@ -22,12 +22,14 @@ from codea1_env.baselines.diagnose.experiments import (
     with_rows,
 )
 from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_all
-from codea1_env.baselines.diagnose.scores import COMMAND, section, write_scores
+from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, content_of
 from codea1_env.cli.errors import INTERRUPTED, check_least, library_errors, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown
 from codea1_env.rendering.display import clock, counted
 from codea1_env.rendering.progress import say
+from codea1_env.report.diagnostics import diagnosis
+from codea1_env.report.folders import Diagnosed
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
@@ -95,13 +97,10 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         say(console, f"To go on, say the same with --output-dir {folder}")
         return INTERRUPTED
-    expected = expectations()
-    lines = ["# What a learned adversary is good for", ""]
-    for each in experiments:
-        lines += section(each, runs, expected.get(each.name))
-    text = "\n".join(lines)
+    content = content_of(experiments, runs, expectations())
+    write_whole(folder / SCORES, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    text = diagnosis(Diagnosed(folder.name, content["scores"], content["experiments"]))
     (folder / "DIAGNOSE.md").write_text(text, encoding="utf-8")
-    write_scores(folder, experiments, runs, expected)
     if command.json:
         print(json.dumps({"output_dir": str(folder), "runs": [vars(each) for each in runs]}))
     else:

@@ -1,4 +1,4 @@
-"""Diagnostics on the page: of each experiment what was expected, what came, its curve, and a radar of all by their tags."""
+"""Diagnostics on the page and in DIAGNOSE.md: expectation, result and curve of each experiment, and a radar of all by their tags."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codea1_env.baselines.diagnose.scores import came
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.charts import Chart, drawn, radar_spec
 from codea1_env.report.folders import Diagnosed, ReportError
-from codea1_env.report.sheet import Cell, Sheet, figure_cell, text_cell
+from codea1_env.report.sheet import Cell, Sheet, figure_cell, markdown, text_cell
 
 _SPOKES = 3
 """Tags from which on a radar has a shape."""
@@ -144,6 +144,34 @@ def _rings(tags: Sequence[str]) -> list[dict[str, Any]]:
 def _place(tags: Sequence[str], tag: str, radius: float) -> tuple[float, float]:
     angle = 2 * math.pi * tags.index(tag) / len(tags)
     return radius * math.sin(angle), radius * math.cos(angle)
+
+
+def diagnosis(found: Diagnosed) -> str:
+    """Text of DIAGNOSE.md: for each experiment question, table, expectation, and what came."""
+    lines = ["# What a learned adversary is good for", ""]
+    for each in found.experiments:
+        sheet, last = _rows(found, each), each["settings"][-1]
+        lines += [
+            f"## {each['name']}",
+            "",
+            f"{each['question']} {sheet.note}",
+            "",
+            *markdown(sheet),
+            "",
+        ]
+        if each["expected"]:
+            told = came(each["rows"][0]["row"], each["control"], each["signs"])
+            lines += [
+                f"- Expected: {each['expected']}",
+                f"- Refuted if: {each['refuted_by']}",
+                f"- {told}",
+            ]
+        for row in each["rows"]:
+            if beside := row.get("beside"):
+                figures = ", ".join(f"{name} {value:.3f}" for name, value in beside.items())
+                lines.append(f"- {row['row']} at {last}: {figures}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def diagnosed_section(found: Sequence[Diagnosed]) -> tuple[list[Sheet], list[Chart]]:

@@ -35,7 +35,7 @@ from codea1_env.baselines.diagnose.running import (
     run_job,
     wanted,
 )
-from codea1_env.baselines.diagnose.scores import score_rows, section, unfinished
+from codea1_env.baselines.diagnose.scores import content_of, score_rows, unfinished
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
     GoldenCells,
@@ -47,6 +47,8 @@ from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
 from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.report.diagnostics import diagnosis
+from codea1_env.report.folders import Diagnosed
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.spaces import observe
@@ -167,6 +169,11 @@ def test_experiments_and_expectations_belong_together():
                 assert each.config(setting, row, 3).world.seed == 3
 
 
+def text_of(experiment, runs, expected):
+    content = content_of([experiment], runs, expected)
+    return diagnosis(Diagnosed("", content["scores"], content["experiments"]))
+
+
 def run_of(row, setting, seed, value, error=""):
     return RowRun("cycling", setting, row, seed, 0, 1.0, {"solved/area": value}, error)
 
@@ -185,8 +192,8 @@ def test_scores_by_hand():
     assert row.differences["0"].value == pytest.approx(0.2)
     assert row.score == pytest.approx((0.25 + 0.35) / 2)
     assert control.differences == {}
-    text = "\n".join(section(experiment, runs, expectations()["cycling"]))
-    assert "| iid-tests | 0.400 | 0.500 | control |" in text
+    text = text_of(experiment, runs, expectations())
+    assert "| iid-tests (control) | 0.400 | 0.500 | control |" in text
     assert "2: expected +, came +" in text
 
 
@@ -200,9 +207,9 @@ def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
     runs = [run for job in jobs for run in run_job(job, tmp_path)]
     assert [bool(run.error) for run in runs] == [False, False, True] * 2
     assert "by zero" in runs[2].error
-    text = "\n".join(section(dataclasses.replace(experiment, rows=rows), runs, None))
+    text = text_of(dataclasses.replace(experiment, rows=rows), runs, {})
     assert "| failed |" in text
-    assert "failed at 2, seed 0" in text
+    assert "2, seed 0: " in text
     assert [each.row for each in done_runs(tmp_path).values()] == ["code-a1", "iid-tests"] * 2
 
 

@@ -14,7 +14,7 @@ from codea1_env.baselines.bench.results import open_folder
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
 from codea1_env.baselines.diagnose.running import RowRun
-from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, write_scores
+from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, content_of
 from codea1_env.cli.app import run
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.statistics import Estimate
@@ -256,7 +256,8 @@ def written(folder: Path, error: str = "") -> Path:
                     value = 0.5 + 0.1 * (row == "code-a1")
                     failed = error if (setting, row) == (each.quick[-1], "code-a1") else ""
                     runs.append(RowRun(name, setting, row, seed, 0, 1.0, {each.measure: value}, failed))  # fmt: skip
-    write_scores(folder, experiments, runs, expectations())
+    content = content_of(experiments, runs, expectations())
+    (folder / SCORES).write_text(json.dumps(content))
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from codea1_env.baselines.diagnose.experiments import (
 from codea1_env.baselines.diagnose.running import RESULTS, RowRun, done_runs
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
-from codea1_env.support.logs import read_rows, write_whole
+from codea1_env.support.logs import read_rows
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
@@ -89,40 +88,6 @@ def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]
     return scores
 
 
-def section(
-    experiment: Experiment, runs: Sequence[RowRun], expectation: Expectation | None
-) -> list[str]:
-    """Return the lines of an experiment in DIAGNOSE.md: question, expectation, result, refutation."""
-    scores = score_rows(experiment, runs)
-    settings = list(scores[0].means)
-    seeds = len({run.seed for run in runs if run.experiment == experiment.name})
-    lines = [
-        f"## {experiment.name} ({experiment.tag})",
-        "",
-        f"{experiment.question} Columns: {experiment.knob}. Shown: {experiment.measure}, the mean of {seeds} seeds, and in brackets",
-        f"how much it is more than the control, {experiment.control}, paired by seed; **bold** where the 95% interval excludes 0, with nothing",
-        "corrected for the number of comparisons. Score: the area between row and control, from 0 to 1.",
-        "",
-        f"| | {' | '.join(settings)} | score | area [95%] |",
-        f"|---|{'---|' * (len(settings) + 2)}",
-    ]
-    for each in scores:
-        cells = [_cell(each, setting) for setting in settings]
-        control = each.row == experiment.control
-        score = "control" if control else "-" if each.score is None else f"{each.score:.2f}"
-        area = "" if control or each.area is None else f"{each.area}"
-        lines.append(f"| {each.row} | {' | '.join(cells)} | {score} | {area} |")
-    if expectation is not None:
-        told = signs_of(experiment, scores[0], expectation)
-        lines += ["", f"- Expected: {expectation.expected}"]
-        lines.append(f"- Refuted if: {expectation.refuted_by}")
-        lines.append(f"- {came(scores[0].row, experiment.control, told)}")
-    lines += _games(experiment, runs)
-    for each in scores:
-        lines += [f"- {each.row} failed at {failure}" for failure in each.failures]
-    return [*lines, ""]
-
-
 def signs_of(
     experiment: Experiment, first: RowScore, expectation: Expectation
 ) -> list[dict[str, str | None]]:
@@ -153,31 +118,19 @@ def came(row: str, control: str, signs: Sequence[Mapping[str, str | None]]) -> s
     )
 
 
-def _games(experiment: Experiment, runs: Sequence[RowRun]) -> list[str]:
-    own = [run for run in runs if run.experiment == experiment.name and not run.error]
-    if not own:
-        return []
-    last = [name for name in experiment.settings if any(run.setting == name for run in own)][-1]
-    lines = []
-    for row in experiment.rows:
-        figures = []
-        for name in _BESIDE:
-            value = _mean([r.measures.get(name) for r in own if (r.row, r.setting) == (row, last)])
-            if value is not None:
-                figures.append(f"{name} {value:.3f}")
-        if figures:
-            lines.append(f"- {row} at {last}: {', '.join(figures)}")
-    return lines
-
-
-def _cell(score: RowScore, setting: str) -> str:
-    value, difference = score.means[setting], score.differences.get(setting)
-    if value is None:
-        return "failed" if score.failures else "-"
-    if difference is None:
-        return f"{value:.3f}"
-    text = f"{value:.3f} ({difference.value:+.3f})"
-    return text if _sign(difference) == "0" else f"**{text}**"
+def _beside(
+    experiment: Experiment, runs: Sequence[RowRun], row: str, setting: str
+) -> dict[str, float]:
+    """Means of other figures of a row."""
+    own = [
+        run
+        for run in runs
+        if (run.experiment, run.row, run.setting) == (experiment.name, row, setting)
+    ]
+    means = {
+        name: _mean([run.measures.get(name) for run in own if not run.error]) for name in _BESIDE
+    }
+    return {name: mean for name, mean in means.items() if mean is not None}
 
 
 def _sign(difference: Estimate) -> str:
@@ -193,18 +146,7 @@ SCORES = "scores.json"
 COMMAND = "diagnose.json"
 """What was typed last."""
 VERSION = 2
-"""2: with signs."""
-
-
-def write_scores(
-    folder: Path,
-    experiments: Sequence[Experiment],
-    runs: Sequence[RowRun],
-    expected: Mapping[str, Expectation],
-) -> None:
-    """Write scores.json."""
-    content = content_of(experiments, runs, expected)
-    write_whole(folder / SCORES, json.dumps(content, indent=1, allow_nan=False) + "\n")
+"""Rises when the file says something else."""
 
 
 def content_of(
@@ -216,7 +158,7 @@ def content_of(
     for each in experiments:
         rows = score_rows(each, runs)
         scores += [_flat(each, row) for row in rows]
-        shown.append(_whole(each, rows, expected.get(each.name)))
+        shown.append(_whole(each, rows, expected.get(each.name), runs))
     return {"version": VERSION, "scores": scores, "experiments": shown}
 
 
@@ -263,8 +205,12 @@ def _flat(experiment: Experiment, row: RowScore) -> dict[str, Any]:
 
 
 def _whole(
-    experiment: Experiment, rows: Sequence[RowScore], expectation: Expectation | None
+    experiment: Experiment,
+    rows: Sequence[RowScore],
+    expectation: Expectation | None,
+    runs: Sequence[RowRun],
 ) -> dict[str, Any]:
+    last = list(rows[0].means)[-1]
     return {
         "name": experiment.name,
         "question": experiment.question,
@@ -281,6 +227,7 @@ def _whole(
                 "means": dict(row.means),
                 "differences": {name: vars(each) for name, each in row.differences.items()},
                 "failures": list(row.failures),
+                "beside": _beside(experiment, runs, row.row, last),
             }
             for row in rows
         ],
