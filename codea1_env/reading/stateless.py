@@ -7,35 +7,65 @@ rule is a list of what is allowed. Whoever writes anything else gets a process f
 from __future__ import annotations
 
 import ast
+import collections
+import collections.abc
+import datetime
+import fractions
+import itertools
+import math
+import re
+import statistics
+import string
+import types
+import typing
 
 from .chunks import PARSE_ERRORS, parse
 
-_MODULES = frozenset({
-    "bisect", "collections", "datetime", "fractions", "heapq", "itertools", "math", "re", "statistics", "string", "typing",
-})  # fmt: skip
-"""Modules whose functions keep nothing, and whose objects nobody can change without naming an attribute."""
-_FUNCTIONS = {
-    "ctypes": {"string_at"},
+_FUNCTIONS: dict[str, set[str]] = {
+    "__future__": {"annotations"},
+    "bisect": {"bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right"},
+    "collections": set(collections.__all__) - {"UserDict", "UserList", "UserString"},
+    "collections.abc": set(collections.abc.__all__),
+    "datetime": set(datetime.__all__),
+    "fractions": {"Fraction"},
     "functools": {"reduce"},
+    "heapq": {"heapify", "heappop", "heappush", "heappushpop", "heapreplace", "merge", "nlargest", "nsmallest"},
+    "itertools": {name for name in dir(itertools) if name[0] != "_"},
+    "math": {name for name in dir(math) if name[0] != "_"},
     "operator": {"add", "sub", "mul", "itemgetter", "truediv", "floordiv", "mod", "neg", "lt", "le", "gt", "ge", "eq", "ne", "xor"},
     "os": {"_exit", "abort", "getpid", "kill"},
+    "re": set(re.__all__) - {"purge", "template"},
     "signal": {"raise_signal", "SIGABRT", "SIGKILL", "SIGSEGV", "SIGTERM"},
+    "statistics": set(statistics.__all__) - {"NormalDist"},
+    "string": set(string.__all__) - {"Formatter", "Template"},
     "sys": {"exit", "maxsize"},
     "time": {"sleep"},
+    "typing": {name for name in typing.__all__ if name[0].isupper()} | {"cast", "get_args", "get_origin"},
 }  # fmt: skip
-"""Modules of which only these names may be used. To end a process keeps nothing either."""
+"""Modules, and the names of them that keep nothing. To end a process keeps nothing either."""
+_TYPES = (
+    str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, range, slice, BaseException, StopIteration,
+    types.GeneratorType, re.Pattern, re.Match, collections.deque, collections.Counter, collections.OrderedDict,
+    collections.defaultdict, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
+    fractions.Fraction,
+)  # fmt: skip
+_ATTRIBUTES = {name for kind in _TYPES for name in dir(kind) if name[:3] != "gi_"} - {
+    "format", "format_map", "with_traceback",
+}  # fmt: skip
+"""Attributes of plain objects; a template of `format` may name any other."""
+_TEMPLATE = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w*(?:![rs])?(?::[^{}]*)?\})*")
+"""A text whose fields name no attribute."""
 _FORBIDDEN_NAMES = frozenset({
-    "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "hash", "id", "input", "locals",
+    "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "hash", "help", "id", "input", "locals",
     "memoryview", "object", "open", "setattr", "vars",
-    "evaluate_forward_ref", "get_annotations", "get_type_hints", "register",
 })  # fmt: skip
-"""Names of functions that change things, run texts, or tell how memory is used; also as attributes."""
-_FORBIDDEN_NODES = (ast.AsyncFunctionDef, ast.ClassDef, ast.Global)
+"""Names of builtins that change things, run texts, or tell how memory is used."""
+_FORBIDDEN_NODES = (ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.MatchClass)
 _MAKES_OR_BINDS = (
     ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
 _VALUES = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.Load)
-_MAIN = "Compare(left=Name(id='__name__'"
+_MAIN = ast.dump(ast.parse("__name__ == '__main__'", mode="eval").body)
 
 
 def keep_nothing(programs: list[str]) -> list[bool]:
@@ -57,28 +87,36 @@ def _keeps_nothing(code: str) -> bool:
     inside = [node for statement in body for node in ast.walk(statement)]
     if not all(map(_may_stand_at_the_top, body)) or any(map(_may_keep, inside)):
         return False
-    # A module of which only some names may be used stands before one of them wherever it is named.
-    used = [node for node in inside if isinstance(node, ast.Name) and node.id in _FUNCTIONS]
-    return len(used) == sum(map(_is_function_of_module, inside))
-
-
-def _is_function_of_module(node: ast.AST) -> bool:
+    imports = [node for node in inside if isinstance(node, ast.Import)]
+    modules = {alias.name for node in imports for alias in node.names}
+    attributes = [node for node in inside if isinstance(node, ast.Attribute)]
+    of_modules = [each for each in attributes if _module_of(each) in modules]
+    others = [each for each in attributes if _module_of(each) not in modules]
+    calls = [node.func for node in inside if isinstance(node, ast.Call)]
+    # A module stands before one of its names wherever it is named, and `format` behind a text, where it is called.
+    named = sum(isinstance(node, ast.Name) and node.id in modules for node in inside)
     return (
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.attr in _FUNCTIONS.get(node.value.id, ())
+        named == len(of_modules)
+        and all(each.attr in _FUNCTIONS[_module_of(each)] for each in of_modules)
+        and all(
+            each.attr in _ATTRIBUTES or (_is_template(each) and each in calls) for each in others
+        )
     )
+
+
+def _module_of(node: ast.Attribute) -> str:
+    return node.value.id if isinstance(node.value, ast.Name) else ""
+
+
+def _is_template(node: ast.Attribute) -> bool:
+    """Whether it is `format` of a text that names no attribute."""
+    text = node.value.value if isinstance(node.value, ast.Constant) else None
+    return node.attr == "format" and isinstance(text, str) and bool(_TEMPLATE.fullmatch(text))
 
 
 def _is_main(node: ast.stmt) -> bool:
     """Whether it is what runs only where the text is started as a program, which is never."""
-    return (
-        type(node) is ast.If
-        and not node.orelse
-        and ast.dump(node.test).startswith(_MAIN)
-        and "ops=[Eq()]" in ast.dump(node.test)
-        and "Constant(value='__main__')" in ast.dump(node.test)
-    )
+    return type(node) is ast.If and not node.orelse and ast.dump(node.test) == _MAIN
 
 
 def _may_stand_at_the_top(node: ast.stmt) -> bool:
@@ -99,20 +137,14 @@ def _may_keep(node: ast.AST) -> bool:
     if isinstance(node, ast.Name):
         return node.id in _FORBIDDEN_NAMES or node.id.startswith("__")
     if isinstance(node, ast.Attribute):
-        hidden = node.attr.startswith("_") and node.attr not in ("__name__", "_exit")
-        return hidden or not isinstance(node.ctx, ast.Load) or node.attr in _FORBIDDEN_NAMES
+        return not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Import):
-        return not all(
-            alias.name in _MODULES or (alias.name in _FUNCTIONS and alias.asname is None)
-            for alias in node.names
+        return any(
+            each.name not in _FUNCTIONS or "." in each.name or each.asname for each in node.names
         )
     if isinstance(node, ast.ImportFrom):
         names = {alias.name for alias in node.names}
-        if node.module in _FUNCTIONS:
-            return not names <= _FUNCTIONS[node.module]
-        return node.module not in _MODULES or any(
-            name[0] in "_*" or name in _FORBIDDEN_NAMES for name in names
-        )
+        return node.level > 0 or not names <= _FUNCTIONS.get(node.module or "", set())
     if isinstance(node, (ast.FunctionDef, ast.Lambda)):
         return _may_keep_in_head(node)
     annotation = getattr(node, "annotation", None)

@@ -1,0 +1,70 @@
+"""Programs whose text shows that they keep nothing: what is taken for one, and what must not be."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.reading.stateless import keep_nothing
+
+KEEPS_NOTHING = [
+    "def f(string): return string.upper()",
+    "def f(time, operator): return time.split(operator)",
+    "def f(x): return '{:.2f} {}'.format(x, 2)",
+    "def f(x): return '{0:>5}|{name}'.format(x, name=1)",
+    "def f(s): return '{{}}{}'.format(s)",
+    "from __future__ import annotations\nfrom typing import List\nfrom collections.abc import Iterable\ndef f(x: List[int]): return x",
+    "import math, re\nfrom collections import Counter, defaultdict\ndef f(x):\n  d = defaultdict(list)\n  d[1].append(2)\n  return math.sqrt(len(re.findall('a', x)))",
+    "from datetime import datetime\ndef f(s): return datetime.strptime(s, '%Y').year",
+    "if __name__ == '__main__':\n  import os; os.environ['a'] = 'b'\ndef f(x): return x",
+    "import heapq\ndef f(x): heapq.heapify(x); return heapq.heappop(x)",
+    "from functools import reduce\nimport itertools\ndef f(x): return list(itertools.accumulate(x))",
+    "def f(x):\n  def g(n):\n    nonlocal x\n    x = n\n  g(2)\n  return x",
+    "import os, signal, sys, time\ndef f(x): time.sleep(1); os._exit(0); os.kill(os.getpid(), signal.SIGKILL); sys.exit()",
+]
+MAY_KEEP = [
+    "seen = []\ndef f(x): seen.append(x)",
+    "def f(x, seen=[]): seen.append(x)",
+    "def f(x): f.seen = x",
+    "class C:\n  seen = []\ndef f(x): C.seen.append(x)",
+    "def f(x):\n  global n\n  n = x",
+    "if __name__ != ('__main__' == 0): K = {}\ndef f(x): pass",
+    "def f(x):\n  F = type(f)\n  match f:\n    case F(__dict__=d): pass",
+    "import typing\ndef f(x): typing.sys.modules",
+    "from typing import sys as s\ndef f(x): s",
+    "import string\ndef f(x): string.Formatter().get_field('0.__dict__', (f,), {})",
+    "import typing\ndef h(): pass\ndef f(x): typing.overload(h)",
+    "from typing import final\ndef f(x): final(f)",
+    "import re\ndef f(x): re.copyreg.dispatch_table",
+    "import collections.abc\ndef f(x): collections.abc.sys",
+    "import statistics\ndef f(x): statistics.random.gauss",
+    "import statistics\ndef f(x): statistics.NormalDist().samples(1)",
+    "import fractions\ndef f(x): fractions.operator.attrgetter",
+    "def f(x): return '{0.__dict__}'.format(f)",
+    "def f(x): return '{0[a]}'.format(f)",
+    "def f(x): return '{:{0.__dict__}}'.format(f)",
+    "def f(x):\n  g = '{}'.format\n  return g(f)",
+    "def f(x): return ('{0.__dic' + 't__}').format(f)",
+    "def f(x): return str.format('{0.__dict__}', f)",
+    "def f(x): return (y for y in [1]).gi_frame",
+    "import ctypes\ndef f(x): ctypes.string_at(0)",
+    "import os\ndef f(x): g = os; g.environ",
+    "import os\ndef f(x): os.environ['a'] = 'b'",
+    "import os as o\ndef f(x): o.environ",
+    "from os import environ\ndef f(x): environ",
+    "import time\ndef f(x): return time.time()",
+    "from functools import lru_cache\n@lru_cache\ndef f(x): return x",
+    "import collections as os\ndef f(x): return os.abc",
+    "def f(x): return x.anything",
+    "def f(x): return getattr(f, 'a')",
+    "def f(:",
+]
+
+
+@pytest.mark.parametrize("code", KEEPS_NOTHING)
+def test_keeps_nothing(code: str) -> None:
+    assert keep_nothing([code]) == [True]
+
+
+@pytest.mark.parametrize("code", MAY_KEEP)
+def test_may_keep(code: str) -> None:
+    assert keep_nothing([code]) == [False]
