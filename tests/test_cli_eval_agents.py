@@ -15,10 +15,13 @@ from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.players import AskingOptions, Role, player_of
+from codea1_env.cli.train import SourcesAndFolder, base_settings
 from codea1_env.integrations.side import OneSide
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
+from codea1_env.training import train
+from codea1_env.training.settings import replaced
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -177,17 +180,24 @@ def test_a_player_that_gives_too_few_answers_is_one_line(command, tmp_path, caps
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("command", [["play", "--problem", "starter/none"], ["eval", "cross-play"]])
-def test_what_a_run_does_not_know_is_told_before_it_is_loaded(
-    command, tmp_path, capsys, monkeypatch
-):
-    folder = str(tmp_path / "run")
-    assert run(["train", "--quick", "--max-steps", "1", "--output-dir", folder]) == 0
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> str:
+    """The folder of a run with tables."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    settings = {"max_problems": 2, "max_steps": 1, "self_play": True, "output_dir": folder}
+    config = replaced(base_settings(SourcesAndFolder(preset="tabular")), settings)
+    train(config, sandbox=sandbox)
+    return str(folder)
+
+
+def test_what_a_run_does_not_know_is_told_before_it_is_loaded(trained, capsys, monkeypatch):
     monkeypatch.setattr("codea1_env.training.checkpoints.make_players", None)
-    more = ["--coder", folder] if command[0] == "play" else [folder, "--problems", "cells"]
-    assert run([*command, *more]) == 2
-    said = capsys.readouterr().err
-    assert "know only these 6 problems" in said or "that every run was trained on" in said
+    for command, told in (
+        (["play", "--problem", "starter/none", "--coder"], "know only these 2 problems"),
+        (["eval", "cross-play", "--problems", "cells"], "that every run was trained on"),
+    ):
+        assert run([*command, trained]) == 2
+        assert told in capsys.readouterr().err
 
 
 def asked(role: Role, name: str, problems: list[Problem], sandbox: Sandbox) -> list[list[str]]:
@@ -215,24 +225,20 @@ def test_testers_and_coders_have_names_of_their_own(sandbox):
             asked(role, name, PROBLEMS, sandbox)
 
 
-def test_players_of_runs_with_tables(tmp_path, sandbox, capsys):
-    trained = tmp_path / "run"
-    options = ["--preset", "tabular", "--max-problems", "2", "--max-steps", "1", "--self-play"]
-    assert run(["train", *options, "--output-dir", str(trained)]) == 0
-    capsys.readouterr()
+def test_players_of_runs_with_tables(trained, tmp_path, sandbox, capsys):
     problems = load_problems("starter", "train")[:2]
-    first, again, other = asked("tester", str(trained), problems, sandbox)
+    first, again, other = asked("tester", trained, problems, sandbox)
     assert first == again != other
     assert all(f"assert {problems[0].entry_point}(" in each[0] for each in (first, other))
     for players, ruled in (
-        (["--tester", str(trained)], f"4 tests a suite and rewards as in {trained}\n"),
-        (["--coder", str(trained), "--rewards", "rltf"], f"4 tests a suite as in {trained}\n"),
+        (["--tester", trained], f"4 tests a suite and rewards as in {trained}\n"),
+        (["--coder", trained, "--rewards", "rltf"], f"4 tests a suite as in {trained}\n"),
     ):
         assert run(["play", *players]) == 0
         out = capsys.readouterr().out
         assert ruled in out
         assert "rltf" in players or "of 4 tests broke the program" in out
-    few = ["--agent", str(trained), "-n", "8", "--split", "train"]
+    few = ["--agent", trained, "-n", "8", "--split", "train"]
     reports = [
         evaluate([*few, "--max-problems", "2", "--output-dir", str(tmp_path / name)], capsys)
         for name in "ab"

@@ -20,7 +20,7 @@ from codea1_env.sandbox.supervise import Supervised
 INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
 RIGHT = "def inc(n):\n    return 1 + n\n"
 WRONG = "def inc(n):\n    return n + 1 if n < 5 else n + 2\n"
-LIMITS = Limits(call_cpu_time=0.6, call_wall_time=2.4)
+LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.2)
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
         "import fractions\ndef inc(n):\n    return fractions.Fraction(n + 1)\n",
         "def inc(n):\n    return [n + 1]\n",
         "def inc(n):\n    return str(n + 1)\n",
-        "def inc(n):\n    return [0] * 10 ** 7\n",
+        "def inc(n):\n    return [0] * 7 * 10 ** 6\n",
         "def inc(n):\n    return 'x' * 10 ** 7\n",
         "def inc(n):\n    return 'x' * 10 ** 9\n",
         "def inc(n):\n    return 10 ** 10 ** 5\n",
@@ -281,11 +281,11 @@ def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
     ],
 )  # fmt: skip
 def test_a_program_cannot_win_by_cheating(referee, body):
-    tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
+    tests = ["assert inc(1) == 2", "assert inc(0) == 1"]
     started = time.monotonic()
     verdict = judge(referee, body, tests)
     assert not any(test.passed for test in verdict.suites[0].tests)
-    assert verdict.failed in (tuple(tests), tuple(tests[:2]))  # two that loop
+    assert verdict.failed == tuple(tests)
     assert verdict.code_reward == 0
     assert all(len(test.message) <= 500 for test in verdict.suites[0].tests)
     assert all(test.message.isprintable() for test in verdict.suites[0].tests)
@@ -448,7 +448,7 @@ def test_what_is_remembered_decides_nothing_about_limits():
     """A call that no suite would have made is not known because an earlier batch made it."""
     loops = "def inc(n):\n    while n > 5: pass\n    return n + 1\n"
     tests = [f"assert inc({n}) == {n + 1}" for n in (6, 7, 8, 9)]
-    config = RefereeConfig(limits=Limits(call_cpu_time=0.1), reuse_programs=True)
+    config = RefereeConfig(limits=Limits(call_cpu_time=0.05), reuse_programs=True)
     with Sandbox(workers=1) as sandbox:
         fresh = Referee(sandbox, config).judge([Round(INC, loops, [tests])])
         referee = Referee(sandbox, config)

@@ -220,7 +220,7 @@ WITH_CARE = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("name", "every"), [("humanevalplus", 40), ("mbppplus", 120)])
+@pytest.mark.parametrize(("name", "every"), [("humanevalplus", 80), ("mbppplus", 240)])
 def test_references_are_right(name: str, every: int, shared_data: Path, tmp_path: Path, capsys):
     with gzip.open(shared_data / f"{name}.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]

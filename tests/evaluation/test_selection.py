@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from in_one_process import InFolder
 
-from codea1_env.evaluation import program_verdicts
+from codea1_env.evaluation import program_verdicts, selection
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import ProgramSample
@@ -119,13 +119,13 @@ def test_what_is_chosen_is_kept_for_the_same_programs(sandbox: Sandbox, tmp_path
 
 
 def test_programs_that_never_end_pass_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_verdicts, "MIN_TIME_LIMIT", 0.3)
-    tests = {"step": ["\n".join(f"assert step({n}) == {n + 1}" for n in range(3))]}
-    with Sandbox(limits=Limits(call_cpu_time=0.3)) as quick:
-        [row] = choose(quick, tmp_path, Writer(tests), {"demo/next": [HANGS, RIGHT]})
-    assert row["passed"] == ["000", "111"]
+    monkeypatch.setattr(program_verdicts, "MIN_TIME_LIMIT", 0.2)
+    monkeypatch.setattr(selection, "_LIMITS", Limits(call_cpu_time=0.2))
+    tests = {"step": ["assert step(0) == 1\nassert step(1) == 2"]}
+    [row] = choose(sandbox, tmp_path, Writer(tests), {"demo/next": [HANGS, RIGHT]})
+    assert row["passed"] == ["00", "11"]
     assert row["agreement"] == 1.0
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from processes import workers
+from processes import descendants, workers
 
 from codea1_env.sandbox import (
     Case,
@@ -30,8 +30,8 @@ from codea1_env.sandbox import (
 )
 
 TESTS = [
-    "assert f(4_000_000) == 7_999_998_000_000",
-    "for n in [4_000_000]:\n    assert f(n) == 7_999_998_000_000",
+    "assert f(2_000_000) == 1_999_999_000_000",
+    "for n in [2_000_000]:\n    assert f(n) == 1_999_999_000_000",
 ]
 SLOW = "def f(n):\n    total = 0\n    for i in range(n):\n        total += i\n    return total"
 SAME = "def f(x): return x"
@@ -39,56 +39,52 @@ SLEEPS = "import time\ndef f(x):\n    time.sleep(60)"
 
 
 @contextlib.contextmanager
-def busy_machine(count: int) -> Iterator[None]:
-    """So many processes which do nothing but keep the one processor busy that we have meanwhile."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(before)})  # the others stay free for other tests
-    # In sessions of their own: where the kernel shares the processors out among sessions, each gets a share.
-    busy = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
-        for _ in range(count)
-    ]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
-        os.sched_setaffinity(0, before)
+def starved_sandbox(limits: Limits, niceness: int = 0) -> Iterator[Sandbox]:
+    """A sandbox whose worker shares one processor with processes which do nothing but keep it busy."""
+    others, processor = descendants(os.getpid()), {max(os.sched_getaffinity(0))}
+    with Sandbox(workers=1, limits=limits) as sandbox, contextlib.ExitStack() as stack:
+        assert sandbox.run_tests(SAME, ["assert f(1) == 1"])[0].passed
+        for pid in descendants(os.getpid()) - others:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.sched_setaffinity(pid, processor)  # those of other tests may use them all
+                os.setpriority(os.PRIO_PROCESS, pid, niceness)
+                with contextlib.suppress(OSError):  # not with every kernel
+                    Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
+        for _ in range(4):
+            # In sessions of their own: where the kernel shares the processors out among sessions, each gets a share.
+            command = [sys.executable, "-S", "-c", "while True: pass"]
+            busy = subprocess.Popen(command, start_new_session=True)
+            stack.callback(busy.wait)
+            stack.callback(busy.kill)
+            os.sched_setaffinity(busy.pid, processor)
+        yield sandbox
 
 
 def test_waiting_for_a_processor_is_not_counted_but_sleeping_is():
-    limits = Limits(call_cpu_time=5.0, call_wall_time=0.5)
-    with busy_machine(4), Sandbox(limits=limits) as sandbox:
+    with starved_sandbox(Limits(call_cpu_time=5.0, call_wall_time=0.25)) as sandbox:
         assert [result.outcome for result in sandbox.run_tests(SLOW, TESTS)] == [Outcome.PASS] * 2
         assert sandbox.run_tests(SLEEPS, TESTS[:1])[0].outcome is Outcome.TIMEOUT
 
 
 @pytest.fixture
-def starved_sandbox() -> Iterator[Sandbox]:
+def starved() -> Iterator[Sandbox]:
     """Its children wait much longer for a processor than a call may take, and then at once for all of it."""
-    limits = Limits(call_cpu_time=1.0, call_wall_time=0.5)
-    with busy_machine(4), Sandbox(workers=1, limits=limits) as sandbox:
-        assert sandbox.run_tests(SAME, ["assert f(1) == 1"])[0].passed
-        for pid in workers():
-            os.setpriority(os.PRIO_PROCESS, pid, 19)
-            with contextlib.suppress(OSError):  # not with every kernel
-                Path(f"/proc/{pid}/autogroup").write_text("19")
+    with starved_sandbox(Limits(call_cpu_time=1.0, call_wall_time=0.5), niceness=19) as sandbox:
         yield sandbox
 
 
-def test_a_child_that_has_not_yet_had_a_processor_is_waited_for(starved_sandbox):
+def test_a_child_that_has_not_yet_had_a_processor_is_waited_for(starved):
     """Until its first wait is over, the kernel does not tell that it waits."""
     begin = time.monotonic()
     for mode in ("assert f(1) == 1", "for n in [1]:\n    assert f(n) == 1"):
-        results = [starved_sandbox.run_tests(SAME, [mode])[0] for _ in range(2)]
+        results = [starved.run_tests(SAME, [mode])[0] for _ in range(2)]
         assert [result.outcome for result in results] == [Outcome.PASS] * 2, results
     late = time.monotonic() - begin >= 4 * 0.5
-    ended = starved_sandbox.run_tests("import os\ndef f(x): os._exit(3)", ["assert f(1) == 1"])[0]
+    ended = starved.run_tests("import os\ndef f(x): os._exit(3)", ["assert f(1) == 1"])[0]
     assert ended.outcome is Outcome.EXITED, ended  # however long it takes to end
     if not late:
         pytest.skip("this machine gives them a processor within the limit")
-    assert starved_sandbox.run_tests(SLEEPS, ["assert f(1) == 1"])[0].limit is Limit.WALL_TIME
+    assert starved.run_tests(SLEEPS, ["assert f(1) == 1"])[0].limit is Limit.WALL_TIME
 
 
 class Told:
@@ -146,13 +142,13 @@ def test_a_program_that_has_not_begun_is_not_late(monkeypatch):
         sandbox.run_tests(SAME, ["assert f(1) == 1"])
 
 
-def test_where_the_machine_is_too_busy_to_tell_nothing_is_told(starved_sandbox, monkeypatch):
+def test_where_the_machine_is_too_busy_to_tell_nothing_is_told(starved, monkeypatch):
     """It counts as our failure, which is tried again by a fresh worker; that one is not starved here."""
     monkeypatch.setattr(clocks, "_LEAST_PATIENCE", 0.1)
     monkeypatch.setattr(clocks, "_MOST_PATIENCE", 0.0)
     before = workers()
     for _ in range(3):  # the first children were there before
-        assert starved_sandbox.run_tests(SAME, ["assert f(1) == 1"])[0].passed
+        assert starved.run_tests(SAME, ["assert f(1) == 1"])[0].passed
     if before <= workers():
         pytest.skip("this machine gives them a processor within the limit")
 
