@@ -127,7 +127,7 @@ from codea1_env.training import TrainConfig, train
 
 folder = Path(sys.argv[1])
 config = TrainConfig(
-    output_dir=folder, max_problems=4, problems_per_step=2, num_generations=4, num_suites=2,
+    output_dir=folder, max_problems=3, problems_per_step=2, num_generations=2, num_suites=2,
     max_steps=15, eval_steps=6, eval_samples=1, save_steps=3, seed=5, workers=1,
 )
 resume = (folder / "config.toml").exists()

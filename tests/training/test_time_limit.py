@@ -20,9 +20,9 @@ from codea1_env.training.run_folder import METRICS
 from codea1_env.training.settings import replaced
 
 SMALL = TrainConfig(
-    max_problems=4,
+    max_problems=2,
     problems_per_step=2,
-    num_generations=4,
+    num_generations=2,
     num_suites=2,
     max_steps=6,
     eval_steps=6,

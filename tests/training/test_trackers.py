@@ -43,7 +43,7 @@ def only_near(self, address):
 socket.socket.connect = only_near
 
 config = TrainConfig(
-    max_problems=4, problems_per_step=2, num_generations=4, num_suites=3, max_steps=5, eval_steps=2, eval_samples=1,
+    max_problems=3, problems_per_step=2, num_generations=4, num_suites=2, max_steps=5, eval_steps=2, eval_samples=1,
     save_steps=2, output_dir=Path(sys.argv[1]), tracker=tuple(sys.argv[3].split()),
 )
 logged = steps.episode_rows
@@ -124,7 +124,7 @@ print(json.dumps([run.name, run.config, SQLiteStorage.get_logs("codea1", run.nam
     name, config, logs = json.loads(done.stdout.splitlines()[-1])
     state = json.loads((shown / "run" / "tracking.json").read_text())
     assert name == f"run-{state['id']}"
-    assert config["num_suites"] == 3
+    assert config["num_suites"] == 2
     assert [log["step"] for log in logs] == [0, 1, 2, 3, 4, 5]
     for metric in ("reward/coder/mean", "held_out/pass@1"):
         found = [(log["step"], log[metric]) for log in logs if metric in log]
@@ -141,7 +141,7 @@ def test_tensorboard(shown: Path) -> None:
         values = [(event.step, pytest.approx(event.value)) for event in found.Scalars(metric)]
         assert expected(shown, metric) == values
     text = found.Tensors("settings")[-1].tensor_proto.string_val[0].decode()
-    assert "num_suites = 3" in text
+    assert "num_suites = 2" in text
 
 
 @needs("wandb")

@@ -31,7 +31,7 @@ def test_train_tabular(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["train_tabular.py", "--max-steps", "1"])
     example = loaded("train_tabular")
-    monkeypatch.setattr(example, "TrainConfig", partial(TrainConfig, max_problems=4))
+    monkeypatch.setattr(example, "TrainConfig", partial(TrainConfig, max_problems=2))
     example.main()
     assert "coder: pass_rate on what training held back, 0." in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
@@ -70,7 +70,7 @@ def test_an_example_trains(name, model, tmp_path, monkeypatch) -> None:
     """On few problems, with short answers."""
     monkeypatch.chdir(tmp_path)
     example = loaded(name)
-    few = {"max_problems": 4, "problems_per_step": 2, "num_generations": 2, "num_suites": 2}
+    few = {"max_problems": 2, "problems_per_step": 2, "num_generations": 2, "num_suites": 2}
     monkeypatch.setattr(example, "TrainConfig", with_changes(TrainConfig, **few))
     monkeypatch.setattr(example, "SamplingConfig", with_changes(SamplingConfig, **SHORT))
     result = example.main(model, max_steps=1)
