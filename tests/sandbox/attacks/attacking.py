@@ -26,5 +26,5 @@ TESTS = {"value": "assert f(1) == 2", "program": "for x in [1]:\n    assert f(x)
 RIGHT = "def f(x):\n    return x + 1"
 WRONG = "def f(x):\n    return x - 1"
 LITTLE = Limits(
-    call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
+    call_cpu_time=0.1, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
 )

@@ -23,7 +23,7 @@ MEMORY_BOMBS = {
 
 
 def test_memory_bombs(arena):
-    limits = Limits(memory=256 << 20, call_cpu_time=2.0, calls_per_test=1)
+    limits = Limits(memory=128 << 20, call_cpu_time=2.0, calls_per_test=1)
     found = arena.outcomes(MEMORY_BOMBS, limits=limits)
     assert found == dict.fromkeys(MEMORY_BOMBS, Outcome.MEMORY)
 
@@ -168,7 +168,7 @@ def test_a_burning_test_leaves_its_neighbours_their_time(arena):
     """One test that hangs, among innocent ones of the same job."""
     code = "def f(x):\n    while x == 3: pass\n    return x + 1"
     tests = [f"assert f({x}) == {x + 1}" for x in range(6)]
-    limits = Limits(call_cpu_time=0.2, calls_per_test=1)
+    limits = Limits(call_cpu_time=0.1, calls_per_test=1)
     results = arena.sandbox.run_tests(code, tests, entry_point="f", limits=limits)
     outcomes = [result.outcome for result in results]
     assert outcomes == [Outcome.PASS] * 3 + [Outcome.TIMEOUT] + [Outcome.PASS] * 2
@@ -176,7 +176,7 @@ def test_a_burning_test_leaves_its_neighbours_their_time(arena):
 
 def test_replies_do_not_grow_the_supervisor(arena):
     """Floods and large replies end at their limits; what was read is freed."""
-    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=0.4, calls_per_test=1)
+    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=0.2, calls_per_test=1)
     programs = (
         "def f(x): return 'x' * (4 << 20)",
         "def f(x): return [0.5] * 400_000",
