@@ -228,7 +228,7 @@ def test_a_file_is_a_source(file: str, capsys: pytest.CaptureFixture[str]) -> No
     ("name", "load", "kind", "message"),
     [
         ("starter", one, ValueError, "is taken. Choose another"),
-        ("a/b", one, ValueError, "which stand in files and ids"),
+        ("a/b", one, ValueError, "they mark files and hub ids"),
         ("mine", lambda split: [], TypeError, "a function without parameters"),
     ],
 )

@@ -32,7 +32,7 @@ ENDS = {
     "raises": "raise ValueError",
     "exits": "import os; os._exit(0)",
     "sys.exit": "import sys; sys.exit()",
-    "signal": "import ctypes; ctypes.string_at(0)",
+    "signal": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
     "memory": "return [0] * 10**12",
     "no data": "return sq",
     "too large": "return 'x' * 10**6",

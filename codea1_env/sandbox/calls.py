@@ -206,7 +206,6 @@ class OneProcess:
         cpu_time: Seconds of CPU time.
         load_time: The same of loading.
         load_wait: Seconds of wall-clock time until the program was loaded, less waiting for a processor.
-        wait: The same until its last reply.
     """
 
     def __init__(
@@ -219,19 +218,30 @@ class OneProcess:
         *,
         stop: bool,
         share: Callable[[OneProcess], float] = lambda part: 1.0,
+        may_wait: bool = False,
     ) -> None:
-        """Take the calls; see `answer_calls`. `share` says how much of a call's time the next one may use."""
+        """Take the calls; see `answer_calls`. `share` says how much of a call's time the next one may use.
+
+        All calls together may wait as long as two calls, or with `may_wait` each as long as its share says.
+        """
         self.calls = calls
         self._share = share
+        self._may_wait = may_wait
+        self._watch: Watch | None = None
         self.limits = limits
         self.judge = judge
         self.first = first
         self.stop = stop
         self.replies: list[bytes | TestResult] = []
         self.times: list[float] = []
-        self.cpu_time = self.load_time = self.load_wait = self.wait = 0.0
+        self.cpu_time = self.load_time = self.load_wait = 0.0
         self._failed = False
         self._held = held
+
+    @property
+    def wait(self) -> float:
+        """Seconds of wall-clock time since the program was loaded, less waiting for a processor."""
+        return self._watch.elapsed_unqueued(_QUICK) - self.load_wait if self._watch else 0.0
 
     def run(self, slots: Slots, code: str) -> TestResult:
         """Load the program and make the calls; says how loading ended."""
@@ -241,9 +251,9 @@ class OneProcess:
             bounds = bounds_of(self.limits).values()
             job = marshal.dumps((code, entry_point, names, list(arguments), *bounds), 2)
             child.start(self.limits, job, may_send=1 + len(arguments))
-            watch = Watch(child)
+            self._watch = watch = Watch(child)
             load, why = self._receive(child, watch)
-            self.cpu_time, self.wait = child.cpu_time(), watch.elapsed_unqueued(_QUICK)
+            self.cpu_time = child.cpu_time()
             clean = why is not None or self._failed or watch.closes_cleanly()
         if why is None:
             child.dismiss()  # its end does not matter
@@ -291,9 +301,8 @@ class OneProcess:
             child.frames.clear()
             self._keep(came, spent)
             # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
-            if len(self.replies) < count and watch.is_idle(
-                _MOST_IDLE * limits.call_wall_time, queued
-            ):
+            waiting = len(self.replies) < count and not self._may_wait
+            if waiting and watch.is_idle(_MOST_IDLE * limits.call_wall_time, queued):
                 return load, Stop.WALL
         return load, None
 

@@ -7,6 +7,7 @@ keep something gets the whole time at first, so that no call is cut off that wou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -90,7 +91,8 @@ class _Answering:
         self._at_once = rules.at_once
         self._keeps = rules.keeps
         self._allowance = rules.allowance * limits.call_cpu_time
-        self._spent = 0.0
+        self._is_bounded = 0 < self._allowance < math.inf
+        self._spent = self._beyond = 0.0
         self._held = 0
         self._ran_out = False
         self._whole = limits.call_cpu_time
@@ -105,7 +107,7 @@ class _Answering:
         count, done = len(self.replies), 0
         while self.load is None or (done < count and self._can_afford(self._load_cost)):
             part = self._run(range(done, count))
-            self._spent += self._beyond(range(done, count), part.times[: len(part.replies) - 1])
+            self._spent += self._beyond
             for reply in part.replies:
                 self._enter(done, reply, part)
                 done += 1
@@ -116,7 +118,7 @@ class _Answering:
             part = self._run([number], whole=True)
             self._enter(number, part.replies[0], part)
             if isinstance(part.replies[0], bytes):
-                self._spent += max(sum(part.times), self._waited(part.wait - part.load_wait))
+                self._spent += max(sum(part.times), self._waited(part.wait))
 
     def end(self) -> None:
         """Say which call used up the time, so that nobody fails several calls of which none counts."""
@@ -135,8 +137,12 @@ class _Answering:
             self._share = 1.0 if whole else self._share_of(number, part, numbers)
             return self._share
 
+        self._beyond = 0.0
         calls = self._calls.of(numbers)
-        part = OneProcess(calls, self._limits, None, 0, self._held, stop=False, share=share_of)
+        part = OneProcess(
+            calls, self._limits, None, 0, self._held, stop=False, share=share_of,
+            may_wait=self._is_bounded,
+        )  # fmt: skip
         loaded = part.run(self._slots, self._code)
         if self.load is None:
             self.load, self.load_time, self._load_cost = loaded, part.load_time, self._cost_of(part)
@@ -156,19 +162,21 @@ class _Answering:
         """Cost of waiting: a share of a call's wall-clock time costs the same share of its CPU time."""
         return seconds * self._whole / self._limits.call_wall_time
 
-    def _beyond(self, numbers: Sequence[int], times: Sequence[float]) -> float:
-        """Seconds of calls beyond their small shares, but of those that get the whole time since the reference is slow."""
-        small = SMALL * self._whole
+    def _beyond_shares(self, numbers: Sequence[int], part: OneProcess) -> float:
+        """Cost of the calls so far beyond their shares: the small one, or the whole time where the reference is slow."""
         free = self._at_once
-        if free is None:
+        if free is None or not part.replies or not self._is_bounded:
             return 0.0
-        both = zip(numbers, times, strict=False)
-        return sum([max(0.0, each - small) for number, each in both if number not in free])
+        made = numbers[: len(part.replies)]
+        shares = [self._whole * (1.0 if number in free else SMALL) for number in made]
+        computed = sum(map(max, zip(shares, part.times, strict=False)))
+        return max(0.0, max(computed, self._waited(part.wait)) - sum(shares))
 
     def _share_of(self, number: int, part: OneProcess, numbers: Sequence[int]) -> float:
         """Share of a call's time. One call of a process at most reaches its limit."""
         load_cost = self._cost_of(part)
-        cost = load_cost + self._beyond(numbers, part.times) + self._whole
+        self._beyond = self._beyond_shares(numbers, part)
+        cost = load_cost + self._beyond + self._whole
         if self._spent and not self._can_afford(cost):
             return SMALL
         # Where a small share for each would not leave time for two calls with the whole: two that loop are always paid.
