@@ -26,7 +26,7 @@ from codea1_env.reading.definitions import parsed
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program, read_programs
 from codea1_env.rewards import RewardFunction
-from codea1_env.rounds import PlayedRound, enter, situation
+from codea1_env.rounds import PlayedRound, enter_into_book, situation
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import AGENTS, CODER, MAX_TEXT_CHARS, TESTER, Observation
 from codea1_env.support.extras import NAMED
@@ -271,7 +271,7 @@ def _judge_together(games: Sequence[Game], actions: Sequence[str], which: Sequen
             book = games[i].book
             books.setdefault(id(book), (book, []))[1].append(verdict)
     for book, verdicts in books.values():
-        enter(book, verdicts)
+        enter_into_book(book, verdicts)
 
 
 ToJudge = tuple[Problem | str | tuple[str, str], str, str | Sequence[str]]

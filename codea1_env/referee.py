@@ -140,7 +140,7 @@ class Referee:
             BrokenReferenceError: The reference of a problem does not run: an error in the data.
             InfraError: The sandbox failed, so that there is no verdict.
         """
-        read, truths = self._ruled(rounds)
+        read, truths = self._rule_batch(rounds)
         results = self._run(read, truths)
         return [self._pay(each, results[each.attack]) for each in read]
 
@@ -191,7 +191,7 @@ class Referee:
     def corrected(self, suites: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[str]]:
         """Return tests as they attack: with the reference's value where they predict another one."""
         rounds = [Round(problem, "", [[text] for text in texts]) for problem, texts in suites]
-        read, _ = self._ruled(rounds)
+        read, _ = self._rule_batch(rounds)
         return [
             [
                 tests[0].text
@@ -252,7 +252,7 @@ class Referee:
 
     # Rule
 
-    def _ruled(
+    def _rule_batch(
         self, rounds: Sequence[Round]
     ) -> tuple[list[_Read], dict[Subject, dict[str, Truth]]]:
         read = self._read(rounds)
@@ -265,20 +265,20 @@ class Referee:
             if subject.checker:
                 tests = [test for suite in suites for test in suite]
                 check_predictions(subject, tests, truths[subject], self.sandbox)
-        return [self._rule(each, truths[each.attack.subject]) for each in read], truths
+        return [self._rule_round(each, truths[each.attack.subject]) for each in read], truths
 
-    def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
+    def _rule_round(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
         subject = each.attack.subject
-        rulings = [self._sorted_out(suite, subject, truths) for suite in each.suites]
+        rulings = [self._rule_suite(suite, subject, truths) for suite in each.suites]
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
-            tests = self._sorted_out(suite, subject, truths)
+            tests = self._rule_suite(suite, subject, truths)
             status = tests[0].status if len(tests) == 1 and not suite.dropped else ""
             kept = status in ("kept", "not made")
             replayed.append(tests[0] if kept else None)
         return each._replace(rulings=rulings, replayed=replayed)
 
-    def _sorted_out(
+    def _rule_suite(
         self, suite: Suite, subject: Subject, truths: Mapping[str, Truth]
     ) -> list[TestVerdict]:
         """Return the tests of a suite with their rulings. It ends with its Kth test that attacks, but in the paper.
@@ -292,7 +292,7 @@ class Referee:
             if len(attacking) >= paying.num_tests and not paying.strict_paper:
                 verdicts.append(TestVerdict(test.text, "not made", BEHIND))
                 continue
-            verdicts.append(self._ruling(number, test, subject, truths, slow))
+            verdicts.append(self._rule_test(number, test, subject, truths, slow))
             if verdicts[-1].call:
                 attacking.add(test.same_as)
         made = [test.same_as for test, ruled in zip(tests, verdicts, strict=True) if ruled.call]
@@ -323,7 +323,7 @@ class Referee:
             else:
                 verdicts[number] = _invalid(test, verdict.fault, f"{verdict.reason}; {said}")
 
-    def _ruling(
+    def _rule_test(
         self,
         number: int,
         test: Test,

@@ -3,10 +3,10 @@
 Everything here is arithmetic on the outcome of one suite of tests against one program. Who counts as
 failed, invalid or executed is the referee's business.
 
-With ``K`` tests asked for, ``v`` tests kept, ``i`` invalid ones, ``f`` failures among the first ``K``
-kept and ``h`` tests replayed from the Mistake Book, of which the program passes ``p``:
+With ``K`` tests asked for, ``v`` tests that attack (right or corrected), ``i`` invalid ones, ``f`` failures among the
+first ``K`` of them and ``h`` tests replayed from the Mistake Book, of which the program passes ``p``:
 
-* program: mean of ``passed / v`` and ``p / h``, as far as they exist. A suite ends with its Kth kept test: only the release
+* program: mean of ``passed / v`` and ``p / h``, as far as they exist. A suite ends with its Kth attacking test: only the release
   has more, and counts them all here;
 * validity: ``clip(min(v / K, 1 - i / K), 0, 1)``;
 * adversarial: ``(f / K - (h - p) / h + 1) / 2``, or ``f / K`` where nothing was replayed;
@@ -16,8 +16,7 @@ kept and ``h`` tests replayed from the Mistake Book, of which the program passes
 Other rewards are functions beside it: see `REWARDS`. One of your own takes the same two arguments.
 
     >>> def survives(outcome, config):
-    ...     broken = any(outcome.failed)
-    ...     return (0.0 if broken else 1.0), (1.0 if broken else 0.0)
+    ...     return float(not any(outcome.failed)), float(outcome.broke() > 0)
     >>> suite_rewards(SuiteOutcome(True, [False, True], 0, 0, 0), RewardConfig(function=survives)).test
     1.0
 """

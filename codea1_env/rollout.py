@@ -24,7 +24,7 @@ from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
 from codea1_env.responses import Program, Suite
-from codea1_env.rounds import PlayedRound, enter, situation
+from codea1_env.rounds import PlayedRound, enter_into_book, situation
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import explained
 
@@ -238,7 +238,7 @@ def rollout(
         )
     if not config.use_book:
         return played
-    change = enter(book, (episode.verdict for episode in played.episodes))
+    change = enter_into_book(book, (episode.verdict for episode in played.episodes))
     return dataclasses.replace(played, book_change=change)
 
 

@@ -66,7 +66,7 @@ def situation(
     )
 
 
-def enter(book: MistakeBook, verdicts: Iterable[Verdict]) -> BookChange:
+def enter_into_book(book: MistakeBook, verdicts: Iterable[Verdict]) -> BookChange:
     """Enter verdicts into the book, in one update for each problem, and return the changes."""
     by_problem: dict[str, list[Verdict]] = {}
     for verdict in verdicts:

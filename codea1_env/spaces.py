@@ -1,7 +1,7 @@
 """Spaces of the game: one observation for both players, plain text as the action.
 
-The game has no hidden information, so both players share one flat dictionary of texts and counters. All
-that a player must know to act is in it; what happened to an action, in detail, is in ``infos``.
+The players hide nothing from each other, so both share one flat dictionary of texts and counters. Neither sees the
+reference or golden tests. All that a player must know to act is in it; what happened to an action, in detail, is in ``infos``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Observation(TypedDict):
     code: str
     """The coder's latest program; empty before there is one."""
     tests: str
-    """The tests that broke the previous round's program; empty in the first round."""
+    """Half of the tests that the previous round's program failed; empty in the first round."""
     feedback: str
     """What came of the previous round, for a reader; empty in the first round."""
     round: int

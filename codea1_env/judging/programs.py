@@ -135,14 +135,14 @@ class ProgramRuns:
         found = {attack: each.results() for attack, each in programs.items()}
         for attack, each in found.items():
             load, outcomes = each.load, {}
-            keep = self._reuse and not programs[attack].keeps
+            reuse = self._reuse and not programs[attack].keeps
             for run in programs[attack].runs:
-                shared = None if keep or run not in each.runs else run
+                shared = None if reuse or run not in each.runs else run
                 for call in run:
                     result = each.of(run)[call] if load.passed else load
                     outcomes[shared, call] = result.outcome
             count(Counters.of(outcomes.values(), load.cpu_time))
-            if keep and each.load.passed:
+            if reuse and each.load.passed:
                 self._keep(attack, each)
         return found
 

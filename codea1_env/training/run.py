@@ -101,7 +101,7 @@ class Run:
         coder: OwnPlayer | None = None,
         tester: OwnPlayer | None = None,
     ) -> None:
-        """Make or reopen the folder, decide what the machine decides, make the players, and measure them.
+        """Make or reopen the folder, settle what depends on this machine (number format, threads), make the players, and measure them.
 
         Raises a RunError if the run cannot be started or resumed.
         """

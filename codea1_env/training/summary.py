@@ -40,13 +40,13 @@ SUMMARY = {
     "reward/tester/mean": "reward of the tester",
     "held_out/pass_rate": "held-out golden tests that the coder passes",
     "held_out/kill_rate": "held-out mutants that the tester kills",
-    "held_out/copier_kill_rate": "  that copying the examples kills",
-    "held_out/new_kill_rate": "  of the others, that the tester kills",
+    "held_out/copier_kill_rate": "  that the copier kills",
+    "held_out/new_kill_rate": "  that the tester kills, and that the copier does not kill",
     "held_out/youden_j": "Youden's J of one drawn test, as it was written",
     "unseen/pass_rate": "golden tests of other problems that the coder passes",
     "unseen/kill_rate": "mutants of other problems that the tester kills",
-    "unseen/copier_kill_rate": "  that copying the examples kills",
-    "unseen/new_kill_rate": "  of the others, that the tester kills",
+    "unseen/copier_kill_rate": "  that the copier kills",
+    "unseen/new_kill_rate": "  that the tester kills, and that the copier does not kill",
     "tester/copied": "tests that the problem's text shows",
     "tester/validity": "validity of suites",
     "book/size": "tests in the Mistake Book",
@@ -83,9 +83,7 @@ def summary_table(result: TrainResult) -> Table:
             continue  # only language models answer other problems
         table.add_row(label, _figure(result.start[name]), _figure(result.end[name]))
     if result.end.get("held_out/new_kill_rate") is not None:
-        table.caption = (
-            "What a tester learned is what it kills of the others: copying kills none of these."
-        )
+        table.caption = "Only the row 'that the copier does not kill' shows what a tester learned."
         table.caption_justify = "left"
     return table
 

@@ -70,6 +70,7 @@ class Experiment:
 
     name: str
     tag: str
+    """One word for what it is about: a spoke of the radar."""
     question: str
     knob: str
     """What the settings differ in."""
@@ -78,7 +79,7 @@ class Experiment:
     settings: Mapping[str, Changes]
     """Value of the knob as it is shown -> what it changes, in the order of the curve."""
     rows: Sequence[str]
-    """The first is the one whose difference from the control was expected."""
+    """The signs in expectations.toml are about the first row."""
     control: str
     base: Changes
     quick: Sequence[str]
@@ -173,7 +174,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         Experiment(
             "validity",
             "sparsity",
-            "When does a tester stop to predict right values?",
+            "When does a tester stop predicting right values?",
             "share of its tests that predict the right value",
             "validity",
             {f"{v:g}": {"world.valid": Fraction(str(v))} for v in (0.5, 0.25, 0.1, 0.05, 0.02)},

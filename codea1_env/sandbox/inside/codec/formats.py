@@ -246,7 +246,7 @@ _SETS = frozenset({set, frozenset})
 
 
 def weight(value: Any, most: int) -> int:
-    """Return about how many items are looked at where plain data is compared with its equal; above `most` it stops to count.
+    """Return about how many items are looked at where plain data is compared with its equal; above `most` it stops counting.
 
     Of a set whose members share hashes it is more than it has: each is compared with all of its hash.
     """
