@@ -67,13 +67,24 @@ def test_an_exported_model_says_what_it_was_made_from(model, base, tmp_path, mon
     write_run(Path("run"), [], problems="mbpp+", model=model, **players)
     saved = Path("run/checkpoints/step_2")
     (saved / "coder/adapter").mkdir(parents=True)
-    files = {"state.json": '{"step": 2}', "coder/adapter/weights": "w"}
+    settings = '{"base_model_name_or_path": "/models/here"}'
+    files = {
+        "state.json": '{"step": 2}',
+        "coder/adapter/weights": "w",
+        "coder/adapter/adapter_config.json": settings,
+    }
     for name, text in files.items():
         (saved / name).write_text(text)
+        (saved / name).chmod(0o600)
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     (saved / "manifest.json").write_text(json.dumps(digests))
     assert run(["export", "run", "--output-dir", "out"]) == 0
     assert Path("out/weights").read_text() == "w"
+    named = json.loads(Path("out/adapter_config.json").read_text())["base_model_name_or_path"]
+    assert named == (base or "/models/here")
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert {each.stat().st_mode for each in Path("out").iterdir()} == {plain.stat().st_mode}
     card = hub.ModelCard.load("out/README.md")
     assert (card.data.base_model, card.data.library_name) == (base, "peft")
     shown = base or "`` my`model ``"

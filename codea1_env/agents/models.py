@@ -49,7 +49,7 @@ def resolve(name: str | Path, report: smollm2.Report | None = None) -> Path:
     if path is not None:
         return path
     name = str(name)
-    default = name == DEFAULT_MODEL
+    default = name in (DEFAULT_MODEL, smollm2.HUB_ID)
     found = smollm2.cached() if default else None
     if found is not None:
         return found

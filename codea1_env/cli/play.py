@@ -151,11 +151,14 @@ def _known_to(
 
 
 def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
-    """Say how rewards come about, where they do so by the paper's formula."""
+    """Say how rewards come about by the paper's formula, or whose they are."""
     paid = info.get("rewards", {})
     test, parts = paid.get("test"), [paid.get("validity"), paid.get("adversarial")]
-    if test is None or None in parts or config.function != "code-a1":
+    if test is None or None in parts:
         return ""
+    if config.function != "code-a1":
+        name = config.function if isinstance(config.function, str) else config.function.__name__
+        return f"The rewards are those of {name}; validity and adversarial are the paper's terms."
     if test == 0 and not info["program"]["executes"]:
         return f"{TESTER} gets nothing, since the program does not run"
     valid, broke = (float(each or 0.0) for each in parts)

@@ -147,8 +147,11 @@ def _export_model(command: ExportCommand) -> str:
         raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
     run = read_run(command.run, command.run.resolve().name)
     card = _card(run, role, step_of(source.parents[1]), source.name)
-    shutil.copytree(source, command.output_dir)
+    shutil.copytree(
+        source, command.output_dir, copy_function=shutil.copyfile
+    )  # with ordinary modes
     _copy_tokenizer(source, command.output_dir)
+    _name_base(command.output_dir / "adapter_config.json", public_name(run.config.model_of(role)))
     (command.output_dir / "README.md").write_text(card, encoding="utf-8")
     return f"Wrote {command.output_dir}"
 
@@ -158,9 +161,8 @@ def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
     from codea1_env.report.folders import player_name
 
     name = run.config.model_of(role)
-    public = HUB_ID if name == DEFAULT_MODEL else name
-    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", public, re.ASCII) and not Path(public).exists()
-    base = f"base_model: {public}\n" if on_hub else ""
+    public = public_name(name)
+    base = f"base_model: {public}\n" if public else ""
     library, what = {
         "adapter": ("peft", "a LoRA adapter"),
         "model": ("transformers", "a whole model"),
@@ -172,12 +174,32 @@ def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
 ---
 # {role.capitalize()} of a Code-A1 run
 
-- Base model: {in_line(public if on_hub else Path(public).name)}
+- Base model: {in_line(public or Path(name).name)}
 - Weights: {what}, after step {step} of {run.config.max_steps}, seed {run.config.seed}
 - Problems: {in_line(run.config.problems)}
 - Opponent: {in_line(opponent)}
 - Trained with codea1_env; run what it writes in a sandbox
 """
+
+
+def public_name(model: str) -> str:
+    """The id of a model on the hub; "" for a folder of this machine.
+
+    Example:
+        >>> public_name("smollm2-135m"), public_name("/models/mine")
+        ('HuggingFaceTB/SmolLM2-135M-Instruct', '')
+    """
+    name = HUB_ID if model == DEFAULT_MODEL else model
+    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) and not Path(name).exists()
+    return name if on_hub else ""
+
+
+def _name_base(file: Path, public: str) -> None:
+    """Let an adapter name its base as another machine finds it."""
+    if public and file.is_file():
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings["base_model_name_or_path"] = public
+        file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def _copy_tokenizer(weights: Path, target: Path) -> None:
