@@ -157,7 +157,8 @@ def _why(config: RewardConfig, info: Mapping[str, Any]) -> str:
     if test is None or None in parts:
         return ""
     if config.function != "code-a1":
-        name = config.function if isinstance(config.function, str) else config.function.__name__
+        given = config.function
+        name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
         return f"The rewards are those of {name}; validity and adversarial are the paper's terms."
     if test == 0 and not info["program"]["executes"]:
         return f"{TESTER} gets nothing, since the program does not run"
