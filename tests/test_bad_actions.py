@@ -18,7 +18,7 @@ from codea1_env.rendering import terminal as rendering
 from codea1_env.sandbox import Limits, Sandbox
 
 SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0"
-LIMITS = Limits(call_cpu_time=0.3, call_wall_time=3.0, run_cpu_time=1.0, run_wall_time=6.0)
+LIMITS = Limits(call_cpu_time=0.15, call_wall_time=3.0, run_cpu_time=0.5, run_wall_time=6.0)
 
 ANY_TEXT = {
     "empty": "",

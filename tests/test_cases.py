@@ -138,14 +138,14 @@ def test_a_checker_has_one_limit_for_all_that_a_program_returns(sandbox, monkeyp
     """Four times what it takes for the expected outputs, at least that of one question; it ends with the first wrong one."""
     limits = Limits(0.5, 10.0, run_cpu_time=0.5, run_wall_time=10.0)
     monkeypatch.setattr(compare, "_CHECKER_LIMITS", limits)
-    slow = problem_with(*(Case((0.01,), {}, 0.01) for _ in range(20)), checker=SLOWLY)
+    slow = problem_with(*(Case((0.01,), {}, 0.01) for _ in range(10)), checker=SLOWLY)
     code = "def f(x): return {}"
     found = judged(slow, code.format("0.2"), sandbox)
-    assert [each.passed for each in found] == [False] * 20
-    assert "the checker gave no answer: timeout" in found[19].message
+    assert [each.passed for each in found] == [False] * 10
+    assert "the checker gave no answer: timeout" in found[9].message
     [wrong] = submit_to_tests(slow, code.format("0.2"), limits, sandbox, stop=True).result().tests
     assert wrong.message == "the problem's checker says that the output is wrong"
-    right = problem_with(*(Case((0.15,), {}, 0.15) for _ in range(6)), checker=SLOWLY)
+    right = problem_with(*(Case((0.1,), {}, 0.1) for _ in range(6)), checker=SLOWLY)
     assert passes(right, code.format("x"), sandbox) == [True] * 6
 
     asked, call = [], Sandbox.call

@@ -47,7 +47,7 @@ SHORT = SamplingConfig(max_prompt_length=1000, max_completion_length=8)
 TRAINER = {"gradient_checkpointing": False, "lr_scheduler_type": "constant"}
 SGD = {"gradient_checkpointing": False, "optim": "sgd", "beta": 0.1}
 SMALL = TrainConfig(
-    max_problems=3,
+    max_problems=2,
     problems_per_step=2,
     num_generations=2,
     num_suites=2,
@@ -59,7 +59,7 @@ SMALL = TrainConfig(
     max_steps=3,
     eval_steps=3,
     eval_samples=1,
-    eval_problems=1,
+    eval_problems=0,
     save_steps=2,
 )
 LONGER = SamplingConfig(max_prompt_length=1000, max_completion_length=12)
@@ -95,7 +95,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, model: str) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
-    output = run(folder, sandbox, model)
+    output = run(folder, sandbox, model, eval_problems=1)
     assert "where the time went" in output
     assert "learn_tester" in output
     return folder
@@ -125,7 +125,8 @@ def test_what_is_measured_changes_nothing_that_is_trained(
     tmp_path: Path, sandbox: Sandbox, model: str, changes: dict[str, Any]
 ) -> None:
     found = []
-    for name, more in (("a", {"eval_problems": 0}), ("b", {"eval_samples": 2, "eval_steps": 1})):
+    measured = {"eval_problems": 1, "eval_samples": 2, "eval_steps": 1}
+    for name, more in (("a", {}), ("b", measured)):
         run(tmp_path / name, sandbox, model, max_steps=2, **changes, **more)
         weights = (tmp_path / name / "checkpoints" / "step_2").rglob("adapter_model.safetensors")
         rows = (tmp_path / name / EPISODES).read_bytes()
@@ -154,7 +155,8 @@ def killed_and_resumed(
 
 
 def test_a_resumed_run_has_the_same_bytes(finished, tmp_path, sandbox, model, monkeypatch) -> None:
-    resumed = killed_and_resumed(tmp_path / "run", sandbox, model, monkeypatch)
+    unseen = {"eval_problems": 1}
+    resumed = killed_and_resumed(tmp_path / "run", sandbox, model, monkeypatch, **unseen)
     assert resumed == contents(finished)
 
 
@@ -263,7 +265,7 @@ def test_an_engine_that_fails_leaves_a_checkpoint(tmp_path, sandbox, model, monk
 
     def generate(self: Any, *args: Any) -> Any:
         calls.append(args)
-        if len(calls) > 6:  # four measurements, then both players of step 1
+        if len(calls) > 4:  # two measurements, then both players of step 1
             raise BackendError("The engine is gone.")
         return answered(self, *args)
 
@@ -389,11 +391,11 @@ def test_what_an_algorithm_remembers_is_resumed(
     changes = {"coder.algorithm": f"{own}:Moving", "tester.player": "golden"}
     changes |= {"eval_steps": 1, "save_steps": 1}
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    run(whole, sandbox, model, max_steps=3, **changes)
-    run(parts, sandbox, model, max_steps=2, **changes)
-    run(parts, sandbox, model, max_steps=3, resume=True, **changes)
+    run(whole, sandbox, model, max_steps=2, **changes)
+    run(parts, sandbox, model, max_steps=1, **changes)
+    run(parts, sandbox, model, max_steps=2, resume=True, **changes)
     assert contents(parts) == contents(whole)
-    saved = json.loads((whole / "checkpoints" / "step_3" / "coder" / "trainer.json").read_text())
+    saved = json.loads((whole / "checkpoints" / "step_2" / "coder" / "trainer.json").read_text())
     assert saved["algorithm"]["mean"] > 0
 
 
