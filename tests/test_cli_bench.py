@@ -17,7 +17,7 @@ from codea1_env.support.logs import read_rows
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
-SMALL = ["--seeds", "1", "--max-problems", "2", "--max-steps", "6", "--sweep", "1"]
+SMALL = ["--seeds", "1", "--max-problems", "2", "--max-steps", "4", "--sweep", "1"]
 NAMES = ["--algorithms", "code-a1", "golden-tests"]
 
 
@@ -45,7 +45,7 @@ def test_resumed_with_its_own_settings(bench: Path, capsys):
     assert (about["runs"], about["done"], about["failed"]) == (2, 2, 0)
     changed = ["--resume", "--output-dir", str(bench), "--max-steps", "7"]
     assert run(["bench", "algorithms", *changed]) == 2
-    assert "actually: --max-steps was 6, now 7" in capsys.readouterr().err
+    assert "actually: --max-steps was 4, now 7" in capsys.readouterr().err
 
 
 def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys, monkeypatch):
@@ -89,7 +89,9 @@ def test_cross_play_with_checkpoints(bench: Path, capsys):
     assert f"golden tester {rating['value']:.0f} [" in shown
 
 
-def test_an_interrupted_benchmark_goes_on_to_the_same_results(bench: Path, tmp_path: Path):
+def test_an_interrupted_benchmark_goes_on_to_the_same_results(
+    bench: Path, tmp_path: Path, monkeypatch
+):
     parts = tmp_path / "parts"
     arguments = ["bench", "algorithms", "--algorithms", "golden-tests", *SMALL]
     arguments += ["--output-dir", str(parts)]
@@ -103,6 +105,7 @@ def test_an_interrupted_benchmark_goes_on_to_the_same_results(bench: Path, tmp_p
     assert begun.returncode == 130
     assert "To go on, add: --resume --output-dir" in output
     assert not list(parts.glob("runs/*/*/result.json")), "it was interrupted in the middle"
+    run_here(monkeypatch)
     assert run([*arguments, "--resume"]) == 0
     [resumed] = read_rows(parts / "results.jsonl")
     [whole] = [row for row in read_rows(bench / "results.jsonl") if row["entry"] == "golden-tests"]

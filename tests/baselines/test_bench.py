@@ -109,7 +109,9 @@ def run(folder: Path, *names: str, **changes) -> list[Result]:
         return collect(jobs)
 
 
-def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(tmp_path: Path, learners: Path):
+def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(
+    tmp_path: Path, learners: Path, monkeypatch
+):
     folder = tmp_path / "results"
     names = [f"{learners}:{name}" for name in ("TooFew", "Dies")]
     results = {r.entry.rpartition(":")[2]: r for r in run(folder, *names)}
@@ -129,6 +131,7 @@ def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(tmp_path: Pa
     assert collect(jobs) == [results["TooFew"]], "it has a result"
     check_files(SMALL, jobs)  # a mend is no other row
     forget_unusable(jobs)
+    run_here(monkeypatch)
     assert run(folder, names[0])[0].status == "ok"
 
 

@@ -216,8 +216,8 @@ def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
 def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cycling = EXPERIMENTS["cycling"]
-    base = {**cycling.base, "steps": 3, "world.problems": 1}
-    rows = ("code-a1", "no-book", cycling.control)
+    base = {**cycling.base, "steps": 2, "world.problems": 1}
+    rows = ("code-a1", cycling.control)
     short = dataclasses.replace(cycling, base=base, rows=rows, quick=("0", "4"))
     monkeypatch.setitem(EXPERIMENTS, "cycling", short)
     arguments = ["bench", "diagnose", "cycling", "--quick", "--seeds", "1", "--processes", "1", "--output-dir", "out"]  # fmt: skip

@@ -118,7 +118,7 @@ def test_a_state_that_cannot_be_saved_any_more_is_a_line_and_the_run_can_be_resu
     assert [step_of(each) for each in checkpoints(tmp_path / "run")] == [0, 1]
 
 
-KILLS = 3
+KILLS = 2
 PROGRAM = """
 import io, sys
 from pathlib import Path
@@ -128,7 +128,7 @@ from codea1_env.training import TrainConfig, train
 folder = Path(sys.argv[1])
 config = TrainConfig(
     output_dir=folder, max_problems=3, problems_per_step=2, num_generations=2, num_suites=2,
-    max_steps=15, eval_steps=6, eval_samples=1, save_steps=3, seed=5, workers=1,
+    max_steps=9, eval_steps=6, eval_samples=1, save_steps=3, seed=5, workers=1,
 )
 resume = (folder / "config.toml").exists()
 train(config, resume=resume, console=Console(file=io.StringIO()))
@@ -165,7 +165,7 @@ def test_kills_leave_no_trace(tmp_path, monkeypatch):
     for kill in range(KILLS):
         before = steps_done(killed)
         process = start(killed)
-        if kill == 2:
+        if kill == 1:
             time.sleep(moments.uniform(0.0, 1.5))  # while it starts
         else:  # after some steps, at any moment of the next one or of a checkpoint
             target = before + moments.randrange(1, 5)
@@ -178,7 +178,7 @@ def test_kills_leave_no_trace(tmp_path, monkeypatch):
         assert process.wait(timeout=60) == -signal.SIGKILL, "it was too quick: raise max_steps"
     finish(killed, monkeypatch)
     assert contents(killed) == contents(whole)
-    assert {METRICS, EPISODES, "checkpoints/step_15/book.jsonl"} <= contents(whole).keys()
+    assert {METRICS, EPISODES, "checkpoints/step_9/book.jsonl"} <= contents(whole).keys()
 
 
 class NoRoom(TabularAgent):

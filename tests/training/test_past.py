@@ -142,9 +142,9 @@ def test_there_is_an_end_to_it(sandbox: Sandbox) -> None:
 
 
 def test_a_resumed_run_replaces_the_same(tmp_path: Path, sandbox: Sandbox) -> None:
-    dapo = {"algorithm": "dapo", "max_problems": 8, "num_generations": 2}
+    dapo = {"algorithm": "dapo", "max_problems": 8, "num_generations": 2, "max_steps": 3}
     run(tmp_path / "whole", sandbox, **dapo)
-    run(tmp_path / "parts", sandbox, **dapo, max_steps=2)
+    run(tmp_path / "parts", sandbox, **{**dapo, "max_steps": 2})
     run(tmp_path / "parts", sandbox, resume=True, **dapo)
     without = (".lock", "timings.jsonl", "config.toml", METRICS, "held_out.jsonl")
     whole, parts = (contents(tmp_path / name, without=without) for name in ("whole", "parts"))

@@ -105,7 +105,7 @@ def test_default_model_solves_easy_problems_and_writes_valid_tests(sandbox: Sand
     folder = resolve("smollm2-135m")
     model = load_model(folder, dtype="float32")  # which is faster on most processors
     backend = TransformersBackend(model, load_tokenizer(folder))
-    sampling = SamplingConfig(temperature=0.7, max_completion_length=48, stop=("\n```\n",))
+    sampling = SamplingConfig(temperature=0.7, max_completion_length=32, stop=("\n```\n",))
     coder, tester = LLMAgent(backend, sampling, 0), LLMAgent(backend, sampling, 1)
     (problem,) = (p for p in load_problems("starter") if p.entry_point == "is_even")
     played = rollout([problem], coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(2, 1))
