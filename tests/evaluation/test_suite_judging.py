@@ -12,6 +12,7 @@ from in_one_process import InFolder
 
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan
+from codea1_env.evaluation.suites import scores
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
 from codea1_env.evaluation.suites.samples import SuiteSample
@@ -25,7 +26,7 @@ from codea1_env.evaluation.suites.scores import (
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import TestVerdict
-from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.sandbox import AnalysisError, Limits, Sandbox
 
 CLAMP = Problem(
     "demo/clamp",
@@ -47,6 +48,12 @@ GOLDEN = Problem(
     CLAMP.reference,
     tests=("assert clamp(-1) == 0", "assert clamp(10) == 9", "assert clamp(5) == 5"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _loops_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "GAME_LIMITS", Limits(call_cpu_time=0.1))
+    monkeypatch.setattr(scores, "_AS_WRITTEN", Limits(call_cpu_time=0.1, run_cpu_time=0.3))
 
 
 class Judge(SuiteJudge):

@@ -142,7 +142,13 @@ def test_there_is_an_end_to_it(sandbox: Sandbox) -> None:
 
 
 def test_a_resumed_run_replaces_the_same(tmp_path: Path, sandbox: Sandbox) -> None:
-    dapo = {"algorithm": "dapo", "max_problems": 8, "num_generations": 2, "max_steps": 3}
+    dapo = {
+        "algorithm": "dapo",
+        "max_problems": 8,
+        "num_generations": 2,
+        "max_steps": 3,
+        "eval_steps": 9,
+    }
     run(tmp_path / "whole", sandbox, **dapo)
     run(tmp_path / "parts", sandbox, **{**dapo, "max_steps": 2})
     run(tmp_path / "parts", sandbox, resume=True, **dapo)
