@@ -192,7 +192,7 @@ def test_last(): pass
 
 
 def test_how_tests_end(sandbox: Sandbox) -> None:
-    limits = Limits(call_cpu_time=0.5, calls_per_test=1, run_cpu_time=20)
+    limits = Limits(call_cpu_time=0.25, calls_per_test=1, run_cpu_time=20)
     found = sandbox.run_test_module(PROGRAM, ENDINGS, limits=limits)
     assert {each.name: each.outcome.value for each in found} == {
         "test_fails": "fail", "test_raises": "error", "test_fixture": "error", "test_setup": "error",
@@ -243,7 +243,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("file", NOTHING)
 def test_files_without_a_test_that_runs(sandbox: Sandbox, file: str) -> None:
-    limits = Limits(call_cpu_time=0.5, calls_per_test=1)
+    limits = Limits(call_cpu_time=0.25, calls_per_test=1)
     found = sandbox.run_test_module(PROGRAM, file, limits=limits)
     [result] = found
     outcome, message, line = NOTHING[file]
