@@ -28,6 +28,7 @@ from codea1_env.baselines.bench.suite import (
     find_entry,
 )
 from codea1_env.baselines.bench.sweep import Swept
+from codea1_env.baselines.bench.worker import regular_checkpoints
 from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.report.benchmarks import leaderboard
 from codea1_env.training import TrainConfig
@@ -376,3 +377,10 @@ def test_plots(tmp_path: Path):
 def test_bad_settings(change):
     with pytest.raises(ValueError, match=f"Expect {next(iter(change))} to"):
         dataclasses.replace(SMALL, **change)
+
+
+def test_the_checkpoint_of_an_interruption_is_not_measured(tmp_path: Path) -> None:
+    for step in (0, 2, 3, 4, 5, 7):
+        (tmp_path / "checkpoints" / f"step_{step}").mkdir(parents=True)
+    found = regular_checkpoints(tmp_path, TrainConfig(max_steps=7, save_steps=2))
+    assert [path.name for path in found] == ["step_0", "step_2", "step_4", "step_7"]

@@ -56,7 +56,7 @@ def measure_game(run: Path, known: Path) -> Game:
         }
         names = sorted(pools)[:_PROBLEMS]
         strategies: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in names}
-        for path in checkpoints(run):
+        for path in regular_checkpoints(run, saved.config):
             coder.load(path / "coder")
             tester.load(path / "tester")
             for name in names:
@@ -69,6 +69,12 @@ def measure_game(run: Path, known: Path) -> Game:
         name: game_figures(breaks[name], *map(np.array, zip(*strategies[name], strict=True)))
         for name in names
     }
+
+
+def regular_checkpoints(run: Path, config: TrainConfig) -> list[Path]:
+    """Checkpoints that a run has which nobody interrupted: whoever stops one makes another."""
+    steps = {*range(0, config.max_steps, config.save_steps), config.max_steps}
+    return [path for path in checkpoints(run) if step_of(path) in steps]
 
 
 def _payoffs(programs: Pool, tests: Pool, sandbox: Sandbox, known: Path) -> Floats:
