@@ -69,7 +69,7 @@ def test_waiting_for_a_processor_is_not_counted_but_sleeping_is():
 @pytest.fixture
 def starved() -> Iterator[Sandbox]:
     """Its children wait much longer for a processor than a call may take, and then at once for all of it."""
-    with starved_sandbox(Limits(call_cpu_time=1.0, call_wall_time=0.5), niceness=19) as sandbox:
+    with starved_sandbox(Limits(call_cpu_time=1.0, call_wall_time=0.25), niceness=19) as sandbox:
         yield sandbox
 
 
@@ -79,7 +79,7 @@ def test_a_child_that_has_not_yet_had_a_processor_is_waited_for(starved):
     for mode in ("assert f(1) == 1", "for n in [1]:\n    assert f(n) == 1"):
         results = [starved.run_tests(SAME, [mode])[0] for _ in range(2)]
         assert [result.outcome for result in results] == [Outcome.PASS] * 2, results
-    late = time.monotonic() - begin >= 4 * 0.5
+    late = time.monotonic() - begin >= 4 * 0.25
     ended = starved.run_tests("import os\ndef f(x): os._exit(3)", ["assert f(1) == 1"])[0]
     assert ended.outcome is Outcome.EXITED, ended  # however long it takes to end
     if not late:
