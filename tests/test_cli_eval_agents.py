@@ -138,7 +138,7 @@ def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):
     few = ["--max-problems", "1", "--output-dir", str(tmp_path), "--json"]
     assert run(["eval", "tests", *asked, *few]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["tests"] == {"tests nothing": 2}  # a program is no test
+    assert report["tests"] == {"unreadable": 2}  # a program is no test
     assert report["settings"]["temperature"] == 0.7
     first, second = (body["messages"] for body in server.seen)
     assert "Write 1 assert" in first[-1]["content"]
