@@ -18,13 +18,18 @@ import statistics
 import string
 import types
 import typing
+from collections.abc import Sequence
 
 from .chunks import PARSE_ERRORS, parse
 
+_PATTERN_ARGUMENTS = {
+    "compile": 1, "escape": 1, "findall": 2, "finditer": 2, "fullmatch": 2, "match": 2, "search": 2, "split": 2, "sub": 3, "subn": 3,
+}  # fmt: skip
+"""Functions of `re`, and how many arguments they have before flags, which its cache would compare with those of earlier calls."""
 _FUNCTIONS: dict[str, set[str]] = {
     "__future__": {"annotations"},
     "bisect": {"bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right"},
-    "collections": set(collections.__all__) - {"UserDict", "UserList", "UserString"},
+    "collections": {"ChainMap", "Counter", "OrderedDict", "defaultdict", "deque"},
     "collections.abc": set(collections.abc.__all__),
     "datetime": set(datetime.__all__),
     "fractions": {"Fraction"},
@@ -34,13 +39,13 @@ _FUNCTIONS: dict[str, set[str]] = {
     "math": {name for name in dir(math) if name[0] != "_"},
     "operator": {"add", "sub", "mul", "itemgetter", "truediv", "floordiv", "mod", "neg", "lt", "le", "gt", "ge", "eq", "ne", "xor"},
     "os": {"_exit", "abort", "getpid", "kill"},
-    "re": set(re.__all__) - {"purge", "template"},
+    "re": {*_PATTERN_ARGUMENTS, "DOTALL", "I", "IGNORECASE", "M", "MULTILINE", "S", "VERBOSE", "X", "ASCII", "A", "error"},
     "signal": {"raise_signal", "SIGABRT", "SIGKILL", "SIGSEGV", "SIGTERM"},
     "statistics": set(statistics.__all__) - {"NormalDist"},
     "string": set(string.__all__) - {"Formatter", "Template"},
     "sys": {"exit", "maxsize"},
     "time": {"sleep"},
-    "typing": {name for name in typing.__all__ if name[0].isupper()} | {"cast", "get_args", "get_origin"},
+    "typing": {name for name in typing.__all__ if name[0].isupper()},
 }  # fmt: skip
 """Modules, and the names of them that keep nothing. To end a process keeps nothing either."""
 _TYPES = (
@@ -49,18 +54,20 @@ _TYPES = (
     collections.defaultdict, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
     fractions.Fraction,
 )  # fmt: skip
-_ATTRIBUTES = {name for kind in _TYPES for name in dir(kind) if name[:3] != "gi_"} - {
-    "format", "format_map", "with_traceback",
-}  # fmt: skip
-"""Attributes of plain objects; a template of `format` may name any other."""
+_ATTRIBUTES = {
+    name for kind in _TYPES for name in dir(kind) if name[0] != "_" and name[:3] != "gi_"
+} - {"format", "format_map", "with_traceback", "now", "today", "utcnow"}
+"""Attributes of plain objects; a template of `format` may name any other. A clock may say something else when it is asked again."""
 _TEMPLATE = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w*(?:![rs])?(?::[^{}]*)?\})*")
 """A text whose fields name no attribute."""
 _FORBIDDEN_NAMES = frozenset({
-    "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "hash", "help", "id", "input", "locals",
-    "memoryview", "object", "open", "setattr", "vars",
+    "breakpoint", "classmethod", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "hash", "help", "id",
+    "input", "locals", "memoryview", "object", "open", "property", "setattr", "staticmethod", "super", "vars",
+    "BaseException", "Exception", "MemoryError",
 })  # fmt: skip
-"""Names of builtins that change things, run texts, or tell how memory is used."""
+"""Names of builtins that change things, run texts, make classes, or tell how memory is used."""
 _FORBIDDEN_NODES = (ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.MatchClass)
+_CONSTANTS = (None, True, False, ...)
 _MAKES_OR_BINDS = (
     ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
@@ -97,10 +104,90 @@ def _keeps_nothing(code: str) -> bool:
     named = sum(isinstance(node, ast.Name) and node.id in modules for node in inside)
     return (
         named == len(of_modules)
+        and _types_are_compared(inside)
+        and _patterns_have_plain_flags(inside)
+        and _kills_itself(inside)
+        and _typing_annotates(body, inside)
         and all(each.attr in _FUNCTIONS[_module_of(each)] for each in of_modules)
         and all(
             each.attr in _ATTRIBUTES or (_is_template(each) and each in calls) for each in others
         )
+    )
+
+
+def _types_are_compared(inside: Sequence[ast.AST]) -> bool:
+    """Whether `type` is only asked for the type of a value, in a comparison: with more it makes classes."""
+    named = sum(isinstance(node, ast.Name) and node.id == "type" for node in inside)
+    sides = [
+        side
+        for node in inside
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+    ]
+    return named == sum(map(_is_type_of, sides))
+
+
+def _patterns_have_plain_flags(inside: Sequence[ast.AST]) -> bool:
+    """Whether functions of `re` are only called, and with flags by their names."""
+    named = sum(
+        isinstance(node, ast.Attribute)
+        and _module_of(node) == "re"
+        and node.attr in _PATTERN_ARGUMENTS
+        for node in inside
+    )
+    called = 0
+    for node in inside:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and _module_of(node.func) == "re"
+        ):
+            flags = [
+                *node.args[_PATTERN_ARGUMENTS.get(node.func.attr, 0) :],
+                *[each.value for each in node.keywords],
+            ]
+            starred = any(isinstance(each, ast.Starred) for each in node.args)
+            called += not starred and all(
+                isinstance(each, ast.Attribute) and _module_of(each) == "re" for each in flags
+            )
+    return called == named
+
+
+def _kills_itself(inside: Sequence[ast.AST]) -> bool:
+    """Whether the number of the process is only asked for to end it: another process has another."""
+    asked = sum(isinstance(node, ast.Attribute) and node.attr == "getpid" for node in inside)
+    asked += sum(isinstance(node, ast.alias) and node.name == "getpid" for node in inside)
+    kills = [
+        ast.unparse(node.args[0])
+        for node in inside
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) == "os.kill"
+    ]
+    return asked == kills.count("os.getpid()")
+
+
+def _is_type_of(node: ast.expr) -> bool:
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return called and node.func.id == "type" and len(node.args) == 1 and not node.keywords  # type: ignore[attr-defined]
+
+
+def _typing_annotates(body: Sequence[ast.stmt], inside: Sequence[ast.AST]) -> bool:
+    """Whether names of typing stand in annotations only: what they make is kept, and found again by equality."""
+    names = {"typing"} | {
+        alias.asname or alias.name
+        for node in inside
+        if isinstance(node, ast.ImportFrom) and node.module in ("typing", "collections.abc")
+        for alias in node.names
+    }
+    annotations = [
+        each
+        for node in inside
+        for each in (getattr(node, "annotation", None), getattr(node, "returns", None))
+        if each is not None
+    ]
+    within = {id(node) for each in annotations for node in ast.walk(each)}
+    return not any(
+        isinstance(node, ast.Name) and node.id in names and id(node) not in within
+        for node in inside
     )
 
 
@@ -125,8 +212,11 @@ def _may_stand_at_the_top(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, (ast.Assign, ast.AnnAssign)):  # of a value that nobody can change
-        return node.value is not None and all(
-            isinstance(each, _VALUES) for each in ast.walk(node.value)
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return (
+            node.value is not None
+            and all(isinstance(each, ast.Name) for each in targets)
+            and all(isinstance(each, _VALUES) for each in ast.walk(node.value))
         )
     return False
 
@@ -138,17 +228,34 @@ def _may_keep(node: ast.AST) -> bool:
         return node.id in _FORBIDDEN_NAMES or node.id.startswith("__")
     if isinstance(node, ast.Attribute):
         return not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.ExceptHandler):
+        return node.type is None  # it might catch that there is no memory
+    if isinstance(node, (ast.Try, ast.With)):  # what closes a generator may come at any time
+        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
+    if isinstance(node, ast.Compare) and any(
+        isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops
+    ):
+        return not any(_is_one_of_its_kind(each) for each in (node.left, *node.comparators))
     if isinstance(node, ast.Import):
         return any(
             each.name not in _FUNCTIONS or "." in each.name or each.asname for each in node.names
         )
     if isinstance(node, ast.ImportFrom):
         names = {alias.name for alias in node.names}
-        return node.level > 0 or not names <= _FUNCTIONS.get(node.module or "", set())
+        return (
+            node.level > 0
+            or node.module == "re"
+            or not names <= _FUNCTIONS.get(node.module or "", set())
+        )
     if isinstance(node, (ast.FunctionDef, ast.Lambda)):
         return _may_keep_in_head(node)
     annotation = getattr(node, "annotation", None)
     return annotation is not None and _makes_or_binds(annotation)
+
+
+def _is_one_of_its_kind(node: ast.expr) -> bool:
+    constant = isinstance(node, ast.Constant) and any(node.value is each for each in _CONSTANTS)
+    return constant or _is_type_of(node)
 
 
 def _may_keep_in_head(node: ast.FunctionDef | ast.Lambda) -> bool:

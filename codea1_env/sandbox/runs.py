@@ -118,7 +118,8 @@ class _Answering:
             part = self._run([number], whole=True)
             self._enter(number, part.replies[0], part)
             if isinstance(part.replies[0], bytes):
-                self._spent += max(sum(part.times), self._waited(part.wait))
+                cost = max(sum(part.times), self._waited(part.wait))
+                self._spent += max(0.0, cost - SMALL * self._whole)
 
     def end(self) -> None:
         """Say which call used up the time, so that nobody fails several calls of which none counts."""
