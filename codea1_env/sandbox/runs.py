@@ -142,7 +142,7 @@ class _Answering:
         calls = self._calls.of(numbers)
         part = OneProcess(
             calls, self._limits, None, 0, self._held, stop=False, share=share_of,
-            may_wait=self._is_bounded,
+            may_wait=self._is_bounded and self._at_once is not None,
         )  # fmt: skip
         loaded = part.run(self._slots, self._code)
         if self.load is None:

@@ -73,7 +73,7 @@ def test_a_measure_stands_beside_its_control(tmp_path: Path) -> None:
     table = side_by_side(groups)
     labels = [row[0].text for row in table.rows]
     at = labels.index("held-out mutants that the tester kills")
-    assert labels[at + 1] == "↳ that copying the examples kills"
+    assert labels[at + 1] == "↳ that the copier kills"
     assert table.rows[at][2].text == "0.400 → 0.700"
     assert table.rows[at + 1][2].text == "0.600 → 0.600"
 
