@@ -92,10 +92,11 @@ class Watch:
         while not child.frames:
             stop, spent = child.stop, child.cpu_time() - self._cpu_before
             if stop is None and spent >= cpu_limit:
-                # We may come late: each frame that came meanwhile has answered a call with a limit of its own.
+                # We may come late: each frame that came meanwhile has answered a call with a limit of its own, and the
+                # time may be that of a call which is not answered yet.
                 self._step(0.0)
-                answered = len(child.frames) + (child.frames_left > 0)
-                if child.stop is not None or (child.frames and spent < cpu_limit * answered):
+                may_be = child.frames_left > 0 or spent < cpu_limit * len(child.frames)
+                if child.stop is not None or (child.frames and may_be):
                     continue
                 stop = Stop.CPU
                 child.ran_out_of_cpu_time()
