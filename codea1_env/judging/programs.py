@@ -185,8 +185,12 @@ class ProgramRuns:
             self._enter_load(program, answer)
             if answer.load.passed and all(isinstance(reply, bytes) for reply in answer.replies):
                 judged = self._judged(attack, tests, answer.replies, truths)
-                # What calls before it have left in memory may decide.
-                if Outcome.MEMORY not in {each.outcome for each in judged.values()}:
+                # What calls before it have left in memory, or in caches below it, may decide.
+                spent = [
+                    each.outcome is Outcome.MEMORY or each.error == "RecursionError"
+                    for each in judged.values()
+                ]
+                if not any(spent):
                     program.calls |= judged
         return set(asked)
 

@@ -63,10 +63,10 @@ _TEMPLATE = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w*(?:![rs])?(?::[^{}]*)?\})*")
 _FORBIDDEN_NAMES = frozenset({
     "breakpoint", "classmethod", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "hash", "help", "id",
     "input", "locals", "memoryview", "object", "open", "property", "setattr", "staticmethod", "super", "vars",
-    "BaseException", "Exception", "MemoryError",
+    "BaseException", "Exception", "MemoryError", "RecursionError", "RuntimeError",
 })  # fmt: skip
 """Names of builtins that change things, run texts, make classes, or tell how memory is used."""
-_FORBIDDEN_NODES = (ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.MatchClass)
+_FORBIDDEN_NODES = (ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.MatchClass, ast.TryStar)
 _CONSTANTS = (None, True, False, ...)
 _MAKES_OR_BINDS = (
     ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -184,7 +184,21 @@ def _typing_annotates(body: Sequence[ast.stmt], inside: Sequence[ast.AST]) -> bo
         for each in (getattr(node, "annotation", None), getattr(node, "returns", None))
         if each is not None
     ]
-    within = {id(node) for each in annotations for node in ast.walk(each)}
+    # Those of functions in functions are evaluated at each call.
+    inner = [
+        node
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.FunctionDef) and node is not statement
+    ]
+    again = {
+        id(node)
+        for each in inner
+        for part in (each.args, each.returns)
+        if part
+        for node in ast.walk(part)
+    }
+    within = {id(node) for each in annotations for node in ast.walk(each)} - again
     return not any(
         isinstance(node, ast.Name) and node.id in names and id(node) not in within
         for node in inside
@@ -230,6 +244,10 @@ def _may_keep(node: ast.AST) -> bool:
         return not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.ExceptHandler):
         return node.type is None  # it might catch that there is no memory
+    if (
+        isinstance(node, ast.Try) and node.finalbody
+    ):  # it sees every error, as that there is no memory
+        return True
     if isinstance(node, (ast.Try, ast.With)):  # what closes a generator may come at any time
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
     if isinstance(node, ast.Compare) and any(
@@ -270,4 +288,5 @@ def _may_keep_in_head(node: ast.FunctionDef | ast.Lambda) -> bool:
 
 
 def _makes_or_binds(annotation: ast.expr) -> bool:
-    return any(isinstance(each, _MAKES_OR_BINDS) for each in ast.walk(annotation))
+    yields = (ast.Yield, ast.YieldFrom)
+    return any(isinstance(each, (*_MAKES_OR_BINDS, *yields)) for each in ast.walk(annotation))
