@@ -157,12 +157,18 @@ def _kills_itself(inside: Sequence[ast.AST]) -> bool:
     """Whether the number of the process is only asked for to end it: another process has another."""
     asked = sum(isinstance(node, ast.Attribute) and node.attr == "getpid" for node in inside)
     asked += sum(isinstance(node, ast.alias) and node.name == "getpid" for node in inside)
-    kills = [
-        ast.unparse(node.args[0])
-        for node in inside
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) == "os.kill"
-    ]
-    return asked == kills.count("os.getpid()")
+    calls = [node for node in inside if isinstance(node, ast.Call) and node.args]
+    kills = [node.args[0] for node in calls if _is_of_os(node.func, "kill")]
+    return asked == sum(
+        isinstance(each, ast.Call)
+        and _is_of_os(each.func, "getpid")
+        and not (each.args or each.keywords)
+        for each in kills
+    )
+
+
+def _is_of_os(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and _module_of(node) == "os" and node.attr == name
 
 
 def _is_type_of(node: ast.expr) -> bool:
