@@ -1,7 +1,8 @@
 """Which programs keep nothing from one call to the next, by their text. Runs inside `Sandbox.analyse`.
 
 The calls of such a program may share a process whatever suite they come from: none can tell which calls went before. The
-rule is a list of what is allowed. Whoever writes anything else gets a process for each run, and loses nothing but time.
+rule is a list of what is allowed. Whoever writes anything else gets a process for each run, and what it passes behind a
+call that ended its process does not count.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import typing
 from collections.abc import Sequence
 
 from .chunks import PARSE_ERRORS, parse
+from .readonly import are_only_read, bound_names, is_constant, is_container
 
 _PATTERN_ARGUMENTS = {
     "compile": 1, "escape": 1, "findall": 2, "finditer": 2, "fullmatch": 2, "match": 2, "search": 2, "split": 2, "sub": 3, "subn": 3,
@@ -48,6 +50,17 @@ _FUNCTIONS: dict[str, set[str]] = {
     "typing": {name for name in typing.__all__ if name[0].isupper()},
 }  # fmt: skip
 """Modules, and the names of them that keep nothing. To end a process keeps nothing either."""
+_MAY_HAVE_OTHER_NAMES = {
+    "bisect",
+    "collections",
+    "heapq",
+    "itertools",
+    "math",
+    "operator",
+    "statistics",
+    "string",
+}
+"""Modules that nothing here looks for by name."""
 _TYPES = (
     str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, range, slice, BaseException, StopIteration,
     types.GeneratorType, re.Pattern, re.Match, collections.deque, collections.Counter, collections.OrderedDict,
@@ -71,7 +84,6 @@ _CONSTANTS = (None, True, False, ...)
 _MAKES_OR_BINDS = (
     ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
-_VALUES = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.Load)
 _MAIN = ast.dump(ast.parse("__name__ == '__main__'", mode="eval").body)
 
 
@@ -92,10 +104,15 @@ def _keeps_nothing(code: str) -> bool:
         return False
     body = [node for node in body if not _is_main(node)]
     inside = [node for statement in body for node in ast.walk(statement)]
-    if not all(map(_may_stand_at_the_top, body)) or any(map(_may_keep, inside)):
+    bound = bound_names(inside)
+    if any(name.startswith("__") for name in bound) or any(map(_may_keep, inside)):
         return False
-    imports = [node for node in inside if isinstance(node, ast.Import)]
-    modules = {alias.name for node in imports for alias in node.names}
+    if not _top_never_changes(body, inside, bound):
+        return False
+    aliases = [each for node in inside if isinstance(node, ast.Import) for each in node.names]
+    modules = {each.asname or each.name: each.name for each in aliases}
+    if len({(each.asname or each.name, each.name) for each in aliases}) > len(modules):
+        return False
     attributes = [node for node in inside if isinstance(node, ast.Attribute)]
     of_modules = [each for each in attributes if _module_of(each) in modules]
     others = [each for each in attributes if _module_of(each) not in modules]
@@ -108,7 +125,7 @@ def _keeps_nothing(code: str) -> bool:
         and _patterns_have_plain_flags(inside)
         and _kills_itself(inside)
         and _typing_annotates(body, inside)
-        and all(each.attr in _FUNCTIONS[_module_of(each)] for each in of_modules)
+        and all(each.attr in _FUNCTIONS[modules[_module_of(each)]] for each in of_modules)
         and all(
             each.attr in _ATTRIBUTES or (_is_template(each) and each in calls) for each in others
         )
@@ -144,27 +161,32 @@ def _patterns_have_plain_flags(inside: Sequence[ast.AST]) -> bool:
         ):
             flags = [
                 *node.args[_PATTERN_ARGUMENTS.get(node.func.attr, 0) :],
-                *[each.value for each in node.keywords],
+                *[each.value for each in node.keywords if each.arg not in ("count", "maxsplit")],
             ]
             starred = any(isinstance(each, ast.Starred) for each in node.args)
-            called += not starred and all(
-                isinstance(each, ast.Attribute) and _module_of(each) == "re" for each in flags
-            )
+            called += not starred and all(map(_is_flag, flags))
     return called == named
+
+
+def _is_flag(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.BitOr) and _is_flag(node.left) and _is_flag(node.right)
+    return isinstance(node, ast.Attribute) and _module_of(node) == "re"
 
 
 def _kills_itself(inside: Sequence[ast.AST]) -> bool:
     """Whether the number of the process is only asked for to end it: another process has another."""
-    asked = sum(isinstance(node, ast.Attribute) and node.attr == "getpid" for node in inside)
-    asked += sum(isinstance(node, ast.alias) and node.name == "getpid" for node in inside)
+    named = [node.attr for node in inside if isinstance(node, ast.Attribute)]
+    named += [node.name for node in inside if isinstance(node, ast.alias)]
     calls = [node for node in inside if isinstance(node, ast.Call) and node.args]
     kills = [node.args[0] for node in calls if _is_of_os(node.func, "kill")]
-    return asked == sum(
+    itself = sum(
         isinstance(each, ast.Call)
         and _is_of_os(each.func, "getpid")
         and not (each.args or each.keywords)
         for each in kills
     )
+    return named.count("getpid") == itself == named.count("kill")
 
 
 def _is_of_os(node: ast.expr, name: str) -> bool:
@@ -226,19 +248,57 @@ def _is_main(node: ast.stmt) -> bool:
     return type(node) is ast.If and not node.orelse and ast.dump(node.test) == _MAIN
 
 
-def _may_stand_at_the_top(node: ast.stmt) -> bool:
-    if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
-        return True
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
-    if isinstance(node, (ast.Assign, ast.AnnAssign)):  # of a value that nobody can change
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return (
-            node.value is not None
-            and all(isinstance(each, ast.Name) for each in targets)
-            and all(isinstance(each, _VALUES) for each in ast.walk(node.value))
-        )
-    return False
+def _top_never_changes(
+    body: Sequence[ast.stmt], inside: Sequence[ast.AST], bound: set[str]
+) -> bool:
+    """Whether what the program makes when it loads stays as it is."""
+    constants: set[str] = set()
+    containers: set[str] = set()
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
+            continue
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {each.id for each in targets if isinstance(each, ast.Name)}
+            known = frozenset(constants - containers)
+            if node.value is None or len(names) < len(targets):
+                return False
+            if is_container(node.value, known):
+                containers |= names
+            elif is_constant(node.value, known) or _is_pattern(node.value):
+                constants |= names
+            elif not isinstance(node.value, ast.Lambda):
+                return False
+            if any(isinstance(each, ast.Call) for each in ast.walk(node.value)) and bound & _MAKERS:
+                return False
+        elif not _only_says(node):
+            return False
+    return are_only_read(containers, inside, bound)
+
+
+_MAKERS = {"dict", "float", "frozenset", "int", "list", "set", "tuple"}
+"""Builtins that may make what stands at the top; a program may have others of these names."""
+
+
+def _is_pattern(node: ast.expr) -> bool:
+    """Whether it is a pattern, which nobody can change; its text and flags are looked at as everywhere."""
+    return isinstance(node, ast.Call) and (
+        isinstance(node.func, ast.Attribute)
+        and (_module_of(node.func), node.func.attr) == ("re", "compile")
+    )
+
+
+def _only_says(node: ast.stmt) -> bool:
+    """Whether a statement shows or checks something when the program loads, and binds no name."""
+    shows = (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == "print"
+    )
+    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    binds = any(isinstance(each, ast.NamedExpr) for each in ast.walk(node))
+    return constant or ((shows or isinstance(node, ast.Assert)) and not binds)
 
 
 def _may_keep(node: ast.AST) -> bool:
@@ -256,13 +316,18 @@ def _may_keep(node: ast.AST) -> bool:
         return True
     if isinstance(node, (ast.Try, ast.With)):  # what closes a generator may come at any time
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
-    if isinstance(node, ast.Compare) and any(
-        isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops
-    ):
-        return not any(_is_one_of_its_kind(each) for each in (node.left, *node.comparators))
+    if isinstance(node, ast.Compare):
+        sides = itertools.pairwise((node.left, *node.comparators))
+        return any(
+            isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_one_of_its_kind, pair))
+            for op, pair in zip(node.ops, sides, strict=True)
+        )
     if isinstance(node, ast.Import):
         return any(
-            each.name not in _FUNCTIONS or "." in each.name or each.asname for each in node.names
+            each.name not in _FUNCTIONS
+            or "." in each.name
+            or (each.asname and each.name not in _MAY_HAVE_OTHER_NAMES)
+            for each in node.names
         )
     if isinstance(node, ast.ImportFrom):
         names = {alias.name for alias in node.names}
@@ -285,7 +350,7 @@ def _is_one_of_its_kind(node: ast.expr) -> bool:
 def _may_keep_in_head(node: ast.FunctionDef | ast.Lambda) -> bool:
     """Whether a default value can be changed, or evaluating the head may do more than name a type."""
     defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-    if any(not isinstance(each, _VALUES) for default in defaults for each in ast.walk(default)):
+    if any(isinstance(each, ast.Call) or not is_constant(each) for each in defaults):
         return True
     if isinstance(node, ast.Lambda):
         return False
