@@ -78,6 +78,7 @@ def {_CALLED}(call, *values):
 """
 _Question = tuple[Any, Any, Any]
 _checked = LRUCache[tuple[str, _Question], TestResult]()
+_checked_together = LRUCache[tuple[str, tuple[_Question, ...]], tuple[TestResult, ...]]()
 _LATE = (Limit.CPU_TIME, Limit.WALL_TIME, Limit.RUN)
 
 
@@ -137,10 +138,16 @@ def check_replies(
     """
     asked: dict[_Question, Any] = {}
     results: dict[_Question, TestResult] = {}
+    whole = tuple(sorted({*questions}))
+    if together:  # what is known of some of them would leave more time to the others
+        said_before = _checked_together.get((checker, whole))
+        if said_before is not None:
+            by_question = dict(zip(whole, said_before, strict=True))
+            return [by_question[each] for each in questions]
     for question in dict.fromkeys(questions):
         call, frame, expected = question
         known, found, right = (
-            _checked.get((checker, question)),
+            None if together else _checked.get((checker, question)),
             read_reply(frame),
             read_reply(expected),
         )
@@ -161,8 +168,13 @@ def check_replies(
         for question, result in zip(asked, said, strict=True):
             results[question] = result
             # A late answer may be the fault of other questions.
-            if result.outcome is not Outcome.UNJUDGED and not _is_late(result):
+            if not (together or result.outcome is Outcome.UNJUDGED or _is_late(result)):
                 _checked.put((checker, question), result, sum(map(len, question)))
+    if together and not any(
+        each.outcome is Outcome.UNJUDGED or _is_late(each) for each in results.values()
+    ):
+        size = sum(len(text) for question in whole for text in question)
+        _checked_together.put((checker, whole), tuple(results[each] for each in whole), size)
     return [results[question] for question in questions]
 
 

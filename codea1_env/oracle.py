@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import Returned, read_reply, same, without_addresses
@@ -19,6 +20,7 @@ from codea1_env.problem_sets.judging import comparison_of
 from codea1_env.problems import Problem
 from codea1_env.reading.hash_seeds import MANY, seeds_of
 from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test, whole_program
 from codea1_env.sandbox import (
     ITERATED,
@@ -197,6 +199,7 @@ class Oracle:
         self._sandbox = sandbox
         self._limits = limits
         self._truths = LRUCache[Subject, _Answered]()
+        self._keeping = Keeping()
 
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
@@ -233,22 +236,25 @@ class Oracle:
         at_once: tuple[()] | None,
     ) -> None:
         """Make calls, and enter what comes of them."""
-        seeds = self._seeds_for(list(asked))
+        seeds, parts = self._seeds_for(list(asked)), self._parts(asked)
         started = [
             self._sandbox.submit(
                 self._sandbox.run_calls,
                 *subject.program,
-                [test.call for test in tests],
-                limits=self._limits.with_room_for(len(tests)),
+                [test.call for test in part],
+                limits=self._limits.with_room_for(len(part)),
                 hash_seed=seed,
                 rules=RunRules(at_once, allowance=math.inf, again=False),
             )
-            for subject, tests in asked.items()
+            for subject in asked
             for seed in range(seeds[subject])
+            for part in parts[subject]
         ]
         replies = iter(gather(started))
         for subject, tests in asked.items():
-            answers = [next(replies) for _ in range(seeds[subject])]
+            answers = [
+                _joined([next(replies) for _ in parts[subject]]) for _ in range(seeds[subject])
+            ]
             truths: dict[str, Truth] = {}
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
                 truths = {test.call_text: _UNJUDGED for test in tests}
@@ -259,6 +265,16 @@ class Oracle:
                 truths = _truths_of(subject, tests, answers, slow=at_once is None)
                 self._remember(subject, truths)
             known[subject].update(truths)
+
+    def _parts(
+        self, asked: Mapping[Subject, Sequence[Test]]
+    ) -> dict[Subject, list[Sequence[Test]]]:
+        """Divide calls by the processes that make them: each call has its own where the reference may keep something."""
+        keeps = self._keeping.of([subject.code for subject in asked], self._sandbox)
+        return {
+            subject: [[test] for test in tests] if tests and keeps[subject.code] else [tests]
+            for subject, tests in asked.items()
+        }
 
     def _remember(self, subject: Subject, truths: dict[str, Truth]) -> None:
         """Keep the known answers of a reference."""
@@ -320,6 +336,14 @@ def _to_make_again(suites: Iterable[Iterable[Test]], known: Mapping[str, Truth])
         made = [test for test in suite if is_made(test, known, slow)]
         again |= {test.call_text: test for test in made if known[test.call_text] is _SLOW}
     return list(again.values())
+
+
+def _joined(parts: Sequence[Answers]) -> Answers:
+    """Join the answers of several processes; one that does not load stands for all."""
+    first = next((each for each in parts if not each.load.passed), parts[0])
+    if len(parts) == 1 or not first.load.passed:
+        return first
+    return replace(first, replies=[reply for each in parts for reply in each.replies])
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:

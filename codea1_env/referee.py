@@ -428,6 +428,7 @@ class Referee:
                 history_total=len(history),
                 nonprintable_ratio=suite.nonprintable_ratio,
                 unpaid=unpaid if any(unpaid) else (),
+                history_unpaid=len([test for test in history if test.unpaid]),
             )
             rewards = suite_rewards(outcome, self.config.rewards)
             if Outcome.UNJUDGED in (load.outcome, *[test.outcome for test in (*tests, *shown)]):

@@ -73,7 +73,7 @@ def incremental(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | No
         >>> [incremental(SuiteOutcome(True, [True], 0, passed, 2), RewardConfig(num_tests=1))[1] for passed in (2, 1)]
         [1.0, 0.5]
     """
-    known = outcome.history_passed < outcome.history_total
+    known = outcome.history_broke > 0
     new = outcome.broke(config.num_tests) > 0 and not known
     test = reward_for_tests(outcome, config, config.alpha, float(new))
     return code_a1(outcome, config)[0], test
@@ -131,7 +131,8 @@ def difficulty_weighted(outcome: SuiteOutcome, config: RewardConfig) -> tuple[fl
         >>> [difficulty_weighted(SuiteOutcome(True, [1, 1], 0, passed, 2), RewardConfig(num_tests=2))[1] for passed in (0, 2)]
         [0.75, 1.0]
     """
-    hard = outcome.history_passed / outcome.history_total if outcome.history_total else 1.0
+    total = outcome.history_total
+    hard = 1 - outcome.history_broke / total if total else 1.0
     broken = outcome.broke(config.num_tests) / config.num_tests
     test = reward_for_tests(outcome, config, config.alpha, broken * (1 + hard) / 2)
     return code_a1(outcome, config)[0], test

@@ -92,11 +92,19 @@ class SuiteOutcome:
     unpaid: Sequence[bool] = ()
     """For each test in `failed`: whether the program gave no answer in the time that its run had. That is not passed, and
     pays the suite nothing. Empty where all are paid."""
+    history_unpaid: int = 0
+    """Replayed tests that the program gave no answer to, in the time that its run had. It has not passed them, and the
+    suite loses nothing for them."""
 
     def _unpaid_are_failed(self) -> bool:
         return len(self.unpaid) == len(self.failed) and not any(
             each and not failed for each, failed in zip(self.unpaid, self.failed, strict=True)
         )
+
+    @property
+    def history_broke(self) -> int:
+        """Count the replayed tests that broke the program."""
+        return self.history_total - self.history_passed - self.history_unpaid
 
     def broke(self, num_tests: int | None = None) -> int:
         """Count the failures that are paid, of all tests or of the first ones."""
@@ -106,12 +114,13 @@ class SuiteOutcome:
     def __post_init__(self) -> None:
         if not (
             self.invalid >= 0
-            and 0 <= self.history_passed <= self.history_total
+            and min(self.history_passed, self.history_unpaid) >= 0
+            and self.history_passed + self.history_unpaid <= self.history_total
             and 0 <= self.nonprintable_ratio <= 1
             and (not self.unpaid or self._unpaid_are_failed())
         ):
             raise ValueError(
-                "Expect invalid >= 0, 0 <= history_passed <= history_total, 0 <= nonprintable_ratio <= 1, and unpaid "
+                "Expect invalid >= 0, history_passed + history_unpaid <= history_total, 0 <= nonprintable_ratio <= 1, and unpaid "
                 f"tests among the failed ones, actually: {self!r}"
             )
 
@@ -342,6 +351,8 @@ def validity_reward(kept: int, invalid: int, num_tests: int) -> float:
 def adversarial_reward(outcome: SuiteOutcome, num_tests: int) -> float:
     """``(f / K - (h - p) / h + 1) / 2``: new failures, beyond those that the Mistake Book finds anyway.
 
+    Replayed tests that a program gives no answer to count as passed here: they are not the suite's fault.
+
     A program that the old tests already break pays little; one that has learned to pass them pays for
     every new way to break it. Only the first K kept tests count, so that writing more does not help.
     Without replayed tests it is ``f / K``; without a kept test it is 0.
@@ -358,7 +369,7 @@ def adversarial_reward(outcome: SuiteOutcome, num_tests: int) -> float:
     if not outcome.history_total:
         return failures
     # Written as the release computes it: rearranged, it would differ in the last bit.
-    known = (outcome.history_total - outcome.history_passed) / outcome.history_total
+    known = outcome.history_broke / outcome.history_total
     return (failures - known + 1) / 2
 
 

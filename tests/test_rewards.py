@@ -114,3 +114,18 @@ def test_alpha_outside_its_range_is_refused(alpha):
 def test_num_tests_must_be_a_positive_integer(num_tests):
     with pytest.raises(ValueError, match=r"RewardConfig\.num_tests .* positive .* actually"):
         RewardConfig(num_tests=num_tests)
+
+
+def test_a_suite_loses_nothing_for_replayed_tests_without_an_answer() -> None:
+    failed, unpaid = [True, True, True], [False, True, True]
+    ended = SuiteOutcome(
+        True, failed, 0, history_passed=0, history_total=4, unpaid=unpaid, history_unpaid=3
+    )
+    wrong = SuiteOutcome(True, [True, False, False], 0, history_passed=3, history_total=4)
+    for name in REWARDS:
+        config = RewardConfig(num_tests=3, function=name)
+        once, gave_up = suite_rewards(wrong, config), suite_rewards(ended, config)
+        assert gave_up.test >= once.test, name
+        assert gave_up.code <= once.code, name
+    with pytest.raises(ValueError, match="history_unpaid"):
+        SuiteOutcome(True, [], 0, history_passed=2, history_total=3, history_unpaid=2)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codea1_env import compare
 from codea1_env.compare import check_replies
 from codea1_env.game import Game, act_together
 from codea1_env.oracle import Oracle, Subject
@@ -15,7 +16,7 @@ from codea1_env.problems import Problem, read_problems
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rewards import RewardConfig
-from codea1_env.sandbox import CallResult, Outcome, Sandbox
+from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 
 WORDS = [chr(97 + n) * 3 for n in range(24)]
 PAIRS = [((*WORDS[n : n + 4],), (*WORDS[n + 1 : n + 5],)) for n in range(20)]
@@ -146,11 +147,37 @@ def test_a_checker_takes_any_right_answer(sandbox, monkeypatch):
         [("kept", "pass")] * 7 + [("kept", "fail")] + [("kept", "error")] * 2
         + [("corrected", "error")]
     )  # fmt: skip
-    assert asked == [11, 1]  # all predictions, and of the replies what was not known from them
+    assert asked == [
+        11,
+        8,
+    ]  # all predictions, and all replies of the run that differ from the reference's
     assert "checker" in verdict.suites[0].tests[7].message
     del asked[:]
     assert outcomes(judge(sandbox, ROOT, program, tests[::-1])) == outcomes(verdict)[::-1]
     assert asked == []
+
+
+LISTED = problem(
+    "return [n]",
+    checker="import time\ndef check(args, output, expected):\n    end = time.process_time() + 0.05 * len(output)\n"
+    "    while time.process_time() < end: pass\n    return sum(output) == args[0]\n",
+)
+
+
+def test_the_time_of_a_checker_is_that_of_a_run(sandbox, monkeypatch):
+    """Other suites decide nothing: neither in the batch, nor in the same round, nor judged before."""
+    limits = Limits(1.2, 20.0, run_cpu_time=1.2, run_wall_time=20.0)
+    monkeypatch.setattr(compare, "_CHECKER_LIMITS", limits)
+    program = "def f(n): return [1] * n"
+    suites = [[f"assert f({n}) == [{n}]" for n in (2 + s, 3 + s)] for s in range(0, 8, 2)]
+    rounds = [Round(LISTED, program, [suite]) for suite in suites]
+    alone = [Referee(sandbox).judge([each])[0].suites for each in rounds]
+    assert [suite.rewards.code for [suite] in alone] == [1.0] * 4
+    assert [each.suites for each in Referee(sandbox).judge(rounds)] == alone
+    referee = Referee(sandbox)
+    for _ in range(2):
+        [beside] = referee.judge([Round(LISTED, program, suites)])
+        assert list(beside.suites) == [suite for [suite] in alone]
 
 
 def test_a_checker_that_gives_no_answer_finds_nothing_right(sandbox):

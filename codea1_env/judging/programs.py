@@ -21,7 +21,7 @@ from codea1_env.compare import (
 )
 from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
 from codea1_env.oracle import Attack, Subject, Truth, gather
-from codea1_env.reading.stateless import keep_nothing
+from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
     ALLOWANCE,
@@ -36,7 +36,7 @@ from codea1_env.sandbox import (
     SandboxError,
     TestResult,
 )
-from codea1_env.support.texts import LRUCache, in_batches
+from codea1_env.support.texts import LRUCache
 
 Calls = tuple[str, ...]
 """Texts of the calls of a run, in order."""
@@ -106,7 +106,7 @@ class ProgramRuns:
         self._reuse = reuse
         self._whole = whole
         self._kept = LRUCache[Attack, ProgramResults]()
-        self._keeping = LRUCache[str, bool]()
+        self._keeping = Keeping()
 
     def run(
         self,
@@ -115,7 +115,7 @@ class ProgramRuns:
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
         """Run each program on the tests of all its runs. Programs of which nothing is asked are loaded."""
-        keeps = self._may_keep([attack.code for attack in runs])
+        keeps = self._keeping.of([attack.code for attack in runs], self._sandbox)
         programs = {
             attack: _RunsOfOne(each, self._kept.get(attack), keeps[attack.code])
             for attack, each in runs.items()
@@ -146,21 +146,6 @@ class ProgramRuns:
                 self._keep(attack, each)
         return found
 
-    def _may_keep(self, codes: Sequence[str]) -> dict[str, bool]:
-        """Which programs may keep something from call to call."""
-        known = {code: self._keeping.get(code) for code in codes}
-        new = [code for code, keeps in known.items() if keeps is None]
-        found = in_batches(
-            new,
-            len,
-            lambda batch: self._sandbox.analyse(keep_nothing, batch),
-            lambda code, error: False,
-        )
-        for code, keeps_nothing in zip(new, found, strict=True):
-            known[code] = not keeps_nothing
-            self._keeping.put(code, not keeps_nothing, len(code))
-        return {code: keeps is not False for code, keeps in known.items()}
-
     def _share(
         self,
         attacks: Sequence[Attack],
@@ -184,6 +169,9 @@ class ProgramRuns:
             program = programs[attack]
             self._enter_load(program, answer)
             if answer.load.passed and all(isinstance(reply, bytes) for reply in answer.replies):
+                if attack.subject.checker:  # whose time is that of a run
+                    self._enter_runs(attack, program, tests, answer, truths)
+                    continue
                 judged = self._judged(attack, tests, answer.replies, truths)
                 # What calls before it have left in memory, or in caches below it, may decide.
                 spent = [
@@ -193,6 +181,22 @@ class ProgramRuns:
                 if not any(spent):
                     program.calls |= judged
         return set(asked)
+
+    def _enter_runs(
+        self,
+        attack: Attack,
+        program: _RunsOfOne,
+        tests: Sequence[Test],
+        answer: Answers,
+        truths: Mapping[Subject, Mapping[str, Truth]],
+    ) -> None:
+        """Judge the replies of each run by themselves."""
+        replies = {test.call_text: each for test, each in zip(tests, answer.replies, strict=True)}
+        for run in program.rest():
+            unknown = program.unknown(program.runs[run])
+            answers = [replies[test.call_text] for test in unknown]
+            known = {call: program.calls[call] for call in run if call in program.calls}
+            program.separate[run] = known | self._judged(attack, unknown, answers, truths)
 
     def _separately(
         self,
