@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
-from codea1_env.baselines.bench import plots, schedule, worker
+from codea1_env.baselines.bench import plots, schedule
 
 
-class ProcessHere:
-    """Stands for a process of `schedule.run_all`: it is over when it has begun."""
-
-    def __init__(self, command: Sequence[str], stdout: IO[bytes], **_: Any) -> None:
-        with open(stdout.name, "a") as log, redirect_stdout(log), redirect_stderr(log):
-            self.returncode = worker.main(Path(command[-1]))
-
-    def poll(self) -> int:
-        return self.returncode
+def run_jobs_here(
+    jobs: Iterable[Any],
+    begin: Callable[[Any], Callable[[Callable[[Any], None]], object]],
+    hear: Callable[[Any, Any], None],
+    *_: Any,
+    log: Callable[[Any], Path],
+    tick: Callable[[], None],
+    **__: Any,
+) -> None:
+    """Stands for `run_jobs`: one job after another, and what raises is no failed run."""
+    for job in jobs:
+        work = begin(job)
+        with log(job).open("a") as file, redirect_stdout(file), redirect_stderr(file):
+            work(lambda found, job=job: hear(job, found))
+        tick()
 
 
 def run_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, runs of a benchmark have no processes of their own, and no pictures."""
     monkeypatch.setattr(plots, "plot_all", lambda folder, results: [])
-    monkeypatch.setattr(worker, "_end_with_parent", lambda parent: None)
-    processes = SimpleNamespace(Popen=ProcessHere, DEVNULL=subprocess.DEVNULL)
-    monkeypatch.setattr(schedule, "subprocess", processes)
+    monkeypatch.setattr(schedule, "run_jobs", run_jobs_here)

@@ -32,7 +32,7 @@ def bench(tmp_path_factory) -> Path:
 
 def test_results_folder(bench: Path):
     names = {path.name for path in bench.iterdir()}
-    assert {"bench.json", "results.jsonl", "LEADERBOARD.md", "runs"} <= names
+    assert {"bench.json", "jobs.jsonl", "results.jsonl", "LEADERBOARD.md", "runs"} <= names
     text = (bench / "LEADERBOARD.md").read_text()
     assert "2 of 2 runs done, 0 failed" in text
     command = "codea1 bench algorithms --algorithms code-a1 golden-tests --problems starter-medium"
@@ -75,7 +75,7 @@ def test_a_file_is_no_results_folder(tmp_path: Path, capsys):
 
 
 def test_cross_play_with_checkpoints(bench: Path, capsys):
-    trained = str(bench / "runs" / "code-a1" / "seed_0" / "run")
+    trained = str(bench / "runs" / "code-a1" / "x1.0-x1.0" / "seed_0" / "run")
     play = ["eval", "cross-play", "reference", "golden", trained, "--num-samples", "2"]
     assert run([*play, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -97,14 +97,14 @@ def test_an_interrupted_benchmark_goes_on_to_the_same_results(
     arguments += ["--output-dir", str(parts)]
     command = [sys.executable, "-m", "codea1_env.cli", *arguments]
     begun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    saved = "runs/*/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
+    saved = "runs/*/*/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
     while not list(parts.glob(saved)) and begun.poll() is None:
         time.sleep(0.02)
     begun.send_signal(signal.SIGINT)
     output, _ = begun.communicate(timeout=60)
     assert begun.returncode == 130
     assert "To go on, add: --resume --output-dir" in output
-    assert not list(parts.glob("runs/*/*/result.json")), "it was interrupted in the middle"
+    assert {row["status"] for row in read_rows(parts / "jobs.jsonl")} == {"begun"}
     run_here(monkeypatch)
     assert run([*arguments, "--resume"]) == 0
     [resumed] = read_rows(parts / "results.jsonl")
@@ -178,7 +178,9 @@ def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: P
     assert rows[0]["scores"]["4"] == [1.0]
     [after] = read_rows(folder / "results.jsonl")  # the other row has no rate
     assert all(row["pass_rate"] == 1.0 for row in after["end"].values())
-    assert before["end"] != after["end"], "runs with a rate that is no longer the best begin anew"
+    assert before["end"] != after["end"], (
+        "a run with a rate that is no longer the best is not shown"
+    )
     found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
     assert found[f"{own}:Raises"] is None
     table = (folder / "LEADERBOARD.md").read_text()

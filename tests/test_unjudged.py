@@ -13,7 +13,6 @@ from programs_of import texts_of
 from codea1_env.evaluation import HeldOut, kill_rate, kills, pass_rate, pass_rates
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, build_report
 from codea1_env.evaluation.samples import read_samples
 from codea1_env.evaluation.selection import select
@@ -31,6 +30,7 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Case, Outcome, Sandbox, TestResult
+from codea1_env.support.jobs import Jobs
 from codea1_env.training.measuring import beyond
 from codea1_env.training.metrics import step_metrics
 
@@ -151,13 +151,13 @@ def test_unjudged_programs_are_not_chosen_from_nor_compared(
     own = CodeEvaluation()
     own.load(problems)
     own.begin(sandbox)
-    with ResultFolder(tmp_path / "found", {}, resume=False) as folder:
+    with Jobs(tmp_path / "found", {}, resume=False) as folder:
         run = EvaluationRun(own, folder)
         run.check()
         run.judge_file(read_samples(given, problems).samples, own.add)
         folder.write("report.json", build_report(own, {}, {}))
     assert [right for _, right in own.programs_of("a")] == [True, False, False]
-    with ResultFolder(tmp_path / "chosen", {}, resume=False) as folder:
+    with Jobs(tmp_path / "chosen", {}, resume=False) as folder:
         monkeypatch.setitem(globals(), "MARK", "# later")
         tester = Says("\n".join(SUITE))
         [row] = select(own, lambda _: tester, int, folder, lambda: False, lambda: None)
@@ -173,7 +173,7 @@ def judged(
     own: Any = SuiteEvaluation(num_tests=2) if tester else CodeEvaluation()
     own.load(problems)
     own.begin(sandbox)
-    with ResultFolder(path, {}, resume=resume) as folder:
+    with Jobs(path, {}, resume=resume) as folder:
         run = EvaluationRun(own, folder)
         run.check()
         if tester:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from codea1_env.agents import smollm2
 from codea1_env.agents.llm.completions import Message, encode_chat
 from codea1_env.support.extras import require
+from codea1_env.support.jobs import results_in
 
 if TYPE_CHECKING:
     import torch
@@ -85,8 +86,6 @@ def local_folder(name: str | Path) -> Path | None:
     if name != DEFAULT_MODEL and (
         path.is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII)
     ):
-        from codea1_env.evaluation.result_folder import results_in
-
         what = "has no config.json" if path.is_dir() else "is no folder"
         if holds := results_in(path):
             what = f"holds {holds}. Name a training run, a model or another player"

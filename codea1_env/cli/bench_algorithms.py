@@ -17,25 +17,32 @@ from rich.console import Console
 from codea1_env.baselines.bench.results import (
     SWEEP,
     Result,
+    RunTable,
     TrainingJob,
-    collect,
-    finished,
     jobs_of,
     open_folder,
     read_settings,
+    results_of,
     write_results,
 )
-from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
-from codea1_env.baselines.bench.suite import QUICK, BenchConfig, Entry, find_entry, with_preset
+from codea1_env.baselines.bench.schedule import check_files, run_all
+from codea1_env.baselines.bench.suite import (
+    QUICK,
+    SWEEP_SEED,
+    BenchConfig,
+    Entry,
+    find_entry,
+    with_preset,
+)
 from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.tables import print_markdown
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
 from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rendering.progress import WorkProgress, say
 from codea1_env.report.benchmarks import leaderboard
+from codea1_env.support.jobs import Jobs, results_in
 from codea1_env.support.machine import this_machine
 from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
@@ -87,7 +94,7 @@ def run(arguments: Sequence[str]) -> int:
     with user_input():
         if basis.preset is not None:
             settings = with_preset(settings, basis.preset)
-        elif basis.output_dir and basis.resume and not basis.quick:
+        elif basis.output_dir and basis.resume and not basis.quick and results_in(basis.output_dir):
             settings = read_settings(basis.output_dir)
     default = AlgorithmsCommand(settings=settings)
     command = parse(AlgorithmsCommand, arguments, name="bench algorithms", default=default)
@@ -104,9 +111,9 @@ def run(arguments: Sequence[str]) -> int:
                 check_row(entry, base, partial(say, Console(stderr=True)))
             except ValueError as error:
                 raise InputError(f"{entry.name}: {error}") from error
-        results = open_folder(folder, config, resume=command.resume)
-    with results:
-        return _run(command, config, entries, results)
+        jobs = open_folder(folder, config, resume=command.resume)
+    with jobs:
+        return _run(command, config, entries, jobs)
 
 
 def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> None:
@@ -119,72 +126,69 @@ def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> N
         models.find(say=tell)
 
 
-def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entry], folder: ResultFolder) -> int:  # fmt: skip
+def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entry], folder: Jobs) -> int:  # fmt: skip
     console, machine = Console(stderr=command.json), this_machine()
-    tried = sweep_jobs(config, entries, folder.path)
+    with user_input():
+        table = RunTable(folder)
+    tried = sweep_jobs(config, entries)
     with library_errors():
-        table = config.seeds * len(entries)
-        first, then = counted(len(tried), "runs"), counted(table, "runs")
+        wanted = config.seeds * len(entries)
+        first, then = counted(len(tried), "runs"), counted(wanted, "runs")
         say(console, f"{first} of the sweep, then {then} of the table")
-        whole = _run_all(config, tried, console, "runs of the sweep")
-        rates, swept = choose(config, entries, tried)
+        whole = _run_all(config, tried, table, console, "runs of the sweep")
+        rates, swept = choose(config, entries, tried, table.rows)
         folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
-        jobs = jobs_of(config, entries, folder.path, rates)
-        whole = whole and _run_all(config, jobs, console, "runs")
-    results = collect(jobs)
+        jobs = jobs_of(config, entries, rates)
+        whole = whole and _run_all(config, jobs, table, console, "runs")
+    results = results_of(table.rows, jobs)
     write_results(folder, results)
     plots = _plots(folder.path, results, console)
-    others = finished(folder.path) - {job.folder for job in jobs}
-    text = leaderboard(config, results, swept, str(machine), plots, failures_of(tried), len(others))
+    known = {(row.entry, row.seed) for row in table.rows.values() if row.status == "ok" and row.seed < SWEEP_SEED}  # fmt: skip
+    others = known - {(job.entry.name, job.seed) for job in jobs}
+    failures = failures_of(results_of(table.rows, tried))
+    text = leaderboard(config, results, swept, str(machine), plots, failures, len(others))
     (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:
-        about = {"output_dir": str(folder.path), "runs": config.seeds * len(entries)}
+        about = {"output_dir": str(folder.path), "runs": wanted}
         about |= {"done": len(results), "failed": failed, "leaderboard": text}
         print(json.dumps(about))
     elif results or whole:
         print_markdown(text, console)
     say(console, f"Results folder: {folder.path}")
     if not whole:
-        done = f"{counted_of(len(results), table, 'runs')} done"
+        done = f"{counted_of(len(results), wanted, 'runs')} done"
         say(console, f"Stopped, {done}. To go on, add: --resume --output-dir {folder.path}")
         return INTERRUPTED
     # Of a row without a rate all runs of the sweep failed, and none of the table was begun.
     return 1 if failed or len(rates) < len(entries) else 0
 
 
-def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> bool:
+def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], table: RunTable, console: Console, what: str) -> bool:  # fmt: skip
     """Run jobs; returns whether nobody interrupted that."""
     if not jobs:
         return True
     with user_input():
-        check_files(config, jobs)
-    for damage in forget_unusable(jobs):
-        say(console, f"Repeating a run: {damage}")
+        check_files(config, jobs, table)
+    told = 0
     try:
-        with terminable():
-            _run_with_progress(config, jobs, console, what)
+        with terminable(), WorkProgress(console) as shown:
+
+            def report(ended: int, steps: int, failures: Sequence[str]) -> None:
+                nonlocal told
+                if not shown.total:
+                    shown.begin("steps", len(jobs) * config.max_steps, steps)
+                failed = f", {len(failures)} failed" if failures else ""
+                text = f"{ended} of {len(jobs)} {what} done{failed}"
+                new, told = failures[told:], len(failures)
+                for failure in new:
+                    say(console, f"{text}: {failure}")
+                shown.tell(steps, more=lambda: text)
+
+            run_all(config, jobs, table, report)
     except KeyboardInterrupt:
         return False
     return True
-
-
-def _run_with_progress(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> None:  # fmt: skip
-    told, steps = 0, len(jobs) * config.max_steps
-    with WorkProgress(console) as shown:
-
-        def report(progress: RunsDone) -> None:
-            nonlocal told
-            if not shown.total:
-                shown.begin("steps", steps, progress.steps)
-            failed = f", {len(progress.failures)} failed" if progress.failures else ""
-            done = f"{progress.done} of {len(jobs)} {what} done{failed}"
-            new, told = progress.failures[told:], len(progress.failures)
-            for failure in new:
-                say(console, f"{done}: {failure}")
-            shown.tell(progress.steps, more=lambda: done)
-
-        run_all(config, jobs, report)
 
 
 def _plots(folder: Path, results: Sequence[Result], console: Console) -> list[str]:

@@ -21,15 +21,16 @@ from codea1_env.baselines.diagnose.experiments import (
     find_experiments,
     with_rows,
 )
-from codea1_env.baselines.diagnose.running import RowRun, check, done_runs, run_all
-from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, content_of
-from codea1_env.cli.errors import INTERRUPTED, check_least, library_errors, user_input
+from codea1_env.baselines.diagnose.running import RowRun, run_all, wanted
+from codea1_env.baselines.diagnose.scores import SCORES, content_of
+from codea1_env.cli.errors import INTERRUPTED, InputError, check_least, library_errors, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown
 from codea1_env.rendering.display import clock, counted
 from codea1_env.rendering.progress import say
 from codea1_env.report.diagnostics import diagnosis
 from codea1_env.report.folders import Diagnosed
+from codea1_env.support.jobs import DIAGNOSTICS, FolderError, Jobs
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
@@ -78,22 +79,26 @@ def run(arguments: Sequence[str]) -> int:
     command = parse(DiagnoseCommand, arguments, name="bench diagnose")
     number, quick = command.seeds or (_QUICK_SEEDS if command.quick else 5), command.quick
     folder = command.output_dir or Path("runs") / time.strftime("diagnose-%Y%m%d-%H%M%S")
+    console = Console(stderr=command.json)
+    seeds = range(command.first_seed, command.first_seed + number)
     with user_input():  # neither a wrong name nor a damaged file should cost a run
         chosen = find_experiments(command.names)
         experiments = [with_rows(each, command.rows, quick=quick) for each in chosen]
-        check(experiments, quick)
-        folder.mkdir(parents=True, exist_ok=True)
-        done_runs(folder)
-    console = Console(stderr=command.json)
-    seeds = range(command.first_seed, command.first_seed + number)
-    typed = f"codea1 bench diagnose {shlex.join(arguments)}"
-    write_whole(folder / COMMAND, json.dumps({"command": typed.rstrip()}) + "\n")
+        worlds = wanted(experiments, seeds, quick)
+        asked = {
+            "experiments": command.names,
+            "rows": command.rows,
+            "seeds": list(seeds),
+            "quick": quick,
+        }
+        typed = f"codea1 bench diagnose {shlex.join(arguments)}".rstrip()
+        jobs = Jobs(folder, asked, DIAGNOSTICS, resume=None, command=typed)
     tell = _Shown(console, experiments, seeds).tell
     try:
-        with terminable(), library_errors():
-            runs = run_all(
-                experiments, seeds, folder, quick=quick, processes=command.processes, tell=tell
-            )
+        with jobs, terminable(), library_errors():
+            runs = run_all(worlds, jobs, processes=command.processes, tell=tell)
+    except FolderError as error:
+        raise InputError(str(error)) from error
     except KeyboardInterrupt:
         say(console, f"To go on, say the same with --output-dir {folder}")
         return INTERRUPTED

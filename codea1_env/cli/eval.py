@@ -41,16 +41,11 @@ from codea1_env.cli.tables import (
 from codea1_env.evaluation.asking import AnyEvaluation, TestEvaluation, find_evaluation
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.result_folder import (
+from codea1_env.evaluation.runner import (
+    REFERENCES,
     REPORT,
     SAMPLES,
-    SETTINGS,
     VERDICTS,
-    FolderError,
-    ResultFolder,
-    read_json,
-)
-from codea1_env.evaluation.runner import (
     EvaluationPlan,
     EvaluationRun,
     Stopped,
@@ -71,6 +66,7 @@ from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
 from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions
+from codea1_env.support.jobs import EVALUATION, FolderError, Jobs, read_manifest
 from codea1_env.support.plugins import digest_of
 from codea1_env.support.stopping import StopRequest, stop_request
 
@@ -280,21 +276,22 @@ def _in_folder(
 ) -> dict[str, Any]:
     with library_errors():
         read_before = _read(command, problems)
-    goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
-    recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
-    before = recorded if isinstance(recorded, dict) else {}
+    goes_on = (
+        command.resume and (path / EVALUATION.manifest).is_file()
+    )  # if not, the folder says so
+    before = read_manifest(path, EVALUATION)["settings"] if goes_on else {}
     for each, known in ((command, before), (command.selector, before.get("select"))):
         if each is not None and (computing := each.computing(known)) is not None:
             say(console, f"{each.agent} computes in {computing}.")
     with library_errors():
         settings = _settings(command, name)
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
-        with ResultFolder(path, fixed, resume=command.resume, command=words) as folder:
+        with Jobs(path, fixed, resume=command.resume, command=words) as folder:
             try:
                 report = _evaluate(command, settings, problems, read_before, folder, console)
             except (InputError, EvaluationError, AnswerError):
-                if not command.resume:
-                    folder.leave()
+                if not command.resume and not (path / SAMPLES).exists():
+                    folder.leave(REFERENCES)
                 raise
             if of_set > len(problems):
                 report["problems_of_set"] = of_set
@@ -370,7 +367,7 @@ def _evaluate(
     settings: Mapping[str, Any],
     problems: Sequence[Problem],
     read: _Input,
-    folder: ResultFolder,
+    folder: Jobs,
     console: Console,
 ) -> dict[str, Any]:
     own = command.evaluation
@@ -416,7 +413,7 @@ def _evaluate(
 
 
 def _select(
-    command: EvaluationCommand, folder: ResultFolder, shown: EvaluationProgress, stop: StopRequest
+    command: EvaluationCommand, folder: Jobs, shown: EvaluationProgress, stop: StopRequest
 ) -> dict[str, Any] | None:
     """Choose among the programs by the tests of the agent of --select; None without one."""
     asked, own = command.selector, command.evaluation

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.asking import BUILT_IN
-from codea1_env.evaluation.result_folder import REPORT, FolderError, check_finished, read_json
+from codea1_env.evaluation.runner import REPORT
 from codea1_env.evaluation.statistics import Count, Estimate, mean_over_problems, pass_at_k
 from codea1_env.evaluation.suites.figures import difference as difference_of_suites
 from codea1_env.evaluation.suites.figures import estimate, names
+from codea1_env.support.jobs import EVALUATION, FolderError, read_json
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _ks(names: Iterable[str]) -> set[int]:
 
 
 def _report(folder: Path) -> dict[str, Any]:
-    check_finished(folder)
+    _check_finished(folder)
     report = read_json(folder / REPORT)
     if not isinstance(report.get("results"), dict) or not isinstance(report.get("figures"), dict):
         raise FolderError(
@@ -197,3 +198,17 @@ def _report(folder: Path) -> dict[str, Any]:
             f"problems, actually it is of {report['kind']!r:.80} and has none. Name another folder."
         )
     return report
+
+
+def _check_finished(folder: Path) -> None:
+    if (folder / REPORT).is_file():
+        return
+    if not folder.exists():
+        found, remedy = "there is no such folder", "Name another"
+    elif (folder / EVALUATION.manifest).is_file():
+        found, remedy = f"it has no {REPORT}", "Finish it with --resume, or name another folder"
+    else:
+        found, remedy = f"it has no {REPORT} and no {EVALUATION.manifest}", "Name another folder"
+    raise FolderError(
+        f"Expect {folder} to be the folder of a finished evaluation, actually: {found}. {remedy}."
+    )

@@ -18,15 +18,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from codea1_env.evaluation.result_folder import (
-    REFERENCES,
-    SAMPLES,
-    USAGE,
-    VERDICTS,
-    VERSION,
-    FolderError,
-    ResultFolder,
-)
 from codea1_env.evaluation.samples import evalplus_id
 from codea1_env.evaluation.task import (
     OF_SAMPLE,
@@ -39,6 +30,11 @@ from codea1_env.evaluation.task import (
 )
 from codea1_env.rendering.display import counted
 from codea1_env.rollout import Agent
+from codea1_env.support.jobs import EVALUATION, FolderError, Jobs
+
+REPORT = "report.json"
+REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
+USAGE, SELECTION = "usage.jsonl", "selection.jsonl"
 
 AgentOf = Callable[[int], Agent]
 """Seed -> the player that answers one batch. Its answers depend on nothing else, so that a killed evaluation
@@ -81,7 +77,7 @@ class EvaluationRun(Generic[S, V]):
     def __init__(
         self,
         evaluation: Evaluation[S, V],
-        folder: ResultFolder,
+        folder: Jobs,
         stop: Callable[[], bool] = lambda: False,
         threads: int = 2,
         say: Callable[[str], None] = lambda text: None,
@@ -96,8 +92,12 @@ class EvaluationRun(Generic[S, V]):
     ) -> None:
         """Check these problems, or all, as far as the folder says nothing about them; `watch` is told of each."""
         own = self._evaluation
-        for row in self._folder.rows(REFERENCES):
-            own.checks[row["task_id"]] = own.check_type.of(row)
+
+        def checked(row: Mapping[str, Any]) -> tuple[str, Any]:
+            return row["task_id"], own.check_type.of(row)
+
+        for task, found in self._folder.done(REFERENCES, checked).items():
+            own.checks[task] = found
             watch()
         tasks = own.problems.keys() if tasks is None else tasks
         left = [task for task in tasks if task not in own.checks]
@@ -154,10 +154,8 @@ class EvaluationRun(Generic[S, V]):
         rows: Sequence[Mapping[str, Any]] = folder.rows(SAMPLES)
         if len(rows) < len(questions):  # half a batch is asked for again
             rows = folder.truncate(SAMPLES, len(rows) - len(rows) % size)
-        usage = folder.rows(USAGE)  # a row is written before the samples of its batch
-        kept = [row for row in usage if row["batch"] * size < len(rows)]
-        if len(kept) < len(usage):
-            folder.write_lines(USAGE, kept)
+        # A row is written before the samples of its batch.
+        self._keep(USAGE, lambda row, _: row["batch"] * size < len(rows))
         yield [own.read(*each) for each in zip(questions, rows, strict=False)]
         for start in range(len(rows), len(questions), size):
             if self._stop():
@@ -297,7 +295,7 @@ def build_report(
     own = evaluation
     left = own.problems.keys() - own.faults().keys() - own.verdicts.keys()
     return {
-        "version": VERSION,
+        "version": EVALUATION.version,
         **({"kind": own.kind} if own.kind else {}),
         "settings": dict(settings),
         **own.summary(),
@@ -311,7 +309,7 @@ def build_report(
     }
 
 
-def usage_of(folder: ResultFolder) -> dict[str, int] | None:
+def usage_of(folder: Jobs) -> dict[str, int] | None:
     """All that answers took, as report.json has it; None if no player said so."""
     rows = folder.rows(USAGE)
     return {name: sum(row[name] for row in rows) for name in USED} if rows else None

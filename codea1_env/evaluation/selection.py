@@ -16,8 +16,7 @@ from typing import Any
 
 from codea1_env.evaluation.as_written import run_as_written
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.result_folder import SELECTION, ResultFolder
-from codea1_env.evaluation.runner import AgentOf, Stopped
+from codea1_env.evaluation.runner import SELECTION, AgentOf, Stopped
 from codea1_env.evaluation.statistics import mean_over_problems, written
 from codea1_env.problems import Problem
 from codea1_env.reading.definitions import put_before
@@ -26,6 +25,7 @@ from codea1_env.responses import Test, parse_suites
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.spaces import observe
+from codea1_env.support.jobs import Jobs
 
 RANDOM = "random"
 CHOICES = {"first": "first sample", RANDOM: "random sample", "agreement": "chosen by agreement"}
@@ -45,7 +45,7 @@ def select(
     own: CodeEvaluation,
     agent: AgentOf,
     seed_of: Callable[[int], int],
-    folder: ResultFolder,
+    folder: Jobs,
     stopped: Callable[[], bool],
     advance: Callable[[], None],
 ) -> list[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from codea1_env.evaluation.result_folder import SAMPLES
+from codea1_env.evaluation.runner import SAMPLES
 from codea1_env.evaluation.selection import CHOICES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words

@@ -8,20 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_env.baselines.bench.results import Result, collect, jobs_of
+from codea1_env.baselines.bench.results import TABLE, Result, jobs_of, results_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.baselines.bench.sweep import read_rates
-from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, unfinished
+from codea1_env.baselines.diagnose.scores import SCORES, unfinished
 from codea1_env.baselines.diagnose.scores import VERSION as SCORES_VERSION
-from codea1_env.evaluation.result_folder import (
-    REPORT,
-    SETTINGS,
-    VERDICTS,
-    VERSION,
+from codea1_env.evaluation.runner import REPORT, VERDICTS
+from codea1_env.rendering.display import short_names
+from codea1_env.support.jobs import (
+    BENCHMARK,
+    DIAGNOSTICS,
+    EVALUATION,
     FolderError,
     read_json,
+    read_manifest,
+    read_table,
 )
-from codea1_env.rendering.display import short_names
 from codea1_env.support.logs import every_line
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.metrics import Row
@@ -226,15 +228,17 @@ def read_folders(paths: Sequence[Path]) -> Findings:
 def _read(path: Path, name: str, found: Findings) -> None:
     readers: dict[str, tuple[list[Any], Callable[[Path, str], Any]]] = {
         "config.toml": (found.runs, read_run),
-        "bench.json": (found.benchmarks, _benchmark),
-        SETTINGS: (found.evaluations, _evaluation),
+        BENCHMARK.manifest: (found.benchmarks, _benchmark),
+        EVALUATION.manifest: (found.evaluations, _evaluation),
         SCORES: (found.diagnostics, _diagnostics),
     }
     there = [reader for file, reader in readers.items() if (path / file).is_file()]
-    if not there and (begun := unfinished(path)) is not None:
-        shown = begun["scores"], begun["experiments"], _typed(path / COMMAND)
-        found.diagnostics.append(Diagnosed(f"{name} (interrupted)", *shown))
-        return
+    if not there and (path / DIAGNOSTICS.manifest).is_file():
+        command = _typed(read_manifest(path, DIAGNOSTICS))
+        if (begun := unfinished(path)) is not None:
+            shown = begun["scores"], begun["experiments"], command
+            found.diagnostics.append(Diagnosed(f"{name} (interrupted)", *shown))
+            return
     if not there:
         raise ReportError(
             f"Expect {path} to be the folder of a run, a benchmark, diagnostics or an evaluation, actually: "
@@ -245,18 +249,24 @@ def _read(path: Path, name: str, found: Findings) -> None:
 
 
 def _diagnostics(path: Path, name: str) -> Diagnosed:
-    content = _of_version(path / SCORES, SCORES_VERSION)
+    content = read_json(path / SCORES)
+    if content.get("version") != SCORES_VERSION:
+        raise ReportError(
+            f"Expect {path / SCORES} to be of version {SCORES_VERSION}, actually: {content.get('version')!r:.40}. Name "
+            "another folder, or use the version of codea1_env that wrote it."
+        )
     scores, experiments = content.get("scores"), content.get("experiments")
     if not isinstance(scores, list) or not isinstance(experiments, list):
         raise ReportError(
             f"Expect {path / SCORES} to hold scores and experiments, actually: others. Name another folder."
         )
-    return Diagnosed(name, scores, experiments, _typed(path / COMMAND))
+    begun = path / DIAGNOSTICS.manifest
+    return Diagnosed(name, scores, experiments, _typed(read_json(begun)) if begun.is_file() else "")
 
 
-def _typed(path: Path) -> str:
-    """Return the command that a file of settings has; "" where it does not say so."""
-    typed = read_json(path).get("command") if path.is_file() else None
+def _typed(manifest: Mapping[str, Any]) -> str:
+    """Return the command that a manifest has; "" where it does not say so."""
+    typed = manifest.get("command")
     return typed if isinstance(typed, str) else ""
 
 
@@ -273,37 +283,27 @@ def _nothing_of(path: Path, files: Sequence[str]) -> str:
 
 
 def _benchmark(path: Path, name: str) -> Benchmark:
-    content = _of_version(path / "bench.json", 2)
+    settings = read_manifest(path, BENCHMARK)["settings"]
     try:
-        lists = {key: tuple(v) for key, v in content["settings"].items() if isinstance(v, list)}
-        config = BenchConfig(**{**content["settings"], **lists})
-        # Their files are found by their names alone: no class of a user is loaded.
+        lists = {key: tuple(v) for key, v in settings.items() if isinstance(v, list)}
+        config = BenchConfig(**{**settings, **lists})
+        # Their rows are found by their names alone: no class of a user is loaded.
         entries = [Entry(entry, "baseline") for entry in config.algorithms]
-        jobs = jobs_of(config, entries, path, read_rates(path, config, entries))
+        jobs = jobs_of(config, entries, read_rates(path, config, entries))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReportError(
-            f"Expect {path / 'bench.json'} to hold the settings of a benchmark, actually: {error}"
+            f"Expect {path / BENCHMARK.manifest} to hold the settings of a benchmark, actually: {error}"
         ) from error
-    return Benchmark(name, config, collect(jobs), config.seeds * len(entries))
+    results = results_of(read_table(path / TABLE, Result.of), jobs)
+    return Benchmark(name, config, results, config.seeds * len(entries))
 
 
 def _evaluation(path: Path, name: str) -> EvaluationResult:
-    content = _of_version(path / SETTINGS, VERSION)
-    settings = content.get("settings")
+    content = read_manifest(path, EVALUATION)
     report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
-    if not isinstance(settings, dict) or not isinstance(report.get("figures", {}), dict):
+    if not isinstance(report.get("figures", {}), dict):
         raise ReportError(
-            f"Expect {path} to hold settings and figures of an evaluation, actually: others. Name another folder."
+            f"Expect {path / REPORT} to hold figures of an evaluation, actually: others. Name another folder."
         )
     verdicts = [row for row, _ in every_line(path / VERDICTS)]
-    return EvaluationResult(name, path, _typed(path / SETTINGS), settings, report, verdicts)
-
-
-def _of_version(path: Path, version: int) -> dict[str, Any]:
-    content = read_json(path)
-    if content.get("version") != version:
-        raise ReportError(
-            f"Expect {path} to be of version {version}, actually: {content.get('version')!r:.40}. Name another folder, "
-            "or use the version of codea1_env that wrote it."
-        )
-    return content
+    return EvaluationResult(name, path, _typed(content), content["settings"], report, verdicts)

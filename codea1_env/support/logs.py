@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -47,7 +48,8 @@ class LogFolder:
     def close(self) -> None:
         """Close the logs, and let others open the folder."""
         for log in self._logs.values():
-            log.close()
+            with suppress(OSError):  # what a full disk did not take; `append` has said so
+                log.close()
         self._lock.close()
 
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from codea1_env.evaluation.result_folder import results_in
+from codea1_env.support.jobs import results_in
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.support.plugins import digest_of
 from codea1_env.training import settings

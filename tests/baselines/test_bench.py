@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,24 +12,24 @@ from runs_here import run_here
 
 from codea1_env.baselines.bench.results import (
     Result,
+    RunTable,
     TrainingJob,
-    collect,
     open_folder,
     read_settings,
+    results_of,
 )
 from codea1_env.baselines.bench.results import jobs_of as jobs_with
-from codea1_env.baselines.bench.schedule import check_files, forget_unusable, machine_of, run_all
+from codea1_env.baselines.bench.schedule import check_files, machine_of, run_all
 from codea1_env.baselines.bench.score_table import Table
 from codea1_env.baselines.bench.suite import (
     BenchConfig,
-    Entry,
     Rates,
     find_entry,
 )
 from codea1_env.baselines.bench.sweep import Swept
 from codea1_env.baselines.bench.worker import regular_checkpoints
-from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.report.benchmarks import leaderboard
+from codea1_env.support.jobs import FolderError
 from codea1_env.training import TrainConfig
 from codea1_env.training.run_folder import RunFolder
 
@@ -98,16 +97,19 @@ def test_an_algorithm_with_hyperparameters_of_its_own():
     assert entry.folder != find_entry("ppo(entropy=0.2)").folder
 
 
-def jobs_of(config: BenchConfig, entries: list[Entry], folder: Path) -> list[TrainingJob]:
-    return jobs_with(config, entries, folder, {entry.name: Rates() for entry in entries})
+def jobs_of(config: BenchConfig, *names: str) -> list[TrainingJob]:
+    entries = [find_entry(name) for name in names]
+    return jobs_with(config, entries, {entry.name: Rates() for entry in entries})
 
 
 def run(folder: Path, *names: str, **changes) -> list[Result]:
     config = dataclasses.replace(SMALL, algorithms=names, **changes)
-    with open_folder(folder, config, resume=(folder / "bench.json").exists()):
-        jobs = jobs_of(config, [find_entry(name) for name in names], folder)
-        run_all(config, jobs)
-        return collect(jobs)
+    jobs = jobs_of(config, *names)
+    with open_folder(folder, config, resume=(folder / "bench.json").exists()) as opened:
+        table = RunTable(opened)
+        check_files(config, jobs, table)
+        run_all(config, jobs, table)
+        return results_of(table.rows, jobs)
 
 
 def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(
@@ -126,12 +128,8 @@ def test_a_broken_learner_is_named_and_runs_again_when_it_is_mended(
     text = leaderboard(SMALL, list(results.values()), [], "a machine", [])
     assert "Dies, seed 0: `its process died with exit code 3" in text
 
-    # A failed run is run again when its cause is removed.
+    # A failed run is run again when its cause is removed: a mend is no other row.
     learners.write_text(LEARNERS.replace("[1:]", ""))
-    jobs = jobs_of(SMALL, [find_entry(names[0])], folder)
-    assert collect(jobs) == [results["TooFew"]], "it has a result"
-    check_files(SMALL, jobs)  # a mend is no other row
-    forget_unusable(jobs)
     run_here(monkeypatch)
     assert run(folder, names[0])[0].status == "ok"
 
@@ -147,47 +145,42 @@ def test_the_exact_game_of_tables_is_measured_once_for_equal_pools(tmp_path: Pat
             assert 0 <= row["cyclic_share"] <= 1
     assert not any("exploitability" in row for row in ends["golden-tests"].values())
     assert len(list((tmp_path / "payoffs").iterdir())) == 2  # problems, not runs
-    for path in (tmp_path / "runs").glob("*/seed_0/run/checkpoints"):
+    for path in (tmp_path / "runs").glob("*/*/seed_0/run/checkpoints"):
         assert len(list(path.iterdir())) == 1
     game = rows_of(leaderboard(SMALL, results, [], "a machine", []), "The game itself")
     assert game["golden-tests"] == ["-"] * 3
-    (tmp_path / "runs" / "code-a1" / "seed_0" / "game.json").write_text("{")
-    assert [r.status for r in run(tmp_path, "code-a1", **small)] == ["failed"]
-    jobs = jobs_of(dataclasses.replace(SMALL, **small), [find_entry("code-a1")], tmp_path)
-    assert "game.json" in forget_unusable(jobs)[0]
-    assert run(tmp_path, "code-a1", **small)[0].end == ends["code-a1"]
 
 
 def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path, monkeypatch):
-    # A Python that dies at its first start, as a killed process would.
-    flag = tmp_path / "died"
-    python = f"""
-import os, runpy, sys
-if not os.path.exists({str(flag)!r}):
-    open({str(flag)!r}, 'w').close()
-    os.kill(os.getpid(), 9)
-sys.argv = ['worker', sys.argv[-1]]
-runpy.run_module('codea1_env.baselines.bench.worker', run_name='__main__')
+    own = tmp_path / "own.py"
+    own.write_text(LEARNERS)
+    (whole,) = run(tmp_path / "a", f"{own}:Good", max_steps=3)
+    # In its third step the process is killed, once.
+    death = f"""
+class Good(Good):
+    def learn(self, experience):
+        import os, pathlib
+        flag = pathlib.Path({str(tmp_path / "died")!r})
+        if not flag.exists() and list(pathlib.Path({str(tmp_path / "b")!r}).glob("runs/*/*/*/run/checkpoints/step_2")):
+            flag.touch()
+            os.kill(os.getpid(), 9)
+        return super().learn(experience)
 """
-    config = dataclasses.replace(SMALL, processes=1)
-    jobs = jobs_of(config, [find_entry("golden-tests")], tmp_path / "a")
-    run_all(config, jobs, python=(sys.executable, "-c", python))
-    (result,) = collect(jobs)
-    assert flag.exists()
-    run_here(monkeypatch)
-    assert (result.status, result.end) == ("ok", run(tmp_path / "b", "golden-tests")[0].end)
+    own.write_text(LEARNERS + death)
+    (result,) = run(tmp_path / "b", f"{own}:Good", max_steps=3)
+    assert (tmp_path / "died").exists()
+    assert (result.status, result.end, result.curves) == ("ok", whole.end, whole.curves)
 
 
 def test_a_row_is_never_of_two_versions_of_a_file(tmp_path: Path, monkeypatch):
     run_here(monkeypatch)
-    settings, small = tmp_path / "own.toml", dataclasses.replace(SMALL, max_problems=1, max_steps=1)
+    settings = tmp_path / "own.toml"
     settings.write_text("strict_paper = true\n")
-    jobs = jobs_of(small, [find_entry(str(settings))], tmp_path / "results")
-    run_all(small, jobs)
-    check_files(small, jobs)
+    (first,) = run(tmp_path / "results", str(settings))
+    assert run(tmp_path / "results", str(settings)) == [first], "it is not run again"
     settings.write_text("strict_paper = false\n")
     with pytest.raises(FolderError, match=r"own.toml to be what it was .* it has changed"):
-        check_files(small, jobs)
+        run(tmp_path / "results", str(settings))
 
 
 def test_folders_of_others_are_refused(tmp_path: Path):
@@ -206,8 +199,8 @@ def test_folders_of_others_are_refused(tmp_path: Path):
         open_folder(folder, SMALL, resume=False)
     with pytest.raises(FolderError, match="max_steps was 1, now 3"):
         open_folder(folder, dataclasses.replace(SMALL, max_steps=3), resume=True)
-    content = json.loads((folder / "bench.json").read_text()) | {"version": 1}
-    for text, said in ((json.dumps(content), "has version 1"), ("{", "to be a JSON file")):
+    content = json.loads((folder / "bench.json").read_text()) | {"version": 2}
+    for text, said in ((json.dumps(content), "has version 2"), ("{", "to be a JSON file")):
         (folder / "bench.json").write_text(text)
         with pytest.raises(FolderError, match=said):
             open_folder(folder, SMALL, resume=True)
@@ -340,13 +333,17 @@ def test_settings_in_files_are_rows(tmp_path: Path):
 
 
 def test_all_runs_compute_as_the_first_one_measured(tmp_path: Path):
-    jobs = jobs_of(SMALL, [find_entry("code-a1"), find_entry("no-book")], tmp_path)
-    assert machine_of(jobs) == {}
-    begun = TrainConfig(dtype="bfloat16", threads=3, output_dir=jobs[0].folder / "run")
-    RunFolder.create(begun).close()
-    assert machine_of(jobs) == {}, "it is not done"
-    (jobs[0].folder / "result.json").write_text("{}")
-    assert machine_of(jobs) == {"dtype": "bfloat16", "generation_dtype": None, "threads": 3, "generation_threads": None}  # fmt: skip
+    jobs = jobs_of(SMALL, "code-a1", "no-book")
+    with open_folder(tmp_path, SMALL, resume=False) as opened:
+        table = RunTable(opened)
+        assert machine_of(jobs, table) == {}
+        run = tmp_path / jobs[0].place / "run"
+        begun = TrainConfig(dtype="bfloat16", threads=3, output_dir=run)
+        RunFolder.create(begun).close()
+        assert machine_of(jobs, table) == {}, "it is not done"
+        rates = dataclasses.asdict(Rates())
+        table.note(jobs[0], Result("code-a1", 0, "ok", rates=rates))
+        assert machine_of(jobs, table) == {"dtype": "bfloat16", "generation_dtype": None, "threads": 3, "generation_threads": None}  # fmt: skip
 
 
 @pytest.mark.parametrize(

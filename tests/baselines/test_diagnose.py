@@ -27,15 +27,12 @@ from codea1_env.baselines.diagnose.play_config import PlayConfig
 from codea1_env.baselines.diagnose.playing import play
 from codea1_env.baselines.diagnose.remembering import Noise, RememberingReferee
 from codea1_env.baselines.diagnose.running import (
-    RESULTS,
     RowRun,
-    WorldJob,
     _Left,
-    done_runs,
-    run_job,
+    play_rows,
     wanted,
 )
-from codea1_env.baselines.diagnose.scores import content_of, score_rows, unfinished
+from codea1_env.baselines.diagnose.scores import content_of, score_rows
 from codea1_env.baselines.diagnose.testers import (
     FixedCells,
     GoldenCells,
@@ -43,7 +40,6 @@ from codea1_env.baselines.diagnose.testers import (
     RandomTester,
 )
 from codea1_env.cli.app import run as main
-from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problem_sets.cells import CellsConfig, cells, pools_of
 from codea1_env.referee import Referee, RefereeConfig
@@ -52,6 +48,7 @@ from codea1_env.report.folders import Diagnosed
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.spaces import observe
+from codea1_env.support.jobs import read_table
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -203,14 +200,18 @@ def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):
     base = {**EXPERIMENTS["cycling"].base, "steps": 2, "world.problems": 1}
     experiment = dataclasses.replace(with_rows(EXPERIMENTS["cycling"], [own]), base=base)
     rows = ("code-a1", "iid-tests", own)
-    jobs = [WorldJob(experiment, "2", seed, rows) for seed in (0, 1)]
-    runs = [run for job in jobs for run in run_job(job, tmp_path)]
+    experiment = dataclasses.replace(
+        experiment, rows=rows, settings={"2": experiment.settings["2"]}
+    )
+    jobs = wanted([experiment], (0, 1), quick=False)
+    runs: list[RowRun] = []
+    for job in jobs:
+        play_rows(job, runs.append)
     assert [bool(run.error) for run in runs] == [False, False, True] * 2
     assert "by zero" in runs[2].error
-    text = text_of(dataclasses.replace(experiment, rows=rows), runs, {})
+    text = text_of(experiment, runs, {})
     assert "| failed |" in text
     assert "2, seed 0: " in text
-    assert [each.row for each in done_runs(tmp_path).values()] == ["code-a1", "iid-tests"] * 2
 
 
 def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
@@ -225,15 +226,19 @@ def test_the_command_goes_on_where_it_was(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "the last run" in out
     experiment = with_rows(EXPERIMENTS["cycling"], quick=True)
-    keys = wanted([experiment], range(1), quick=True)
+    keys = {key for world in wanted([experiment], range(1), quick=True) for key in world.runs}
     lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
     assert len(lines) == len(keys)
-    (tmp_path / "out" / "results.jsonl").write_text("\n".join(lines[:-3]) + '\n{"experiment": "cyc')
+    failed = json.dumps(json.loads(lines[-3]) | {"error": "x", "measures": {}})  # it is made again
+    rest = [*lines[:-3], failed, '{"experiment": "cyc']
+    (tmp_path / "out" / "results.jsonl").write_text("\n".join(rest))
     assert main([*arguments, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
     before = {tuple(RowRun(**json.loads(line)).key): json.loads(line)["measures"] for line in lines}
     assert {tuple(RowRun(**each).key): each["measures"] for each in runs} == before
-    assert set(done_runs(tmp_path / "out")) == set(keys)
+    table = read_table(tmp_path / "out" / "results.jsonl", RowRun.of)
+    assert set(table) == keys
+    assert not any(each.error for each in table.values())
     typed = json.loads((tmp_path / "out" / "diagnose.json").read_text())["command"]
     assert typed == f"codea1 {' '.join(arguments)} --json"
 
@@ -260,7 +265,7 @@ def test_a_signal_to_all_processes_ends_soon_and_loses_no_finished_run(tmp_path)
     *told, last = text.strip().splitlines()  # runs that were told of before
     assert last == "To go on, say the same with --output-dir out"
     assert all("runs left" in line for line in told)
-    assert done_runs(tmp_path / "out"), "a run of a world that is still being played is kept"
+    assert read_table(results, RowRun.of), "a run of a world that is still being played is kept"
 
 
 def test_bad_input_is_one_line_before_anything_runs(tmp_path, capsys, monkeypatch):
@@ -306,29 +311,17 @@ def test_players_of_ones_own_are_rows(sandbox, memory, tmp_path):
         row_changes(f"{file}:Nothing")
 
 
-def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path):
-    run = RowRun("cycling", "0", "code-a1", 0, 1, 0.5, {"solved": 0.5})
-    good = json.dumps(dataclasses.asdict(run)) + "\n"
-    path = tmp_path / RESULTS
-    path.write_text(good + '{"exp')  # cut off at the end, as by a kill
-    assert list(done_runs(tmp_path)) == [run.key]
-    damaged = good + '{"garbage": 1}\n' + good
-    path.write_text(damaged)
-    for read in (done_runs, unfinished):
-        with pytest.raises(FolderError, match="line 2"):
-            read(tmp_path)
-    assert path.read_text() == damaged
-
-
 def test_first_runs_of_worlds_take_longer(monkeypatch):
-    cycling = EXPERIMENTS["cycling"]
-    jobs = [WorldJob(cycling, "0", seed, ("code-a1", "no-book")) for seed in (0, 1)]
+    cycling = dataclasses.replace(EXPERIMENTS["cycling"], rows=("code-a1", "no-book"), quick=("0",))
+    worlds = wanted([cycling], (0, 1), quick=True)
     now = iter([0.0, 11.0])
     monkeypatch.setattr(
         "codea1_env.baselines.diagnose.running.time.perf_counter", lambda: next(now)
     )
-    left = _Left(jobs)
-    runs = [RowRun("cycling", "0", row, seed, 0, seconds, {}) for row, seed, seconds in (("code-a1", 0, 10.0), ("no-book", 0, 1.0))]  # fmt: skip
+    left = _Left(worlds)
+    runs = [
+        RowRun(*key, seconds, {}) for key, seconds in zip(worlds[0].runs, (10.0, 1.0), strict=True)
+    ]
     assert left.after(runs[0]) == (3, None)
     # One first run and one other.
     assert left.after(runs[1]) == (2, 11.0)

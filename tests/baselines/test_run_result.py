@@ -1,4 +1,4 @@
-"""Damaged files of one run: it is repeated or has failed, and the rest of the benchmark does not notice."""
+"""What one run of a benchmark measured, and what it goes on with."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from codea1_env.baselines import BASELINES
 from codea1_env.baselines.bench.results import (
     DamagedRunError,
     Result,
-    TrainingJob,
-    collect,
+    RunTable,
     forgetting,
     jobs_of,
-    read_ending,
     read_logs,
+    results_of,
 )
-from codea1_env.baselines.bench.schedule import forget_unusable, run_all
+from codea1_env.baselines.bench.schedule import run_all
 from codea1_env.baselines.bench.score_table import Table, standings
 from codea1_env.baselines.bench.suite import BenchConfig, Rates, find_entry
 from codea1_env.baselines.payoffs import cross_play, decomposition, gains
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.jobs import BENCHMARK, Jobs
 from codea1_env.training import TrainConfig, train
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
@@ -39,9 +39,16 @@ CONFIG = BenchConfig(
 )
 
 
-def job_in(folder: Path) -> TrainingJob:
-    (job,) = jobs_of(CONFIG, [find_entry("golden-tests")], folder, {"golden-tests": Rates()})
-    return job
+RATES = {"golden-tests": Rates()}
+
+
+def run_in(folder: Path, config: BenchConfig = CONFIG) -> Result:
+    (job,) = jobs_of(config, [find_entry("golden-tests")], RATES)
+    with Jobs(folder, {}, BENCHMARK, resume=None) as jobs:
+        table = RunTable(jobs)
+        run_all(config, [job], table)
+        (result,) = results_of(table.rows, [job])
+        return result
 
 
 @pytest.fixture(scope="module")
@@ -49,30 +56,16 @@ def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bench") / "results"
     with pytest.MonkeyPatch.context() as patch:
         run_here(patch)
-        run_all(CONFIG, [job_in(folder)])
+        run_in(folder)
     return folder
 
 
 @pytest.fixture
-def job(finished: Path, tmp_path: Path) -> TrainingJob:
+def run(finished: Path, tmp_path: Path) -> Path:
+    """The run folder of a finished job."""
     shutil.copytree(finished, tmp_path / "copy")
-    return job_in(tmp_path / "copy")
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{}", "[" * 100_000, '{"status": "ok", "error": "", "seconds": NaN}']
-)
-def test_a_result_that_is_none(job: TrainingJob, content: str):
-    (job.folder / "result.json").write_text(content)
-    with pytest.raises(DamagedRunError, match=r"result\.json to "):
-        read_ending(job.folder)
-    (result,) = collect([job])
-    assert (result.status, result.end) == ("failed", {})
-    assert "result.json to " in result.error
-    assert "--resume runs it again" in result.error
-    (damage,) = forget_unusable([job])
-    assert "result.json to " in damage
-    assert not job.done
+    (found,) = tmp_path.glob("copy/runs/*/*/*/run")
+    return found
 
 
 def _changed(**values: object):
@@ -88,24 +81,18 @@ def _changed(**values: object):
     ("name", "change", "message"),
     [
         ("held_out.jsonl", lambda lines: [lines[0][:50]], "those of step 0 are others, or incomplete"),
-        ("held_out.jsonl", _changed(pass_rate="1"), "number or null for pass_rate of step 0, actually: '1'"),
         ("held_out.jsonl", _changed(task_id="x"), "those of step 1 are others"),
         ("metrics.jsonl", lambda lines: lines[:2], "from 0 to 2, actually its whole rows are those of steps 0, 1"),
-        ("metrics.jsonl", _changed(**{"tester/validity": "x"}), "for tester/validity of step 2"),
     ],
 )  # fmt: skip
-def test_logs_that_are_not_whole(job: TrainingJob, name: str, change, message: str):
-    path = job.folder / "run" / name
+def test_logs_that_are_not_whole(run: Path, name: str, change, message: str):
+    path = run / name
     path.write_text("".join(line + "\n" for line in change(path.read_text().splitlines())))
     with pytest.raises(DamagedRunError, match=message):
-        read_logs(job.folder / "run", CONFIG.max_steps)
-    (damage,) = forget_unusable([job])
-    assert message in damage
-    assert not job.done
+        read_logs(run, CONFIG.max_steps)
 
 
-def test_rows_after_a_checkpoint_may_be_cut_off(job: TrainingJob):
-    run = job.folder / "run"
+def test_rows_after_a_checkpoint_may_be_cut_off(run: Path):
     for name in ("metrics.jsonl", "held_out.jsonl"):
         path = run / name
         path.write_bytes(path.read_bytes()[:-1])  # a last row without its end of line is not whole
@@ -116,22 +103,35 @@ def test_rows_after_a_checkpoint_may_be_cut_off(job: TrainingJob):
         read_logs(run, 2)
 
 
-@pytest.mark.parametrize("name", ["coder/tabular.json", None])
-def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name, monkeypatch):
+def begun_again(folder: Path) -> None:
+    """Make a table as it was before its run ended."""
+    begun, *_ = (folder / "jobs.jsonl").read_text().splitlines(keepends=True)
+    (folder / "jobs.jsonl").write_text(begun)
+
+
+def test_a_run_that_died_before_it_told_is_not_made_again(run: Path, monkeypatch):
+    run_here(monkeypatch)
+    folder, timings = run.parents[4], (run / "timings.jsonl").read_text()
+    before = run_in(folder)
+    begun_again(folder)
+    assert dataclasses.replace(run_in(folder), seconds=before.seconds) == before
+    assert (run / "timings.jsonl").read_text() == timings
+
+
+@pytest.mark.parametrize("name", ["coder/tabular.json", "held_out.jsonl", None])
+def test_a_run_goes_on_from_a_whole_checkpoint_only(run: Path, name, monkeypatch):
     run_here(monkeypatch)
     # As if the run had been killed after the second of three steps.
-    longer = dataclasses.replace(CONFIG, max_steps=3)
-    (job.folder / "result.json").unlink()
-    (job,) = jobs_of(longer, [job.entry], job.folder.parents[2], {job.entry.name: job.rates})
+    longer, folder = dataclasses.replace(CONFIG, max_steps=3), run.parents[4]
+    begun_again(folder)
     if name is not None:
-        (file,) = job.folder.rglob(f"step_*/{name}")
+        file = next(each for each in run.rglob(Path(name).name) if str(each).endswith(name))
         file.write_bytes(file.read_bytes()[:20])
-    begun = (job.folder / "run" / "timings.jsonl").read_text().splitlines()
-    run_all(longer, [job])
-    (result,) = collect([job])
+    timings = (run / "timings.jsonl").read_text().splitlines()
+    result = run_in(folder, longer)
     assert (result.status, [row["step"] for row in result.curves]) == ("ok", [0, 1, 2, 3])
-    anew = "This run starts anew. Expect" in (job.folder / "log.txt").read_text()
-    kept = (job.folder / "run" / "timings.jsonl").read_text().splitlines()[:2] == begun
+    anew = "This run starts anew. Expect" in (run.parent / "log.txt").read_text()
+    kept = (run / "timings.jsonl").read_text().splitlines()[:2] == timings
     assert (anew, kept) == (name is not None, name is None)
 
 
@@ -142,8 +142,7 @@ def test_what_was_passed_before_is_forgotten():
     assert forgetting(scores[:1]) == {}
 
 
-def test_rows_of_other_problems_must_be_those_of_the_means(job: TrainingJob):
-    run = job.folder / "run"
+def test_rows_of_other_problems_must_be_those_of_the_means(run: Path):
     log = run / "metrics.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     for row in rows:

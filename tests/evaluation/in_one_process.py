@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.agents import FixedAgent
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationRun, build_report
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
+from codea1_env.support.jobs import Jobs
 
 
 class InFolder(EvaluationRun[Any, Any]):
     """The run of an evaluation that has its problems."""
 
-    def __init__(self, own: Any, sandbox: Sandbox, folder: ResultFolder) -> None:
+    def __init__(self, own: Any, sandbox: Sandbox, folder: Jobs) -> None:
         own.begin(sandbox)
         super().__init__(own, folder)
         self.own: Evaluation[Any, Any] = own

@@ -17,13 +17,13 @@ from programs_of import texts_of
 from codea1_env.agents import MutantCoder
 from codea1_env.cli.app import run
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan
 from codea1_env.evaluation.samples import read_samples
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import InfraError, Outcome, Sandbox, TestResult
+from codea1_env.support.jobs import FolderError, Jobs
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -63,7 +63,7 @@ class Coder:
         return [self.answers[number % len(self.answers)] for number in numbers]
 
 
-def opened(problems: Sequence[Problem], sandbox: Sandbox, folder: ResultFolder) -> InFolder:
+def opened(problems: Sequence[Problem], sandbox: Sandbox, folder: Jobs) -> InFolder:
     own = CodeEvaluation()
     own.load(problems)
     found = InFolder(own, sandbox, folder)
@@ -80,7 +80,7 @@ def judge(
     rows = [{"task_id": task, "solution": code} for task, code in programs]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = read_samples(path, problems)
-    with ResultFolder(folder / "results", {}, resume=False) as results:
+    with Jobs(folder / "results", {}, resume=False) as results:
         evaluation = opened(problems, sandbox, results)
         evaluation.judge_file(file.samples, evaluation.own.add)
         return results.rows("verdicts.jsonl"), evaluation.report(file.unknown)
@@ -120,7 +120,7 @@ def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
     for workers in (1, 3):
         with (
             Sandbox(workers) as sandbox,
-            ResultFolder(tmp_path / str(workers), {}, resume=False) as folder,
+            Jobs(tmp_path / str(workers), {}, resume=False) as folder,
         ):
             mutants = MutantCoder(problems, sandbox)
             evaluation = opened(problems, sandbox, folder)
@@ -133,7 +133,7 @@ def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
 def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
     fenced = f"Here:\n```python\n{NEXT.reference}```\n"
     coder = Coder([fenced])
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
+    with Jobs(tmp_path, {}, resume=False) as folder:
         evaluation = opened([NEXT, PLUS], sandbox, folder)
         evaluation.judge_agent(coder, EvaluationPlan(num_samples=3, batch_size=4, seed=7), ignore)
         samples = folder.rows("samples.jsonl")
@@ -144,7 +144,7 @@ def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
 
 
 def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
+    with Jobs(tmp_path, {}, resume=False) as folder:
         opened([NEXT], sandbox, folder)  # verdicts without a judged reference are asked again
         folder.append("verdicts.jsonl", [{"task_id": "demo/next", "sample": 1}])
         evaluation = opened([NEXT], sandbox, folder)
@@ -153,7 +153,7 @@ def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):
 
 
 def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
+    with Jobs(tmp_path, {}, resume=False) as folder:
         evaluation = opened([NEXT], sandbox, folder)
         own = Sandbox()
         own.close()
@@ -180,7 +180,7 @@ def test_a_program_at_which_the_sandbox_fails_is_left_out_and_counted(tmp_path, 
         assert [row["outcome"] for row in rows] == ["pass", "unjudged", "fail"]
         assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(0.5)
         assert report["outcomes"] == {"fail": 1, "pass": 1, "unjudged": 1}
-        with ResultFolder(tmp_path / "results", {}, resume=True) as results:
+        with Jobs(tmp_path / "results", {}, resume=True) as results:
             evaluation = opened([NEXT], sandbox, results)
             samples = read_samples(tmp_path / "given.jsonl", [NEXT]).samples
             evaluation.judge_file(samples, ignore)
@@ -199,7 +199,7 @@ def test_what_a_problem_gives_is_there_once(sandbox: Sandbox, tmp_path: Path) ->
     given = dataclasses.replace(shown, task_id="demo/given", preamble="import math")
     program = "def half(n):\n    return math.floor(n / 2)"
     seen = []
-    with ResultFolder(tmp_path / "results", {}, resume=False) as results:
+    with Jobs(tmp_path / "results", {}, resume=False) as results:
         evaluation = opened([shown, given], sandbox, results)
         evaluation.judge_agent(
             Coder([program]),

@@ -11,11 +11,11 @@ import pytest
 
 from codea1_env.cli.app import run
 from codea1_env.evaluation import own_evaluation, runner
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped, build_report
 from codea1_env.evaluation.task import ProblemFault
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, SandboxError
+from codea1_env.support.jobs import Jobs
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -100,7 +100,7 @@ def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
     own = Choosy()
     own.load(problems)
     own.begin(sandbox)
-    with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
+    with Jobs(tmp_path / "a", {}, resume=False) as folder:
         at_work = EvaluationRun(own, folder)
         at_work.check()
         at_work.judge_agent(lambda _: Tester(), EvaluationPlan(1, 2, 0), own.add)
@@ -110,7 +110,7 @@ def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
     assert report["figures"]["length"]["value"] == 1.0
 
 
-def judged_by(own, folder: ResultFolder, **options: Any) -> None:
+def judged_by(own, folder: Jobs, **options: Any) -> None:
     class Tester:
         def act(self, observations):
             return ["x"] * len(observations)
@@ -133,7 +133,7 @@ def test_who_stops_does_not_wait_for_a_sample_and_a_broken_off_one_has_no_verdic
         except SandboxError:
             return {"length": 0}
 
-    with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
+    with Jobs(tmp_path / "a", {}, resume=False) as folder:
         with pytest.raises(Stopped):
             judged_by(evaluation_of(endless), folder, stop=begun.is_set)
         assert (len(folder.rows("samples.jsonl")), folder.rows("verdicts.jsonl")) == (1, [])
@@ -155,7 +155,7 @@ def test_work_without_a_verdict_is_told(tmp_path, monkeypatch):
         if "; 3 runs of programs so far" in text:
             heard.set()
 
-    with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
+    with Jobs(tmp_path / "a", {}, resume=False) as folder:
         judged_by(evaluation_of(slow), folder, say=say)
         assert len(folder.rows("verdicts.jsonl")) == 1
     assert all(text.startswith("no new verdict for ") for text in told)

@@ -11,11 +11,11 @@ from in_one_process import InFolder
 
 from codea1_env.evaluation import program_verdicts, selection
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import ProgramSample
 from codea1_env.evaluation.selection import agreement, select, selection_report, selection_table
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.jobs import Jobs
 
 NEXT = Problem(
     "demo/next", "def step(n):\n", "step", "def step(n): return n + 1",
@@ -70,7 +70,7 @@ def choose(
 ) -> list[Mapping[str, Any]]:
     own = CodeEvaluation(select="tester")
     own.load([each for each in (NEXT, SIGN) if each.task_id in programs])
-    with ResultFolder(path, {}, resume=resume) as folder:
+    with Jobs(path, {}, resume=resume) as folder:
         found = InFolder(own, sandbox, folder)
         found.check()
         samples = [

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from in_one_process import InFolder
 
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan
 from codea1_env.evaluation.suites import scores
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
@@ -27,6 +26,7 @@ from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import TestVerdict
 from codea1_env.sandbox import AnalysisError, Limits, Sandbox
+from codea1_env.support.jobs import Jobs
 
 CLAMP = Problem(
     "demo/clamp",
@@ -206,7 +206,7 @@ def test_scores_survive_a_file(sandbox):
     assert type(check).of(json.loads(json.dumps(check.row()))) == check
 
 
-def opened(problems: Sequence[Problem], judge: SuiteJudge, folder: ResultFolder) -> InFolder:
+def opened(problems: Sequence[Problem], judge: SuiteJudge, folder: Jobs) -> InFolder:
     own = SuiteEvaluation(num_tests=judge._num_tests)
     own.load(problems)
     found = InFolder(own, judge._sandbox, folder)
@@ -223,7 +223,7 @@ def test_a_tester_sees_the_reference(sandbox, tmp_path):
             seen.extend(observations)
             return ["assert clamp(1) == 1"] * len(observations)
 
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
+    with Jobs(tmp_path, {}, resume=False) as folder:
         evaluation = opened([CLAMP], Judge(sandbox, 2), folder)
         evaluation.judge_agent(lambda _: Tester(), EvaluationPlan(3, 2, 0), evaluation.own.add)
         row = {"task_id": "demo/clamp", "answer": "assert clamp(1) == 1"}
@@ -242,7 +242,7 @@ def test_a_report_by_hand(sandbox, tmp_path):
         "demo/golden": ["assert clamp(1) == 2", "assert clamp(-1) == 0", "assert clamp(5) == 5"],
     }
     samples = [SuiteSample(task, 0, {"tests": tests}) for task, tests in rows.items()]
-    with ResultFolder(tmp_path, {}, resume=False) as folder:
+    with Jobs(tmp_path, {}, resume=False) as folder:
         evaluation = opened(problems, Judge(sandbox, 2), folder)
         evaluation.judge_file(samples, evaluation.own.add)
     report = evaluation.report({"other": 2})

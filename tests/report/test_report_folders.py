@@ -8,15 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from run_logs import write_run
 
-from codea1_env.baselines.bench.results import open_folder
+from codea1_env.baselines.bench.results import TABLE, Result, open_folder
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
 from codea1_env.baselines.diagnose.running import RowRun
-from codea1_env.baselines.diagnose.scores import COMMAND, SCORES, content_of
+from codea1_env.baselines.diagnose.scores import SCORES, content_of
 from codea1_env.cli.app import run
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.benchmarks import benchmark_sheets
 from codea1_env.report.diagnostics import diagnosed_section
@@ -25,6 +23,9 @@ from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
 from codea1_env.report.sheet import Bar, bar_cell
+from codea1_env.support.jobs import DIAGNOSTICS, Jobs
+
+ONE = {"coder": 1.0, "tester": 1.0}
 
 
 @pytest.fixture(autouse=True)
@@ -35,28 +36,16 @@ def ranks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def benchmark(folder: Path, entries: dict[str, list[float]], *, seeds: int = 2) -> Path:
     """Write a benchmark whose runs end with these pass rates, seed by seed."""
-    open_folder(folder, BenchConfig(tuple(entries), seeds=seeds, max_problems=4, max_steps=3, sweep=(1.0,)), resume=False).close()  # fmt: skip
-    for entry, rates in entries.items():
-        for seed, rate in enumerate(rates):
-            job = folder / "runs" / entry / f"seed_{seed}"
-            run = write_run(job / "run", [], seed=seed)
-            nothing = dict.fromkeys(("new_kill_rate", "only_book", "past_pass_rate"))
-            scores = {"kill_rate": 0.5, "copier_kill_rate": 0.25, "task_id": "own/one", **nothing}
-            rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
-            rates_of = [{"held_out/pass_rate": rate if row["step"] else 0.25} for row in rows]
-            with (run / "metrics.jsonl").open("w") as log:
-                log.writelines(
-                    json.dumps(row | own) + "\n" for row, own in zip(rows, rates_of, strict=True)
-                )
-            with (run / "held_out.jsonl").open("w") as log:
-                for row, own in zip(rows, rates_of, strict=True):
-                    measured = {
-                        "step": row["step"],
-                        **scores,
-                        "pass_rate": own["held_out/pass_rate"],
-                    }
-                    log.write(json.dumps(measured) + "\n")
-            (job / "result.json").write_text('{"status": "ok", "error": "", "seconds": 1.0}')
+    config = BenchConfig(tuple(entries), seeds=seeds, max_problems=4, max_steps=3, sweep=(1.0,))
+    nothing = dict.fromkeys(("new_kill_rate", "only_book", "past_pass_rate"))
+    measures = {"kill_rate": 0.5, "copier_kill_rate": 0.25, **nothing}
+    with open_folder(folder, config, resume=False) as jobs:
+        for entry, rates in entries.items():
+            for seed, rate in enumerate(rates):
+                start, end = ({"own/one": {**measures, "pass_rate": each}} for each in (0.25, rate))
+                curves = [{"step": s, "held_out/pass_rate": rate if s else 0.25} for s in range(4)]
+                row = Result(entry, seed, "ok", "", 1.0, start, end, curves, ONE)
+                jobs.append(TABLE, [dataclasses.asdict(row)])
     return folder
 
 
@@ -95,12 +84,12 @@ def test_a_benchmark_that_tells_nothing_names_no_winner(tmp_path: Path) -> None:
 
 def test_a_benchmark_shows_the_exact_game_and_what_failed_runs_said(tmp_path: Path) -> None:
     folder = benchmark(tmp_path / "b", {"code-a1": [0.1, 0.9], "no-book": [0.6, 0.2]})
-    jobs = folder / "runs" / "code-a1"
     figures = {"exploitability": 0.5, "exploitability/average": 0.25, "cyclic_share": 0.125}
-    for seed in (0, 1):
-        (jobs / f"seed_{seed}" / "game.json").write_text(json.dumps({"own/one": figures}))
-    error = '{"status": "failed", "error": "ValueError: <b>no</b>", "seconds": 1.0}'
-    (folder / "runs" / "no-book" / "seed_1" / "result.json").write_text(error)
+    rows = [json.loads(line) for line in (folder / TABLE).open()]
+    for row in rows[:2]:
+        row["end"]["own/one"] |= figures
+    rows[3] |= {"status": "failed", "error": "ValueError: <b>no</b>", "end": {}}
+    (folder / TABLE).write_text("".join(json.dumps(row) + "\n" for row in rows))
     sheets = {each.title: each for each in benchmark_sheets(read_folders([folder]).benchmarks[0])}
     game = [[cell.text for cell in row] for row in sheets["The game itself: b"].rows]
     assert [each[:1] + [text[:5] for text in each[1:]] for each in game] == [
@@ -114,19 +103,17 @@ def test_a_benchmark_shows_the_exact_game_and_what_failed_runs_said(tmp_path: Pa
 def test_a_swept_benchmark_shows_the_runs_with_the_rates_that_were_chosen(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
     config = BenchConfig(("code-a1", "no-book"), seeds=1, max_problems=4, max_steps=3)
-    open_folder(bench, config, resume=False).close()
     swept = [
         {"entry": "code-a1", "player": "coder", "best": 4.0},
         {"entry": "code-a1", "player": "tester", "best": 0.25},
         {"entry": "no-book", "player": "coder", "best": 64.0},
     ]
-    (bench / "sweep.jsonl").write_text("".join(json.dumps(row) + "\n" for row in swept))
     chosen = {"coder": 4.0, "tester": 0.25}
-    for entry, rates in (("code-a1", chosen), ("no-book", {"coder": 1.0, "tester": 1.0})):
-        job = bench / "runs" / entry / "seed_0"
-        job.mkdir(parents=True)
-        (job / "job.json").write_text(json.dumps({"rates": rates}))
-        (job / "result.json").write_text('{"status": "failed", "error": "e", "seconds": 1.0}')
+    with open_folder(bench, config, resume=False) as jobs:
+        jobs.write_lines("sweep.jsonl", swept)
+        for entry, rates in (("code-a1", chosen), ("no-book", ONE)):
+            row = Result(entry, 0, "failed", "e", rates=rates)
+            jobs.append(TABLE, [dataclasses.asdict(row)])
     (found,) = read_folders([bench]).benchmarks
     # The run of no-book has the rates of an earlier sweep.
     assert [result.entry for result in found.results] == ["code-a1"]
@@ -137,7 +124,7 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     settings = {"agent": "mutant", "problems": "starter", "num_samples": 4, "seed": 0}
     for name, report in (("whole", {"figures": {"all": {"pass@1": figure}}}), ("half", None)):
-        with ResultFolder(tmp_path / name, settings, resume=False, command="codea1 x") as folder:
+        with Jobs(tmp_path / name, settings, resume=False, command="codea1 x") as folder:
             folder.append("verdicts.jsonl", [{"task_id": "a"}])
             if report:
                 folder.write("report.json", report)
@@ -187,7 +174,7 @@ def test_suites_of_tests_are_shown_as_codea1_eval_tests_writes_them(tmp_path: Pa
 def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
     samples = [{"task_id": f"own/{i % 4}", "solution": f"def f(): return {i}"} for i in range(8)]
     outcomes = ["pass", "fail", "pass", "pass", "pass", "timeout", "pass", "fail"]
-    with ResultFolder(tmp_path / "e", {"agent": "a"}, resume=False) as folder:
+    with Jobs(tmp_path / "e", {"agent": "a"}, resume=False) as folder:
         folder.append("samples.jsonl", samples)
         verdicts = [
             {"task_id": row["task_id"], "sample": i // 4, "outcome": outcome, "message": f"m{i}"}
@@ -227,7 +214,7 @@ def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
         ("nothing.txt", "", "none of config.toml"),
         ("config.toml", "version = 1\nno_such_setting = 1\n", "unknown key 'no_such_setting'"),
         ("config.toml", "learning_rate = 1\n", "of version 1, actually: None"),
-        ("bench.json", '{"version": 1}', "version 2, actually: 1"),
+        ("bench.json", '{"version": 2}', "a benchmark of version 3, actually .* has version 2"),
     ],
 )
 def test_what_cannot_be_reported_is_named(tmp_path: Path, file: str, text: str, says: str) -> None:
@@ -263,6 +250,7 @@ def written(folder: Path, error: str = "") -> Path:
 
 def test_an_interrupted_folder_shows_the_runs_that_are_done(tmp_path: Path) -> None:
     each = EXPERIMENTS["cycling"]
+    Jobs(tmp_path, {}, DIAGNOSTICS, resume=False).close()
     for row in ("code-a1", each.control):
         for seed in (0, 1):
             run = RowRun("cycling", "0", row, seed, 0, 1.0, {each.measure: 0.5 + 0.1 * seed})
@@ -284,12 +272,12 @@ def test_the_top_says_how_many_signs_came_and_the_command(tmp_path: Path) -> Non
     for each in content["experiments"]:
         each["signs"] = signs
     (path / SCORES).write_text(json.dumps(content))
-    (path / COMMAND).write_text('{"command": "codea1 bench diagnose rare-faults"}')
+    (path / DIAGNOSTICS.manifest).write_text('{"command": "codea1 bench diagnose rare-faults"}')
     subject, contents = headline(read_folders([path]), [])
     assert contents is None
     assert [value for value, _ in subject.figures] == ["3 of 9"] * 3
     assert subject.command == "codea1 bench diagnose rare-faults"
-    (path / COMMAND).unlink()
+    (path / DIAGNOSTICS.manifest).unlink()
     assert headline(read_folders([path]), [])[0].command == ""
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from run_logs import episode, write_run
 
-from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.document import document
 from codea1_env.report.folders import read_folders
+from codea1_env.support.jobs import Jobs
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)  # fmt: skip
 
@@ -135,13 +135,13 @@ def test_wrong_answers_of_evaluations_are_read_as_episodes_are(browser, tmp_path
     figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     names = [f"{name}@{k}" for name in ("pass", "mut", "Mul") for k in (1, 5)]
     programs = {"a": ["own/right", "pass"], "b": [HOSTILE, "fail"]}
-    with ResultFolder(tmp_path / "code", {"agent": "me"}, resume=False) as folder:
+    with Jobs(tmp_path / "code", {"agent": "me"}, resume=False) as folder:
         for code, (task, outcome) in programs.items():
             folder.append("samples.jsonl", [{"task_id": task, "solution": code + HOSTILE}])
             verdict = {"task_id": task, "sample": 0, "outcome": outcome, "message": HOSTILE}
             folder.append("verdicts.jsonl", [verdict])
         folder.write("report.json", {"figures": {"all": dict.fromkeys(names, figure)}})
-    with ResultFolder(tmp_path / "tests", {"agent": BAD}, resume=False) as folder:
+    with Jobs(tmp_path / "tests", {"agent": BAD}, resume=False) as folder:
         folder.append("samples.jsonl", [{"task_id": "own/two", "answer": HOSTILE}])
         tests = [{"text": "assert 1", "fault": ""}, {"text": HOSTILE, "fault": HOSTILE, "reason": HOSTILE}]  # fmt: skip
         folder.append("verdicts.jsonl", [{"task_id": "own/two", "sample": 0, "tests": tests}])

@@ -343,7 +343,7 @@ def test_the_benchmark_of_a_language_model(tmp_path, model, monkeypatch, capsys)
     assert codea1(["bench", "algorithms", *names]) == 0
     text = json.loads(capsys.readouterr().out)["leaderboard"]
     assert f"--algorithms rloo --preset {tmp_path / 'mine.toml'} --problems starter" in text
-    made = tomllib.loads(Path("out/runs/rloo/seed_0/run/config.toml").read_text())
+    made = tomllib.loads(Path("out/runs/rloo/x1.0-x1.0/seed_0/run/config.toml").read_text())
     assert (made["algorithm"], made["coder"]["player"], made["max_steps"]) == ("rloo", "llm", 1)
 
 

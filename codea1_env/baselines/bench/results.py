@@ -1,10 +1,11 @@
 """The results folder of a benchmark.
 
 bench.json       version and settings: a benchmark is resumed only with the same, but for algorithms, seeds and sweep
+jobs.jsonl       table of all runs: a row when one begins, and one with what it measured when it has ended
 sweep.jsonl      one row per entry and player: the score of each learning rate that was tried, and the best
-sweep/           job, log and run folder of each run of the sweep
+sweep/           log and run folder of each run of the sweep
 results.jsonl    one row per run: status, and each problem's scores before the first and after the last step
-runs/            job, log and run folder of each run of the table; of tables also game.json, exact figures by problem
+runs/            log and run folder of each run of the table
 payoffs/         which test breaks which program, by pools
 LEADERBOARD.md, *.png
 """
@@ -12,27 +13,26 @@ LEADERBOARD.md, *.png
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates, processes_of
-from codea1_env.baselines.payoffs import GAME_FIGURES
-from codea1_env.evaluation.result_folder import BENCHMARK, FolderError, ResultFolder, read_json
+from codea1_env.baselines.bench.suite import (
+    SWEEP_SEED,
+    BenchConfig,
+    Entry,
+    Rates,
+    processes_of,
+)
+from codea1_env.support.jobs import BENCHMARK, FolderError, Jobs, read_manifest
 from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
-from codea1_env.training.settings import SettingsError, apply_table
+from codea1_env.training.settings import apply_table
 
-RESULT = "result.json"
-GAME = "game.json"
-RUNS = "runs"
 PAYOFFS = "payoffs"
 """Folder of what the referee said of pools: the same for all runs with the same."""
-JOB = "job.json"
 
 Scores = dict[str, dict[str, float | None]]
 """Problem -> measure -> value."""
@@ -42,21 +42,15 @@ _MEASURES = (
 )  # fmt: skip
 UNSEEN_PREFIX = "unseen/"
 """Begins the measures of problems that are not trained on."""
+TABLE = "jobs.jsonl"
 RESULTS = "results.jsonl"
 SWEEP = "sweep.jsonl"
+_CURVES = ("step", "held_out/", UNSEEN_PREFIX, "reward/", "past/pass_rate", "tester/validity")
+"""Metrics of each step that stand in the table, or what their names begin with."""
 
 
 class DamagedRunError(ValueError):
     """A file of a run does not hold what runs write. The message says which, and what is wrong with it."""
-
-
-class Ending(NamedTuple):
-    """How a run ended: result.json."""
-
-    status: str
-    """"ok" or "failed"."""
-    error: str
-    seconds: float
 
 
 class Logs(NamedTuple):
@@ -68,23 +62,6 @@ class Logs(NamedTuple):
     """Rows of metrics.jsonl."""
 
 
-def read_ending(folder: Path) -> Ending:
-    """Read the result.json of a run's folder. Raises a DamagedRunError if it is something else."""
-    path = folder / RESULT
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DamagedRunError(f"Expect {path} to be a JSON file, actually: {error}") from error
-    match content:
-        case {"status": "ok" | "failed" as status, "error": str(message), "seconds": seconds} if (
-            _is_number(seconds)
-        ):
-            return Ending(status, message, seconds)
-    raise DamagedRunError(
-        f'Expect {path} to hold a status ("ok" or "failed"), an error and seconds, actually: {content!r:.80}'
-    )
-
-
 def read_logs(run: Path, step: int) -> Logs:
     """Read what a run measured up to a step. Raises a DamagedRunError if rows are missing, or hold something else."""
     metrics = list(read_rows(run / METRICS, up_to(step)))
@@ -94,8 +71,6 @@ def read_logs(run: Path, step: int) -> Logs:
             f"Expect {run / METRICS} to have one row for each step from 0 to {step}, actually its whole rows "
             f"are those of {steps}."
         )
-    for row in metrics:
-        _check_values(run / METRICS, row, list(row))
     measured = [row for row in metrics if "held_out/pass_rate" in row]
     if not measured or measured[0]["step"] != 0:
         raise DamagedRunError(
@@ -116,8 +91,7 @@ def _read_scores(
     rows_of = [row for row in measured if f"{kind}pass_rate" in row]
     scores: dict[int, Scores] = {}
     for row in read_rows(path, up_to(measured[-1]["step"])):
-        _check_values(path, row, measures)
-        values = {f"{prefix}{name}": row[name] for name in measures}
+        values = {f"{prefix}{name}": row.get(name) for name in measures}
         scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
     for row in rows_of:
         found = scores.get(row["step"], {})
@@ -144,17 +118,8 @@ def forgetting(measured: list[Scores]) -> dict[str, float]:
     return found
 
 
-def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:
-    for name in names:
-        if name not in row or not (row[name] is None or _is_number(row[name])):
-            raise DamagedRunError(
-                f"Expect {path} to have a number or null for {name} of step {row['step']}, actually: "
-                f"{row.get(name, 'nothing')!r:.80}"
-            )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+Key = tuple[str, int, float, float]
+"""Entry, seed, and multiples of the learning rates of coder and tester."""
 
 
 @dataclass(frozen=True)
@@ -163,75 +128,84 @@ class TrainingJob:
 
     entry: Entry
     seed: int
-    folder: Path
-    max_steps: int
     rates: Rates
 
     @property
-    def done(self) -> bool:
-        """Whether it has a result, good or bad."""
-        return (self.folder / RESULT).exists()
+    def key(self) -> Key:
+        """Its key in the table."""
+        return self.entry.name, self.seed, self.rates.coder, self.rates.tester
 
     @property
-    def steps(self) -> int:
-        """Steps done so far."""
-        path = self.folder / "run" / "timings.jsonl"
-        return path.read_bytes().count(b"\n") if path.exists() else 0
-
-    @property
-    def of_other_rates(self) -> bool:
-        """Whether the folder holds a run that was begun with other learning rates."""
-        begun = self.begun
-        return begun is not None and begun.get("rates") != dataclasses.asdict(self.rates)
-
-    @property
-    def begun(self) -> dict[str, Any] | None:
-        """What its folder says that it was begun with, empty if that cannot be read; None if it was not begun."""
-        try:
-            content = json.loads((self.folder / JOB).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            return {}
-        return content if isinstance(content, dict) else {}
+    def place(self) -> str:
+        """Its folder within that of the benchmark."""
+        kind = "sweep" if self.seed >= SWEEP_SEED else "runs"
+        rates = f"x{self.rates.coder!r}-x{self.rates.tester!r}"
+        return f"{kind}/{self.entry.folder}/{rates}/seed_{self.seed}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one run."""
+    """A row of the table: that a run was begun, or what came of it."""
 
     entry: str
     seed: int
     status: str
-    """"ok" or "failed"."""
-    error: str
-    seconds: float
-    start: Scores
-    end: Scores
-    curves: list[dict[str, Any]]
-    """Rows of metrics.jsonl."""
+    """"begun", "ok" or "failed"."""
+    error: str = ""
+    seconds: float = 0.0
+    start: Scores = field(default_factory=dict)
+    end: Scores = field(default_factory=dict)
+    curves: list[dict[str, Any]] = field(default_factory=list)
+    """Metrics of each step."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The user's files that it was begun with -> their digests."""
+
+    @classmethod
+    def of(cls, row: Row) -> tuple[Key, Result]:
+        """Read a row of the table."""
+        found = cls(**row)
+        return (found.entry, found.seed, found.rates["coder"], found.rates["tester"]), found
 
 
-def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFolder:
+class RunTable:
+    """The table of a benchmark's runs. Failed ones are run again when it goes on, also with other files."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs, self.path = jobs, jobs.path
+        self.rows = jobs.done(TABLE, Result.of)
+        for key, row in self.rows.items():
+            if row.status == "failed":
+                self.rows[key] = dataclasses.replace(row, status="begun", files={})
+
+    def note(self, job: TrainingJob, row: Result) -> None:
+        """Add a row."""
+        self._jobs.append(TABLE, [dataclasses.asdict(row)])
+        self.rows[job.key] = row
+
+
+def results_of(rows: Mapping[Key, Result], jobs: Iterable[TrainingJob]) -> list[Result]:
+    """Return what came of the runs that have ended, well or badly."""
+    return [row for job in jobs if (row := rows.get(job.key)) and row.status != "begun"]
+
+
+def curves_of(metrics: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return what the table keeps of the metrics of a run."""
+    return [{name: row[name] for name in row if name.startswith(_CURVES)} for row in metrics]
+
+
+def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> Jobs:
     """Begin a results folder, or go on with one. Raises a FolderError if it holds other results, or is in use."""
     settings = dataclasses.asdict(config)
     del settings["processes"]
-    return ResultFolder(folder, settings, resume=resume, kind=BENCHMARK)
+    return Jobs(folder, settings, BENCHMARK, resume=resume)
 
 
 def read_settings(folder: Path) -> BenchConfig:
     """Return the settings of a benchmark. Raises a FolderError if the folder holds none of this version."""
-    path = folder / BENCHMARK.settings
-    if not path.is_file():
-        raise FolderError(
-            f"Expect {folder} to hold a benchmark to resume, actually: it has no {path.name}. Check the folder, or "
-            "leave --resume out."
-        )
-    table = read_json(path).get("settings")
+    table = read_manifest(folder, BENCHMARK)["settings"]
     try:
-        if not isinstance(table, dict):
-            raise SettingsError(f"{path}: no settings")
-        config = apply_table(BenchConfig(), table, str(path))
+        config = apply_table(BenchConfig(), table, str(folder / BENCHMARK.manifest))
         return dataclasses.replace(config, processes=processes_of(config.base(0)))
     except ValueError as error:  # SettingsError, or a preset that is gone
         raise FolderError(
@@ -240,62 +214,23 @@ def read_settings(folder: Path) -> BenchConfig:
 
 
 def jobs_of(
-    config: BenchConfig, entries: Sequence[Entry], folder: Path, rates: Mapping[str, Rates]
+    config: BenchConfig, entries: Sequence[Entry], rates: Mapping[str, Rates]
 ) -> list[TrainingJob]:
-    """All runs of the table: all entries with the first seed, then with the next. So an early end leaves whole rounds.
+    """All runs of the leaderboard: all entries with the first seed, then with the next. So an early end leaves whole rounds.
 
     Entries without learning rates are left out.
     """
-    place = folder / RUNS
     return [
-        TrainingJob(
-            entry, seed, place / entry.folder / f"seed_{seed}", config.max_steps, rates[entry.name]
-        )
+        TrainingJob(entry, seed, rates[entry.name])
         for seed in range(config.seeds)
         for entry in entries
         if entry.name in rates
     ]
 
 
-def finished(folder: Path) -> set[Path]:
-    """Return the folders of all runs that have ended, also of rows and seeds that are not wanted now."""
-    return {path.parent for path in (folder / RUNS).glob(f"*/seed_*/{RESULT}")}
-
-
-def collect(jobs: Sequence[TrainingJob]) -> list[Result]:
-    """Read the runs that are done, with the rates of the sweep; those whose files are damaged have failed."""
-    return [_result(job) for job in jobs if job.done and not job.of_other_rates]
-
-
-def write_results(folder: ResultFolder, results: Sequence[Result]) -> None:
-    """Write results.jsonl: everything but the curves, which are in the run folders."""
+def write_results(folder: Jobs, results: Sequence[Result]) -> None:
+    """Write results.jsonl: everything but the curves."""
     rows = [dataclasses.asdict(result) for result in results]
     for row in rows:
         del row["curves"]
     folder.write_lines(RESULTS, rows)
-
-
-def read_game(path: Path) -> Scores:
-    """Read what a run of tables says of its game; nothing of other runs."""
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            task: {name: float(row[name]) for name in GAME_FIGURES} for task, row in content.items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DamagedRunError(f"Expect {path} to hold figures by problem: {error!r}.") from error
-
-
-def _result(job: TrainingJob) -> Result:
-    logs = Logs({}, {}, [])
-    try:
-        ending = read_ending(job.folder)
-        if ending.status == "ok":
-            logs = read_logs(job.folder / "run", job.max_steps)
-            for task, figures in read_game(job.folder / GAME).items():
-                logs.end[task] = logs.end.get(task, {}) | figures
-    except DamagedRunError as damage:
-        ending = Ending("failed", f"{damage} --resume runs it again.", 0.0)
-    return Result(job.entry.name, job.seed, *ending, *logs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from codea1_env.baselines.bench.results import SWEEP, TrainingJob, collect
+from codea1_env.baselines.bench.results import SWEEP, Key, Result, TrainingJob, results_of
 from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
 from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
@@ -41,18 +41,12 @@ class Swept:
     """Whether there was none below or above the best one, so that a better one may not have been tried."""
 
 
-def sweep_jobs(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list[TrainingJob]:
+def sweep_jobs(config: BenchConfig, entries: Sequence[Entry]) -> list[TrainingJob]:
     """All runs of the sweep; none where there is nothing to choose."""
     if len(config.sweep) == 1:
         return []
     return [
-        TrainingJob(
-            entry,
-            seed,
-            folder / "sweep" / entry.folder / f"rate_x{multiple!r}" / f"seed_{seed}",
-            config.max_steps,
-            Rates(multiple, multiple),
-        )
+        TrainingJob(entry, seed, Rates(multiple, multiple))
         for entry in entries
         for multiple in config.sweep
         for seed in range(SWEEP_SEED, SWEEP_SEED + config.sweep_seeds)
@@ -60,7 +54,10 @@ def sweep_jobs(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> l
 
 
 def choose(
-    config: BenchConfig, entries: Sequence[Entry], jobs: Sequence[TrainingJob]
+    config: BenchConfig,
+    entries: Sequence[Entry],
+    jobs: Sequence[TrainingJob],
+    rows: Mapping[Key, Result],
 ) -> tuple[dict[str, Rates], list[Swept]]:
     """Choose the learning rates of each entry of which all runs of the sweep are done.
 
@@ -73,22 +70,23 @@ def choose(
     found: list[Swept] = []
     for entry in entries:
         own = [job for job in jobs if job.entry == entry]
-        if all(job.done for job in own):
-            swept = list(_players(config, entry, own))
+        results = results_of(rows, own)
+        if len(results) == len(own):
+            swept = list(_players(config, entry, results))
             found += swept
             best = {each.player: each.best for each in swept if each.best is not None}
-            if any(result.status == "ok" for result in collect(own)):
+            if any(result.status == "ok" for result in results):
                 rates[entry.name] = Rates(**best)
     return rates, found
 
 
-def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> Iterator[Swept]:
+def _players(config: BenchConfig, entry: Entry, results: Sequence[Result]) -> Iterator[Swept]:
     settings = entry.apply(config.base(0))
     ends: dict[float, list[Row]] = {}
-    results = collect(jobs)
     failed = all(result.status == "failed" for result in results)
-    for job, result in zip(jobs, results, strict=True):
-        ends.setdefault(job.rates.coder, []).append(result.curves[-1] if result.curves else {})
+    for result in results:
+        multiple = result.rates["coder"]
+        ends.setdefault(multiple, []).append(result.curves[-1] if result.curves else {})
     for player, measure in _MEASURES.items():
         block = settings.player(player)
         if block.freeze or block.player not in ("tabular", "llm"):
@@ -119,13 +117,12 @@ def read_rates(folder: Path, config: BenchConfig, entries: Sequence[Entry]) -> d
     return rates
 
 
-def failures_of(jobs: Sequence[TrainingJob]) -> list[tuple[str, str, str]]:
+def failures_of(results: Sequence[Result]) -> list[tuple[str, str, str]]:
     """Name of the entry, which run of the sweep, and the message of each that failed."""
     return [
-        (job.entry.name, f"×{job.rates.coder:g}, seed {job.seed}", result.error)
-        for job in jobs
-        for result in collect([job])
-        if result.status == "failed"
+        (each.entry, f"×{each.rates['coder']:g}, seed {each.seed}", each.error)
+        for each in results
+        if each.status == "failed"
     ]
 
 

@@ -1,22 +1,18 @@
-"""One run of a benchmark, in a process of its own: `python -m codea1_env.baselines.bench.worker FOLDER`.
-
-FOLDER/job.json says what to do. FOLDER/result.json is written last: a process that dies leaves none.
-"""
+"""One run of a benchmark, in a process of its own."""
 
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import io
 import json
-import os
 import shutil
-import signal
 import sys
-import threading
 import time
 import traceback
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +21,14 @@ from rich.console import Console
 
 from codea1_env.agents import Pool, TabularAgent, find_class
 from codea1_env.baselines.bench import results
-from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
+from codea1_env.baselines.bench.results import TrainingJob
+from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry
 from codea1_env.baselines.payoffs import Floats, game_figures
 from codea1_env.referee import Referee, Round
 from codea1_env.sandbox import Sandbox, SandboxError
 from codea1_env.support.logs import write_whole
 from codea1_env.training import RunError, TrainConfig, train
-from codea1_env.training.checkpoints import checkpoints, load_run, step_of, verify
+from codea1_env.training.checkpoints import checkpoints, load_run, step_of
 
 _PROBLEMS = 8
 """Problems that are measured, the first ones: the figures are means, and the sandbox runs each program of each."""
@@ -40,6 +37,8 @@ _MAX_PAIRS = 2048
 
 Game = dict[str, dict[str, float]]
 """Problem -> measure -> value."""
+
+INTERRUPTED = 130
 
 
 def measure_game(run: Path, known: Path) -> Game:
@@ -97,81 +96,55 @@ def _payoffs(programs: Pool, tests: Pool, sandbox: Sandbox, known: Path) -> Floa
     return np.array(rows, dtype=np.float64)
 
 
-INTERRUPTED = 130
-
-
-def main(folder: Path) -> int:
-    """Train; returns the exit code."""
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    job = json.loads((folder / results.JOB).read_text(encoding="utf-8"))
-    entry = Entry(**job["entry"])
-    started = time.perf_counter()
-    result: dict[str, Any] = {"status": "ok", "error": ""}
+def run(
+    job: TrainingJob,
+    config: BenchConfig,
+    folder: Path,
+    machine: Mapping[str, Any],
+    tell: Callable[[dict[str, Any]], None],
+) -> None:
+    """Train in `folder`, and tell what the table says of the run; exits with 130 if it was interrupted."""
+    started, place = time.perf_counter(), folder / job.place / "run"
+    found: dict[str, Any] = {"status": "ok"}
     try:
-        settings = entry.apply(BenchConfig(**job["bench"]).base(job["seed"]))
-        config = Rates(**job["rates"]).apply(settings)
-        if not _train(entry, config, folder / "run", job["machine"]):
-            return INTERRUPTED
-        if not config.has_language_model and job["seed"] < SWEEP_SEED:
-            _measure_game(folder, entry)
+        settings = job.rates.apply(job.entry.apply(config.base(job.seed)))
+        logs = _train(job.entry, dataclasses.replace(settings, output_dir=place), machine)
+        # Players of one's own may have no tables.
+        if not settings.has_language_model and job.seed < SWEEP_SEED and job.entry.kind != "player":
+            for task, figures in measure_game(place, folder / results.PAYOFFS).items():
+                logs.end.setdefault(task, {}).update(figures)
+        found |= {"start": logs.start, "end": logs.end, "curves": results.curves_of(logs.metrics)}
     except (OSError, MemoryError, SandboxError):
         raise  # the machine's fault: the run is tried again
     except Exception as error:
         # The algorithm's fault, whatever it raises: it would fail again in the same way.
         traceback.print_exc()
-        result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-    result["seconds"] = time.perf_counter() - started
-    write_whole(folder / results.RESULT, json.dumps(result) + "\n")
-    return 0
+        found = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+    tell(found | {"seconds": time.perf_counter() - started})
 
 
-def _measure_game(folder: Path, entry: Entry) -> None:
-    """Write game.json, and delete the checkpoints that were kept for it."""
-    # Players of one's own may have no tables; with a game.json it died between its game and its result.
-    if entry.kind != "player" and not (folder / results.GAME).exists():
-        game = measure_game(folder / "run", folder.parent.parent.parent / results.PAYOFFS)
-        write_whole(folder / results.GAME, json.dumps(game) + "\n")
-    for path in checkpoints(folder / "run")[:-1]:
-        shutil.rmtree(path)
-
-
-def _end_with_parent(parent: int) -> None:
-    """Stop after the step when the benchmark is gone: nobody would wait for the run."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]) -> bool:
-    """Train, from the last checkpoint if there is one; returns whether the run is finished."""
-    config = dataclasses.replace(config, output_dir=run)
-    saved = _usable_checkpoints(run)
-    if saved and step_of(saved[-1]) >= config.max_steps:
-        return True  # it died between its last step and its result
-    if run.exists() and not saved:
-        shutil.rmtree(run)
-    if config.has_language_model and not saved:  # a run that goes on has its own
-        config = dataclasses.replace(config, **machine)
+def _train(entry: Entry, config: TrainConfig, machine: Mapping[str, Any]) -> results.Logs:
+    """Train from the last checkpoint, or anew where there is none, or what is there is damaged."""
+    run = config.output_dir or Path()
     own = find_class(entry.name) if entry.kind == "player" else None
-    console = Console(file=io.StringIO())
-    return train(config, resume=bool(saved), coder=own, tester=own, console=console).finished
 
+    def logs(config: TrainConfig, resume: bool) -> results.Logs:
+        console = Console(file=io.StringIO())
+        if not train(config, resume=resume, coder=own, tester=own, console=console).finished:
+            sys.exit(INTERRUPTED)
+        return results.read_logs(run, config.max_steps)
 
-def _usable_checkpoints(run: Path) -> list[Path]:
-    """Return the checkpoints of a run; none if the last of them is damaged, or what was measured before it.
-
-    Without the latter, training would go on all the same, to other results than those of a whole run.
-    """
-    saved = checkpoints(run)
+    with suppress(FileNotFoundError), (run / ".lock").open() as lock:
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # after a kill, the process of before may still end its step
     try:
-        if saved:
-            results.read_logs(run, step_of(saved[-1]))
-            verify(saved[-1])
-    except (results.DamagedRunError, RunError) as error:
+        if saved := checkpoints(run):
+            ended = step_of(saved[-1]) >= config.max_steps  # it died before it told
+            return results.read_logs(run, config.max_steps) if ended else logs(config, True)
+    except (RunError, results.DamagedRunError) as error:
         print(f"This run starts anew. {error}", flush=True)
-        return []
-    return saved
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    shutil.rmtree(run, ignore_errors=True)
+    if config.has_language_model:  # a run that goes on has its own
+        config = dataclasses.replace(config, **machine)
+    return logs(config, False)

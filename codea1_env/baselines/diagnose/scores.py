@@ -16,10 +16,10 @@ from codea1_env.baselines.diagnose.experiments import (
     Experiment,
     expectations,
 )
-from codea1_env.baselines.diagnose.running import RESULTS, RowRun, done_runs
+from codea1_env.baselines.diagnose.running import RESULTS, RowRun
 from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
-from codea1_env.support.logs import read_rows
+from codea1_env.support.jobs import read_table
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
@@ -143,8 +143,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 SCORES = "scores.json"
-COMMAND = "diagnose.json"
-"""What was typed last."""
 VERSION = 2
 """Rises when the file says something else."""
 
@@ -167,10 +165,7 @@ def unfinished(folder: Path) -> dict[str, Any] | None:
 
     Raises a FolderError if a line of its results is damaged.
     """
-    first = next(read_rows(folder / RESULTS), None)
-    if first is None or not {each.name for each in dataclasses.fields(RowRun)} <= first.keys():
-        return None  # results of something else
-    runs = list(done_runs(folder).values())
+    runs = [run for run in read_table(folder / RESULTS, RowRun.of).values() if not run.error]
     there = [
         EXPERIMENTS[name] for name in EXPERIMENTS if any(run.experiment == name for run in runs)
     ]
