@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -31,8 +32,11 @@ def test_folders_that_cannot_be_used(tmp_path):
         with pytest.raises(FolderError, match="a new or an empty folder"):
             Jobs(path, {}, resume=False)
     folder = tmp_path / "begun"
-    with Jobs(folder, {"seed": 1, "n": [1]}, resume=False):
-        pass
+    with (
+        Jobs(folder, {"seed": 1, "n": [1]}, resume=False),
+        pytest.raises(FolderError, match="another process does"),
+    ):
+        Jobs(folder, {"seed": 1, "n": [1]}, resume=True)
     with pytest.raises(FolderError, match="Add --resume"):
         Jobs(folder, {"seed": 1, "n": [1]}, resume=False)
     with pytest.raises(FolderError, match="seed was 1, now 2"):
@@ -48,14 +52,6 @@ def test_a_process_killed_at_its_very_beginning_leaves_the_folder_free(tmp_path)
         (tmp_path / name).write_bytes(b"")
     with Jobs(tmp_path, {}, resume=False) as folder:
         assert (folder.path / "eval.json").exists()
-
-
-def test_a_folder_at_work_is_not_joined(tmp_path):
-    with Jobs(tmp_path, {"seed": 0}, resume=False) as first:
-        first.write_lines("rows.jsonl", [{"task_id": "a"}])
-        with pytest.raises(FolderError, match="Expect nobody else to work on"):
-            Jobs(tmp_path, {"seed": 0}, resume=True)
-        assert first.rows("rows.jsonl") == [{"task_id": "a"}]
 
 
 def test_settings_that_may_change_are_those_of_the_last_time(tmp_path):
@@ -121,6 +117,12 @@ def finds(number: int, tell) -> None:
     tell(-number)
 
 
+def stays(tell) -> None:
+    """Leaves a thread that nobody ends."""
+    tell("told")
+    threading.Thread(target=time.sleep, args=(600,)).start()
+
+
 def dies(tell) -> None:
     tell("alive")
     os._exit(3)
@@ -161,14 +163,21 @@ def ran(jobs, **options: Any) -> tuple[dict[Any, list[Any]], dict[Any, Exception
     return heard, failed
 
 
-def test_jobs_that_die_or_raise_are_begun_again_once(tmp_path):
+def test_jobs_that_die_or_raise_are_begun_again_once(tmp_path, monkeypatch):
     jobs = {n: partial(finds, n) for n in range(1, 4)}
-    jobs |= {"dies": dies, "raises": raises, "killed": partial(is_killed_once, tmp_path / "flag")}
+    monkeypatch.setattr("codea1_env.support.pool._TO_LEAVE", 0.5)
+    jobs |= {
+        "stays": stays,
+        "dies": dies,
+        "raises": raises,
+        "killed": partial(is_killed_once, tmp_path / "flag"),
+    }
     heard, failed = ran(jobs, log=lambda job: tmp_path / f"{job}.txt")
     assert heard == {
         1: [1, -1],
         2: [2, -2],
         3: [3, -3],
+        "stays": ["told"],
         "dies": ["alive", "alive"],
         "killed": ["whole"],
     }

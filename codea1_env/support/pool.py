@@ -26,6 +26,8 @@ Work = Callable[[Callable[[Any], None]], object]
 _ATTEMPTS = 2
 _LOOK = 0.2
 """Seconds between two calls of `tick`."""
+_TO_LEAVE = 5.0
+"""Seconds that a process has to leave when its work has ended."""
 _J = TypeVar("_J")
 
 
@@ -107,7 +109,8 @@ def _message(running: Mapping[Any, _Running], reader: Any) -> Any:
         code = process.exitcode or 0
         message = _End(DiedError(f"by signal {-code}" if code < 0 else f"with exit code {code}"))
     if isinstance(message, _End):
-        process.join()
+        process.join(_TO_LEAVE)
+        process.kill()  # threads of somebody else may keep it
         reader.close()
     return message
 
