@@ -218,7 +218,10 @@ def command(*arguments: object) -> None:
     line = [sys.executable, "-m", "codea1_env.cli", *map(str, arguments)]
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=HERE.parent)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        said = (
+            done.stdout[-4000:] + done.stderr[-2000:]
+        )  # a run that failed is named in what it prints
+        raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}:\n{said}")
 
 
 def digest(value: Any) -> str:
