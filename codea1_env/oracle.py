@@ -255,6 +255,10 @@ class Oracle:
             answers = [
                 _joined([next(replies) for _ in parts[subject]]) for _ in range(seeds[subject])
             ]
+            answers = [
+                self._alone(subject, seed, tests, each, at_once)
+                for seed, each in enumerate(answers)
+            ]
             truths: dict[str, Truth] = {}
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
                 truths = {test.call_text: _UNJUDGED for test in tests}
@@ -265,6 +269,36 @@ class Oracle:
                 truths = _truths_of(subject, tests, answers, slow=at_once is None)
                 self._remember(subject, truths)
             known[subject].update(truths)
+
+    def _alone(
+        self,
+        subject: Subject,
+        seed: int,
+        tests: Sequence[Test],
+        answers: Answers,
+        at_once: tuple[()] | None,
+    ) -> Answers:
+        """Make calls again, each in a process of its own, that reached a limit which others before them had a part in."""
+        again = [
+            number
+            for number, reply in enumerate(answers.replies)
+            if len(tests) > 1 and is_spent(reply)
+        ]
+        started = [
+            self._sandbox.submit(
+                self._sandbox.run_calls,
+                *subject.program,
+                [tests[number].call],
+                limits=self._limits.with_room_for(1),
+                hash_seed=seed,
+                rules=RunRules(at_once, allowance=math.inf, again=False),
+            )
+            for number in again
+        ]
+        replies = list(answers.replies)
+        for number, found in zip(again, gather(started), strict=True):
+            replies[number] = found.replies[0] if found.load.passed else found.load
+        return replace(answers, replies=replies)
 
     def _parts(
         self, asked: Mapping[Subject, Sequence[Test]]
@@ -336,6 +370,18 @@ def _to_make_again(suites: Iterable[Iterable[Test]], known: Mapping[str, Truth])
         made = [test for test in suite if is_made(test, known, slow)]
         again |= {test.call_text: test for test in made if known[test.call_text] is _SLOW}
     return list(again.values())
+
+
+def is_spent(reply: bytes | TestResult) -> bool:
+    """Whether a call came to the end of memory, of the stack, or of what may be held, of which calls before it may have taken a part."""
+    if isinstance(reply, bytes):
+        if len(reply) > _SMALL and reply.startswith(RETURNED):
+            return False
+        read = read_reply(reply)
+        return isinstance(read, TestResult) and (
+            read.outcome is Outcome.MEMORY or read.error == "RecursionError"
+        )
+    return reply.outcome in (Outcome.MEMORY, Outcome.OUTPUT_LIMIT)
 
 
 def _joined(parts: Sequence[Answers]) -> Answers:

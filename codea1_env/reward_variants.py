@@ -139,7 +139,8 @@ def difficulty_weighted(outcome: SuiteOutcome, config: RewardConfig) -> tuple[fl
 
 
 def _share_passed(outcome: SuiteOutcome) -> float | None:
-    """Share of the suite's tests that do not break the program; None without tests or without a program that runs."""
-    if not outcome.failed or not outcome.code_executes:
+    """Share that the program passes of the suite's tests with an answer; None without such, or a program that runs."""
+    answered = len(outcome.failed) - sum(map(bool, outcome.unpaid))
+    if not answered or not outcome.code_executes:
         return None
-    return 1 - outcome.broke() / len(outcome.failed)
+    return 1 - outcome.broke() / answered

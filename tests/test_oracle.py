@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,6 +120,24 @@ def test_what_a_reference_remembers_decides_no_truth(sandbox):
     later = Oracle(sandbox, LIMITS)
     later.ask({asked: [[call(400), call(800)]]})
     assert later.ask({asked: [deep]})[asked] == alone
+
+
+IN_CIRCLES = """
+def f(n):
+    parent = list(range(n))
+    def find(x):
+        return x if parent[x] == x else find(parent[x])
+    return find(n - 1)
+"""
+
+
+def test_memory_of_calls_before_decides_no_truth(sandbox):
+    """A function that calls itself is a circle, and holds what it sees: nobody frees that between calls."""
+    asked = subject(IN_CIRCLES)
+    limits = dataclasses.replace(LIMITS, memory=400 << 20, call_cpu_time=2.0, call_wall_time=20.0)
+    calls = [call(2_000_000 + number) for number in range(8)]
+    found = Oracle(sandbox, limits).ask({asked: [calls[:4], calls[4:]]})[asked]
+    assert {each.reason for each in found.values()} == {""}
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,25 @@ def test_a_suite_loses_nothing_for_replayed_tests_without_an_answer() -> None:
         True, failed, 0, history_passed=0, history_total=4, unpaid=unpaid, history_unpaid=3
     )
     wrong = SuiteOutcome(True, [True, False, False], 0, history_passed=3, history_total=4)
-    for name in REWARDS:
+    for name in REWARDS.keys() - {
+        "solve-rate",
+        "learnability",
+    }:  # which pay most where half is passed
         config = RewardConfig(num_tests=3, function=name)
         once, gave_up = suite_rewards(wrong, config), suite_rewards(ended, config)
         assert gave_up.test >= once.test, name
         assert gave_up.code <= once.code, name
     with pytest.raises(ValueError, match="history_unpaid"):
         SuiteOutcome(True, [], 0, history_passed=2, history_total=3, history_unpaid=2)
+
+
+@pytest.mark.parametrize("name", ["solve-rate", "learnability"])
+def test_unanswered_tests_are_in_no_share(name: str) -> None:
+    config = RewardConfig(function=name)
+    for failed in ([True], [False, True], [False]):
+        answered = SuiteOutcome(True, failed, 0, 0, 0)
+        unpaid = [False] * len(failed) + [True] * 2
+        more = SuiteOutcome(True, [*failed, True, True], 0, 0, 0, unpaid=unpaid)
+        assert suite_rewards(more, config).test == suite_rewards(answered, config).test
+    nothing = SuiteOutcome(True, [True], 0, 0, 0, unpaid=[True])
+    assert suite_rewards(nothing, config).test == 0.0

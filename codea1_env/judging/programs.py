@@ -20,7 +20,7 @@ from codea1_env.compare import (
     same,
 )
 from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
-from codea1_env.oracle import Attack, Subject, Truth, gather
+from codea1_env.oracle import Attack, Subject, Truth, gather, is_spent
 from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
@@ -41,7 +41,7 @@ from codea1_env.support.texts import LRUCache
 Calls = tuple[str, ...]
 """Texts of the calls of a run, in order."""
 _RESULT_CHARS = 150  # what a remembered result costs, about
-_NOT_KEPT = (Outcome.TIMEOUT, Outcome.UNJUDGED)
+_NOT_KEPT = (Outcome.TIMEOUT, Outcome.MEMORY, Outcome.UNJUDGED)
 
 
 class ProgramResults(NamedTuple):
@@ -169,17 +169,13 @@ class ProgramRuns:
             program = programs[attack]
             self._enter_load(program, answer)
             if answer.load.passed and all(isinstance(reply, bytes) for reply in answer.replies):
+                # What calls before it have left in memory, or in caches below it, may decide.
+                if any(map(is_spent, answer.replies)):
+                    continue
                 if attack.subject.checker:  # whose time is that of a run
                     self._enter_runs(attack, program, tests, answer, truths)
-                    continue
-                judged = self._judged(attack, tests, answer.replies, truths)
-                # What calls before it have left in memory, or in caches below it, may decide.
-                spent = [
-                    each.outcome is Outcome.MEMORY or each.error == "RecursionError"
-                    for each in judged.values()
-                ]
-                if not any(spent):
-                    program.calls |= judged
+                else:
+                    program.calls |= self._judged(attack, tests, answer.replies, truths)
         return set(asked)
 
     def _enter_runs(

@@ -261,7 +261,7 @@ def _top_never_changes(
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = {each.id for each in targets if isinstance(each, ast.Name)}
             known = frozenset(constants - containers)
-            if node.value is None or len(names) < len(targets):
+            if node.value is None or len(names) < len(targets) or _binds(node):
                 return False
             if is_container(node.value, known):
                 containers |= names
@@ -297,8 +297,11 @@ def _only_says(node: ast.stmt) -> bool:
         and node.value.func.id == "print"
     )
     constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    binds = any(isinstance(each, ast.NamedExpr) for each in ast.walk(node))
-    return constant or ((shows or isinstance(node, ast.Assert)) and not binds)
+    return constant or ((shows or isinstance(node, ast.Assert)) and not _binds(node))
+
+
+def _binds(node: ast.stmt) -> bool:
+    return any(isinstance(each, ast.NamedExpr) for each in ast.walk(node))
 
 
 def _may_keep(node: ast.AST) -> bool:

@@ -130,6 +130,8 @@ MAY_KEEP = [
     "import math as m\nimport operator as m\ndef f(x): return m.add",
     "import os as math\ndef f(x): return math.environ",
     "import typing as t\ndef f(x): return t.List[x]",
+    "import re\nP = re.compile('|'.join(seen := ['a']))\ndef f(x): seen.append(x)",
+    "import re\nP = re.compile('a' if (it := iter('abc')) else 'b')\ndef f(x): return next(it)",
     "print(k := [])\ndef f(x): k.append(x)",
     "K = list(map(list, 'a'))\ndef f(x): K[0].append(x)",
     "K = dict([['a', [1]]])\ndef f(x): K['a'].append(x)",
