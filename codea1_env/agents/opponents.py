@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+from codea1_env.agents.planted import NumbersTester, PlantedCoder
 from codea1_env.agents.protocols import Setting, own_player
 from codea1_env.agents.scripted import (
     BoundaryTester,
@@ -25,10 +26,11 @@ from codea1_env.sandbox import Sandbox
 
 Role = Literal["coder", "tester"]
 SCRIPTED: Mapping[Role, tuple[str, ...]] = {
-    "coder": ("mutant", "reference"),
-    "tester": ("golden", "boundary", "copier"),
+    "coder": ("mutant", "planted", "reference"),
+    "tester": ("golden", "boundary", "copier", "numbers"),
 }
 """Names of scripted players, by role."""
+_Script = ScriptedAgent | CopierTester | PlantedCoder | NumbersTester
 Opponent = str | Agent | Callable[..., Agent]
 """A player: a name, an agent, or what makes one (see `codea1_env.agents.own_player`)."""
 
@@ -98,12 +100,14 @@ def has_golden_tests(problem: Problem) -> bool:
 
 def scripted(
     name: str, problems: Sequence[Problem], sandbox: Sandbox, seed: int, num_tests: int
-) -> ScriptedAgent | CopierTester:
+) -> _Script:
     """Make a scripted player of a name in `SCRIPTED`."""
-    makers: dict[str, Callable[[], ScriptedAgent | CopierTester]] = {
+    makers: dict[str, Callable[[], _Script]] = {
         "mutant": lambda: MutantCoder(problems, sandbox, seed),
+        "planted": lambda: PlantedCoder(problems, sandbox, seed),
         "reference": lambda: ReferenceCoder(problems, seed),
         "copier": lambda: CopierTester(num_tests),
+        "numbers": lambda: NumbersTester(num_tests),
         "golden": lambda: GoldenTester(problems, num_tests, seed, sandbox),
         "boundary": lambda: BoundaryTester(problems, sandbox, num_tests, seed),
     }

@@ -162,3 +162,18 @@ def _quantile_of_t(freedom: int) -> float:
     z = _Z  # and the next terms of its expansion
     first = (z**3 + z) / (4 * freedom)
     return z + first + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def share(hits: int, of: int) -> Estimate:
+    """Return a share with its 95% interval, by Wilson's score (Wilson 1927), which is not empty at 0 and 1.
+
+    Example:
+        >>> print(share(0, 24), share(12, 24))
+        0.000 [0.000, 0.138] 0.500 [0.314, 0.686]
+    """
+    if not 0 <= hits <= of or of < 1:
+        raise ValueError(f"Expect 0 <= hits <= of and of >= 1, actually: {hits} of {of}")
+    p, z = hits / of, _Z
+    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
+    margin = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return Estimate(p, max(0.0, middle - margin), min(1.0, middle + margin))

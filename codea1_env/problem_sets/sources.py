@@ -73,8 +73,9 @@ STARTER = {
     "starter": ("easy", "medium", "hard", "second"),
     "starter-104": ("easy", "medium", "hard"),
     **{f"starter-{tier}": (tier,) for tier in ("easy", "medium", "hard")},
+    "planted": ("planted",),
 }
-"""Files of the bundled sets: all; those that older tables were measured on; and the tiers of these."""
+"""Files of the bundled sets: all; those that older tables were measured on; the tiers of these; one-line functions."""
 
 
 def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]:

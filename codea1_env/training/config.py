@@ -153,6 +153,11 @@ def contradictions(config: TrainConfig) -> Iterator[str]:
             "Expect tester.objective='rewards' (the baseline 'sft' sets 'golden-tests') for a language model, actually: "
             "'golden-tests'. examples/sft_tester.py trains one on golden tests with TRL's SFTTrainer."
         )
+    if config.sparring and (config.tester.player != "llm" or config.tester.objective != "rewards"):
+        yield (
+            f"Expect a language model that learns from rewards as the tester with sparring={config.sparring}, actually: "
+            f"tester.player={config.tester.player!r}, which knows the problems of the run alone. Leave sparring out."
+        )
     if config.self_play:
         yield from _of_self_play(config)
 

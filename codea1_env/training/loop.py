@@ -12,6 +12,7 @@ from codea1_env.support.logs import read_rows
 from codea1_env.training import run_folder, summary
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import LocalEngine
+from codea1_env.training.panel_table import panel_table
 from codea1_env.training.players import OwnPlayer
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run import Run
@@ -81,6 +82,8 @@ def _result(run: Run, console: Console) -> TrainResult:
     start, end = summary.start_and_end(rows)
     done = step >= config.max_steps
     result = TrainResult(path, step, done or run.time_is_over, start, end)
+    if (panel := panel_table(list(read_rows(path / run_folder.PANEL)))) is not None:
+        console.print(panel)
     console.print(summary.summary_table(result))
     if config.has_language_model:
         console.print(summary.phases_table(read_rows(path / run_folder.TIMINGS), rows))

@@ -36,12 +36,15 @@ from codea1_env.training.config import RunError, TrainConfig, rules_of
 from codea1_env.training.language_models import LocalEngine
 from codea1_env.training.lessons import Taught, demonstrations, lessons, teach, timed
 from codea1_env.training.metrics import Row, episode_rows, prefixed, round_metrics, step_metrics
+from codea1_env.training.panel_of_run import PanelOfRun
 from codea1_env.training.past import PastOpponents, PastSide
 from codea1_env.training.players import OwnPlayer, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
+from codea1_env.training.sparring import Sparring, mixed, sparring_metrics
 from codea1_env.training.trackers import Tracking
+from codea1_env.training.trainer_arguments import update_shape
 
 _OF_MEASURED = 1 / 3
 """What a program of a step takes, as a share of one of a measurement, whose suites also meet mutants; about, for tables."""
@@ -118,6 +121,8 @@ class Run:
         config = self.config
         self._held_back = measuring.HeldBack(self._held_out, self.referee, self.config)
         self._unseen = measuring.Unseen(self._others, self.referee, self.config)
+        self._sparring = Sparring(config, self.referee)
+        self._panel = PanelOfRun(config, self.problems, self.players.tester, self.referee)
         self._stack.enter_context(explained_failures(self.folder.path))
         if self._saved is None:
             self.folder.append(run_folder.METRICS, [{"step": 0, **self._measured()}])
@@ -260,11 +265,13 @@ class Run:
         seconds = dict(played.seconds)
         coder = now.chosen.lesson("coder", played)
         tester = now.chosen.lesson("tester", played)
-        taught = self._learn(now, played, coder, tester, seconds)
+        to_learn, sparred = self._spar(now, tester, seconds)
+        taught = self._learn(now, played, coder, to_learn, seconds)
         self.step += 1
         row: Row = {"step": self.step}
         row |= step_metrics(played, coder, tester, len(self.book))
         row |= self._more_metrics(now, played, taught)
+        row |= sparring_metrics(sparred) if sparred else {}
         last = self._is_last(time.monotonic() - started)
         measures = self.step % self.config.eval_steps == 0 or self.step == self.config.max_steps
         if measures or last:
@@ -274,7 +281,10 @@ class Run:
         for line in self._health.news(row) if self.config.has_language_model else ():
             self.display.say(line)
         kept = self.config.kept_programs
-        episodes = episode_rows(played, self.step, self.players.chats, kept)
+        episodes = list(episode_rows(played, self.step, self.players.chats, kept))
+        if sparred:
+            rows = episode_rows(sparred, self.step, self.players.chats, kept)
+            episodes += [{**each, "sparring": True} for each in rows]
         self.folder.append(run_folder.EPISODES, episodes)
         self.past.keep(self.step, self.players)
         if self.step % self.config.save_steps == 0 or last:
@@ -319,6 +329,18 @@ class Run:
             self._save_if_new()  # nobody has learned anything of this step yet
             raise
         return PlayedStep(len(batch), chosen, played, players.take_usage(), past)
+
+    def _spar(
+        self, now: PlayedStep, tester: list[Experience], seconds: dict[str, float]
+    ) -> tuple[list[Experience], Rollouts | None]:
+        """Let sparring groups take their share of what the tester learns from."""
+        wanted = update_shape(self.config, "tester", now.problems)[0]
+        groups = self._sparring.groups(wanted)
+        if not groups or now.past.role == "tester":
+            return tester, None
+        with timed(seconds, "sparring"), self.display.phase("sparring"):
+            played = self._sparring.play(self.players.tester, self.step, groups)
+        return mixed(tester, played, groups, wanted), played
 
     def _learn(
         self,
@@ -375,12 +397,14 @@ class Run:
         with self.display.phase("evaluate"), draws:
             row, rows = self._held_back.measure(self.players, self.book, self._remembered)
             others, other_rows = self._unseen.measure(self.players)
+            on_panel, counts = self._panel.measure(self.players.tester)
         self._known["evaluate"] = time.monotonic() - started
         self.folder.append(run_folder.HELD_OUT, ({"step": self.step, **each} for each in rows))
         if other_rows:
             unseen = ({"step": self.step, **each} for each in other_rows)
             self.folder.append(run_folder.UNSEEN, unseen)
-        return row | others
+        self.folder.append(run_folder.PANEL, ({"step": self.step, **each} for each in counts))
+        return row | others | on_panel
 
     def _save(self) -> None:
         self.display.begin("checkpoint")

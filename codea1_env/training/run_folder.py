@@ -5,6 +5,7 @@ metrics.jsonl     one row per step: the same bytes for the same configuration, a
 episodes.jsonl    what was played, one row per problem and step, or more (`logged_programs`): the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
+panel.jsonl       what a language model that tests, and scripts, did on each row of the panel: counts
 own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
@@ -27,9 +28,9 @@ from codea1_env.training import settings
 from codea1_env.training.config import RunError, TrainConfig
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
-HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
+HELD_OUT, UNSEEN, PANEL = "held_out.jsonl", "unseen.jsonl", "panel.jsonl"
 OWN_FILES = "own_files.jsonl"
-_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
+_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, PANEL, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "logged_programs", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads", "generation_threads",

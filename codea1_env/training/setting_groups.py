@@ -100,6 +100,9 @@ class GameSettings:
     most, or all."""
     black_box: bool = False
     """The tester does not see the program."""
+    sparring: Share = 0.0
+    """Share of the tester's groups that meet planted faults instead of the coder's programs, on one-line problems of their
+    own (the set "planted"). They read and write no book, and no mean of rewards counts them."""
     max_rounds: Count = 1
     """Rounds of an episode. From the second on the coder sees what broke its program and may repair it."""
     tester_rounds: Literal["every", "first"] = "every"
@@ -191,6 +194,8 @@ class MeasuringSettings:
     """Measure on so many of the problems that are trained on: a sample of larger sets, always the same one."""
     eval_problems: NonNegativeInt = 4
     """Language models: measure on so many problems that are not trained on, too; 0 for none."""
+    panel_size: NonNegativeInt = 24
+    """Language models that test: programs of each row of the panel that they meet in each measurement; 0 for no panel."""
     save_steps: PositiveInt = 10
     """Write a checkpoint every so many steps, and after the last."""
     save_total_limit: PositiveInt = 2

@@ -1,0 +1,240 @@
+"""What a tester can do, on programs that do not change while it trains.
+
+A panel has rows. Rows of planted faults are a ladder: on the lowest rung tests find the fault without the program, on the
+next who copies a number of its text, on the highest only who works the value out. Half of the problems and most kinds of
+faults are never trained on. Beside them stand the same programs shown blind, wrong programs that a model wrote, mutants that
+copies of the examples do not kill, and right programs, for the share of tests that are right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from codea1_env.agents.scripted import CopierTester
+from codea1_env.evaluation.held_out import hold_out
+from codea1_env.evaluation.planting import Planter
+from codea1_env.evaluation.statistics import Estimate, share
+from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee, Round, Verdict
+from codea1_env.responses import parse_suites
+from codea1_env.rollout import Agent, ask
+from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.spaces import observe
+
+SIZE = 24
+"""Programs of a row."""
+_ROWS: dict[str, str] = {
+    "blind": "faults on large numbers, which blind tests find",
+    "copied_seen": "a number of the text, trained kinds and problems",
+    "copied_unseen": "a number of the text, other problems",
+    "copied_new": "a number of the text, other problems and kinds",
+    "worked_out_unseen": "next to a number of the text, other problems",
+    "worked_out_new": "to be worked out, other problems and kinds",
+    "shown_blind": "all these of other problems, without the program",
+    "written": "wrong programs that a model wrote",
+    "new_mutants": "mutants that copies of the examples do not kill",
+    "valid": "right programs: tests that are right",
+}
+ROWS: Mapping[str, str] = _ROWS
+"""Name -> what its programs are wrong on. Every row but the last counts programs that a suite breaks; it counts tests."""
+_PLANTED = {
+    "blind": (("above",), "eval"),
+    "copied_seen": (("equal", "table", "range"), "train"),
+    "copied_unseen": (("equal", "table", "range"), "eval"),
+    "copied_new": (("either", "text"), "eval"),
+    "worked_out_unseen": (("after",), "eval"),
+    "worked_out_new": (("between", "minus", "digits"), "eval"),
+}
+"""Row -> its kinds of faults, and the split of the problems."""
+_EACH = 3
+"""Mutants of a problem at most: more would be much alike."""
+_DRAWN = 12
+"""Mutants of a problem that the examples are tried on: they kill most."""
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class PanelProgram:
+    """A program of a row."""
+
+    row: str
+    problem: Problem
+    code: str
+    kind: str = ""
+    """Kind of its planted fault."""
+
+    @property
+    def shown(self) -> str:
+        """What the tester sees."""
+        return "" if self.row == "shown_blind" else self.code
+
+
+@dataclass(frozen=True)
+class PanelCount:
+    """What a tester did on a row."""
+
+    hits: int
+    """Programs that its suites break; tests that are right, of right programs."""
+    of: int
+    """Programs, or tests, that could be judged."""
+
+    @property
+    def share(self) -> Estimate | None:
+        """The share with its 95% interval; None of nothing."""
+        return share(self.hits, self.of) if self.of else None
+
+    def __str__(self) -> str:
+        return f"{self.hits} of {self.of}"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Programs to be broken, always the same ones of a seed."""
+
+    programs: tuple[PanelProgram, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Row -> why it has no programs."""
+
+    @property
+    def digest(self) -> str:
+        """A short text that changes with the programs."""
+        parts = [(each.row, each.problem.task_id, each.code) for each in self.programs]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    def measure(self, tester: Agent, referee: Referee) -> dict[str, PanelCount]:
+        """Let a tester write one suite against each program.
+
+        A suite breaks a program by any test that attacks, as in the game: also by one whose value the referee corrects.
+        """
+        verdicts = _verdicts(tester, self.programs, referee)
+        found: dict[str, list[tuple[int, int]]] = {}
+        for each, verdict in zip(self.programs, verdicts, strict=True):
+            counted = _right_tests(verdict) if each.row == "valid" else _broken(verdict)
+            found.setdefault(each.row, []).append(counted)
+        return {row: PanelCount(*map(sum, zip(*found[row], strict=True))) for row in found}
+
+
+def _verdicts(tester: Agent, programs: Sequence[PanelProgram], referee: Referee) -> list[Verdict]:
+    seen = [observe(each.problem, code=each.shown, turn=1) for each in programs]
+    answers = ask(tester, "tester", seen)
+    asked = [(text, each.problem) for text, each in zip(answers, programs, strict=True)]
+    suites = parse_suites(asked, referee.sandbox)
+    pairs = zip(programs, suites, strict=True)
+    return referee.judge([Round(each.problem, each.code, [suite]) for each, suite in pairs])
+
+
+def _broken(verdict: Verdict) -> tuple[int, int]:
+    tests = [test for suite in verdict.suites for test in suite.tests]
+    if any(test.broke for test in tests):
+        return 1, 1
+    unknown = any(test.outcome is Outcome.UNJUDGED for test in tests)
+    return 0, int(not unknown)
+
+
+def _right_tests(verdict: Verdict) -> tuple[int, int]:
+    suite = verdict.suites[0]
+    kept = sum(test.status == "kept" for test in suite.tests)
+    return kept, kept + suite.outcome.invalid
+
+
+def draw_panel(
+    problems: Sequence[Problem],
+    trained: Sequence[Problem],
+    referee: Referee,
+    seed: int,
+    size: int = SIZE,
+) -> Panel:
+    """Draw a panel: planted faults of the set `planted`, and what `problems` have that are not `trained` on.
+
+    Args:
+        problems: The source of a run. Its mutants, right programs and stored wrong programs are of those that are not trained on.
+        trained: What the run trains on.
+        referee: Judges as the run does.
+        seed: Draws.
+        size: Programs of a row at most.
+    """
+    names = {each.task_id for each in trained}
+    others = [each for each in problems if each.task_id not in names and each.reference.strip()]
+    makers: dict[str, Callable[[], list[PanelProgram]]] = {
+        "planted": lambda: _planted(referee.sandbox, random.Random(f"{seed} planted"), size),
+        "written": lambda: _written(others, random.Random(f"{seed} written"), size),
+        "new_mutants": lambda: _mutants(others, referee, random.Random(f"{seed} mutants"), size),
+        "valid": lambda: _right(others, random.Random(f"{seed} valid"), size),
+    }
+    programs = [each for make in makers.values() for each in make()]
+    found = {each.row for each in programs}
+    missing = {
+        row: "the problems that are not trained on have none" for row in ROWS if row not in found
+    }
+    return Panel(tuple(programs), missing)
+
+
+def _planted(sandbox: Sandbox, rng: random.Random, size: int) -> list[PanelProgram]:
+    problems = load_problems("planted")
+    planter = Planter(problems, sandbox)
+    asked: list[tuple[str, Problem, str]] = []
+    for row, (kinds, split) in _PLANTED.items():
+        known = [each for each in problems if each.metadata["split"] == split]
+        order = [
+            each for _ in range(-(-size // len(known))) for each in rng.sample(known, len(known))
+        ]
+        asked += [(row, each, kinds[i % len(kinds)]) for i, each in enumerate(order[:size])]
+    made = planter.plant([(problem, kind) for _, problem, kind in asked], rng)
+    found = [
+        PanelProgram(row, problem, planted.code, kind)
+        for (row, problem, kind), planted in zip(asked, made, strict=True)
+        if planted is not None
+    ]
+    unseen = [each for each in found if _PLANTED[each.row][1] == "eval" and each.row != "blind"]
+    blind = rng.sample(unseen, min(size, len(unseen)))
+    return found + [
+        PanelProgram("shown_blind", each.problem, each.code, each.kind) for each in blind
+    ]
+
+
+def _written(problems: Sequence[Problem], rng: random.Random, size: int) -> list[PanelProgram]:
+    by_name = {each.task_id: each for each in problems}
+    text = (
+        resources.files("codea1_env.problem_sets")
+        .joinpath("starter", "written.jsonl")
+        .read_text("utf-8")
+    )
+    rows = [json.loads(line) for line in text.splitlines()]
+    found = [
+        PanelProgram("written", by_name[row["task_id"]], code)
+        for row in rows
+        if row["task_id"] in by_name
+        for code in row["programs"]
+    ]
+    return rng.sample(found, min(size, len(found)))
+
+
+def _mutants(
+    problems: Sequence[Problem], referee: Referee, rng: random.Random, size: int
+) -> list[PanelProgram]:
+    found: list[PanelProgram] = []
+    order = rng.sample(list(problems), len(problems))
+    while order and len(found) < size:
+        some, order = order[:_AT_ONCE], order[_AT_ONCE:]
+        drawn: list[PanelProgram] = []
+        for split in hold_out(some, referee.sandbox):
+            mutants = [*split.mutants, *split.train_mutants]
+            mutants = rng.sample(mutants, min(_DRAWN, len(mutants)))
+            drawn += [PanelProgram("new_mutants", split.problem, code) for code in mutants]
+        kept: Counter[str] = Counter()
+        for each, verdict in zip(drawn, _verdicts(CopierTester(None), drawn, referee), strict=True):
+            if _broken(verdict) == (0, 1) and kept[each.problem.task_id] < _EACH:
+                kept[each.problem.task_id] += 1
+                found.append(each)
+    return found[:size]
+
+
+def _right(problems: Sequence[Problem], rng: random.Random, size: int) -> list[PanelProgram]:
+    drawn = rng.sample(list(problems), min(size, len(problems)))
+    return [PanelProgram("valid", each, each.reference) for each in drawn]

@@ -1,0 +1,84 @@
+"""Sparring: in a share of its groups a tester meets planted faults, not the coder's programs.
+
+Once a coder is right, its programs teach a tester nothing; a planted fault always can be found. Groups of sparring read and
+write no Mistake Book, and no mean of rewards counts them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from codea1_env.agents.planted import PlantedCoder
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import load_problems
+from codea1_env.referee import Referee
+from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, rollout
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.metrics import Row, mean
+
+_STREAM = 6
+"""Of random numbers, beside those of players and of what a step needs."""
+
+
+class Sparring:
+    """Plays the sparring groups of a run, on the training half of the set `planted`."""
+
+    def __init__(self, config: TrainConfig, referee: Referee) -> None:
+        self._config, self._referee = config, referee
+        self._problems = load_problems("planted", "train") if config.sparring else []
+        self._coder = PlantedCoder(self._problems, referee.sandbox)
+
+    def groups(self, of: int) -> int:
+        """Say how many of the tester's groups are sparring; at least one where there is sparring."""
+        share = self._config.sparring
+        return max(1, round(share * of)) if share else 0
+
+    def play(self, tester: Agent, step: int, groups: int) -> Rollouts:
+        """Let a tester write `num_suites` suites against each of so many planted programs."""
+        rng = np.random.default_rng([self._config.seed, step, _STREAM])
+        self._coder.random.seed(int(rng.integers(2**63)))
+        order = [self._problems[i] for i in rng.permutation(len(self._problems))]
+        each = -(-groups // len(order))
+        numbers = RolloutConfig(
+            num_generations=each,
+            num_suites=self._config.num_suites,
+            use_book=False,
+            black_box=self._config.black_box,
+        )
+        asked = order[: -(-groups // each)]
+        return rollout(asked, self._coder, tester, self._referee, MistakeBook(), numbers)
+
+
+def mixed(tester: list[Experience], played: Rollouts, groups: int, wanted: int) -> list[Experience]:
+    """Put the sparring groups in the place of those of the tester's groups whose rewards differ least.
+
+    Args:
+        tester: What the tester would learn from.
+        played: The sparring groups.
+        groups: How many of them count.
+        wanted: Groups of an update.
+    """
+    by_group: dict[str, list[Experience]] = {}
+    for item in tester:
+        by_group.setdefault(item.group, []).append(item)
+    spread = {name: float(np.var(_rewards(each))) for name, each in by_group.items()}
+    kept = set(sorted(spread, key=spread.__getitem__, reverse=True)[: max(0, wanted - groups)])
+    new: dict[str, list[Experience]] = {}
+    for item in played.tester_experience("all"):
+        new.setdefault(item.group, []).append(item)
+    sparring = [item for group in list(new.values())[:groups] for item in group]
+    return [item for item in tester if item.group in kept] + sparring
+
+
+def _rewards(group: list[Experience]) -> list[float]:
+    return [item.reward for item in group if item.reward is not None] or [0.0]
+
+
+def sparring_metrics(played: Rollouts) -> Row:
+    """Measure the sparring groups of a step: reward and validity of a suite, and the share that finds the fault."""
+    suites = [suite for episode in played.episodes for suite in episode.verdict.suites]
+    return {
+        "sparring/reward": mean(suite.rewards.test for suite in suites),
+        "sparring/found": mean(bool(suite.failed) for suite in suites),
+        "sparring/validity": mean(suite.rewards.validity for suite in suites),
+    }
