@@ -15,7 +15,7 @@ from codea1_env.sandbox.inside.analysis.literals import write
 
 SPARRING = tuple(name for name, kind in KINDS.items() if kind.sparring)
 """Kinds of faults that testers may be trained on."""
-_TRIES = 6
+_TRIES = 16
 _MOST_CHARS = 60
 """Of a wrong result that is written into a program."""
 
