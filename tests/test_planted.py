@@ -76,7 +76,7 @@ def test_scripts_reach_their_rung_of_the_ladder(sandbox: Sandbox) -> None:
             found.setdefault((name, KINDS[kind].rung), []).append(bool(verdict.failed))
     assert all(found["numbers", "copy"])
     assert not any(found["numbers", "work"])
-    assert not any(sum((found["copier", rung] for rung in ("copy", "work", "blind")), []))
+    assert not any(any(found["copier", rung]) for rung in ("copy", "work", "blind"))
 
 
 @pytest.mark.parametrize(

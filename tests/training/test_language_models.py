@@ -60,6 +60,7 @@ SMALL = TrainConfig(
     eval_steps=3,
     eval_samples=1,
     eval_problems=0,
+    panel_size=0,
     save_steps=2,
 )
 LONGER = SamplingConfig(max_prompt_length=1000, max_completion_length=12)

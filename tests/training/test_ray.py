@@ -47,7 +47,7 @@ SHORT = SamplingConfig(max_prompt_length=1000, max_completion_length=8)
 TRAINER = {"gradient_checkpointing": False, "lr_scheduler_type": "constant"}
 TABLES = TrainConfig(
     max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=2,
-    eval_steps=2, save_steps=1, workers=1,
+    panel_size=0, eval_steps=2, save_steps=1, workers=1,
 )  # fmt: skip
 LEARNER = {"learning_rate": 1e-3, "sampling": SHORT, "trainer": TRAINER}
 TESTER = TesterConfig("llm", **LEARNER)

@@ -238,7 +238,9 @@ class BenchConfig:
         quarter = max(1, self.max_steps // 4)
         if self.preset is not None:
             runs = _of_preset(self.preset)
-            runs = dataclasses.replace(runs, max_minutes=None, eval_problems=self.eval_problems)
+            runs = dataclasses.replace(
+                runs, max_minutes=None, eval_problems=self.eval_problems, panel_size=0
+            )
             every = runs.eval_steps
         else:
             every = quarter
