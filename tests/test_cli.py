@@ -149,7 +149,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["eval", "cross-play", "golden", "refrence"], "Did you mean 'reference'"),
         (["eval", "cross-play", "goldn", "reference"], "Did you mean 'golden'"),
         (["eval", "cross-play", "golden", "reference", "--num-samples", "0"], "Expect --num-samples to be at least 1, actually: 0"),
-        (["eval", "cross-play", "golden", "boundary"], "expect a coder among the players, actually: none. Add mutant or reference"),
+        (["eval", "cross-play", "golden", "boundary"], "expect a coder among the players, actually: none. Add mutant or planted or reference"),
         (["bench", "algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
         (["eval", "code", "--agent", "mutant", "--k", "5", "-n", "4"], "k=5, and every problem has 4"),
         (["eval", "code", "--agent", "mutant", "--resume", "--output-dir", "."], "it has no eval.json"),

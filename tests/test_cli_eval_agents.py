@@ -20,8 +20,8 @@ from codea1_env.integrations.side import OneSide
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
-from codea1_env.training import train
-from codea1_env.training.settings import replaced
+from codea1_env.training import checkpoints, train
+from codea1_env.training.settings import replaced, to_toml
 
 pytestmark = pytest.mark.usefixtures("sandboxes_stay_open")
 
@@ -250,3 +250,45 @@ def test_players_of_runs_with_tables(trained, tmp_path, sandbox, capsys):
     error = capsys.readouterr().err
     assert "a tabular player knows no others" in error
     assert "--problems starter --split train --max-problems 2" in error
+
+
+def test_a_tester_meets_the_panel(tmp_path, capsys):
+    """Each program is asked about, killed and resumed or not; tests made elsewhere are refused."""
+    asked = ["--panel", "--agent", "numbers", "--panel-size", "2", "--problems", "starter-easy"]
+    folder = ["--output-dir", str(tmp_path / "panel")]
+    assert run(["eval", "tests", *asked, *folder, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["counts"]["copied_new"] == [2, 2]
+    assert report["counts"]["worked_out_new"] == report["counts"]["shown_blind"] == [0, 2]
+    assert report["figures"]["copied_new"]["value"] == 1.0
+    rows = (tmp_path / "panel" / "verdicts.jsonl").read_text().splitlines()
+    assert len(rows) == 20
+    (tmp_path / "panel" / "verdicts.jsonl").write_text("\n".join(rows[:7]) + "\n" + rows[7][:9])
+    assert run(["eval", "tests", *asked, *folder, "--json", "--resume"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert {**again, "usage": None} == {**report, "usage": None}
+    assert run(["eval", "tests", "--panel", "--samples", "some.jsonl"]) == 2
+    assert "asks about its own programs" in capsys.readouterr().err
+
+
+def test_the_agent_of_a_run_is_asked_as_in_its_run(tmp_path):
+    """What the options do not say is that of the run; scripts and models have no run."""
+    weights = tmp_path / "checkpoints" / "step_1" / "tester" / "adapter"
+    weights.mkdir(parents=True)
+    (weights / "adapter_config.json").write_text("{}")
+    config = replaced(
+        base_settings(SourcesAndFolder(preset="smollm2-cpu")), {"output_dir": tmp_path}
+    )
+    (tmp_path / "config.toml").write_text("version = 1\n" + to_toml(config))
+    saved = weights.parents[1]
+    (saved / "state.json").write_text('{"step": 1}')
+    (saved / "manifest.json").write_text(json.dumps(checkpoints._digests(saved)))
+    options = AskingOptions(agent=str(tmp_path), temperature=0.2)
+    filled, found = options.as_in_run("tester")
+    assert found is not None
+    assert (filled.temperature, filled.max_completion_length) == (0.2, 96)
+    assert filled.tester_examples == "hidden"
+    assert AskingOptions(agent="golden").as_in_run("tester") == (
+        AskingOptions(agent="golden"),
+        None,
+    )

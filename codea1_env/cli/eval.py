@@ -19,7 +19,7 @@ from rich.console import Console
 
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.prompts import OneByOne, PromptTemplate, make_wording
+from codea1_env.agents.llm.prompts import OneByOne, PromptTemplate
 from codea1_env.agents.opponents import Role
 from codea1_env.cli import players
 from codea1_env.cli.errors import (
@@ -40,6 +40,7 @@ from codea1_env.cli.tables import (
 )
 from codea1_env.evaluation.asking import AnyEvaluation, TestEvaluation, find_evaluation
 from codea1_env.evaluation.comparison import compare
+from codea1_env.evaluation.panel_evaluation import PanelEvaluation
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.runner import (
     REFERENCES,
@@ -69,6 +70,8 @@ from codea1_env.sandbox.packages import versions
 from codea1_env.support.jobs import EVALUATION, FolderError, Jobs, read_manifest
 from codea1_env.support.plugins import digest_of
 from codea1_env.support.stopping import StopRequest, stop_request
+from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import read_config
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,9 @@ def code(arguments: Sequence[str]) -> int:
 
 
 def tests(arguments: Sequence[str]) -> int:
-    """Run `codea1 eval tests`; returns the exit code."""
+    """Run `codea1 eval tests`, or with --panel that on the panel; returns the exit code."""
+    if "--panel" in arguments:
+        return evaluate("panel", [each for each in arguments if each != "--panel"])
     return evaluate("tests", arguments)
 
 
@@ -179,9 +184,11 @@ class EvaluationOptions(players.AskingOptions):
             if self.request:
                 settings["request"] = self.request
             settings["backend"] = "server" if players.is_server(self.agent or "") else self.backend
-            settings["prompts"] = self.prompts
-            if digest := digest_of(self.prompts):
+            settings["prompts"] = self.prompts or "few-shot"
+            if digest := digest_of(settings["prompts"]):
                 settings["prompts_sha256"] = digest[:16]
+            if self.tester_examples == "hidden":
+                settings["tester_examples"] = "hidden"
             computing = self.computing()
             if computing is not None:
                 settings["dtype"] = computing.generation_dtype
@@ -216,11 +223,13 @@ def evaluate(name: str, arguments: Sequence[str]) -> int:
     """Run the evaluation of a name, as `find_evaluation` has it; returns the exit code."""
     with user_input():
         kind = find_evaluation(name)
-    title = f"eval run {name}" if ":" in name else f"eval {name}"
+    titles = {"panel": "eval tests --panel"}
+    title = f"eval run {name}" if ":" in name else titles.get(name, f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
+    console = Console(stderr=command.json)
+    command = _as_in_run(command, console)
     problems, of_set = _problems_of(command)
     path = command.output_dir or Path("runs") / time.strftime("eval-%Y%m%d-%H%M%S")
-    console = Console(stderr=command.json)
     try:
         words = f"codea1 {title} {shlex.join(arguments)}"
         report = _in_folder(command, name, problems, of_set, path, console, words)
@@ -242,6 +251,29 @@ def evaluate(name: str, arguments: Sequence[str]) -> int:
         say(console, f"Command: {words}")
         say(console, f"Result folder: {path}")
     return 1 if report["excluded"] else 0
+
+
+def _as_in_run(command: EvaluationCommand, console: Console) -> EvaluationCommand:
+    """Ask the agent of a run as in its run, where nothing else was said; and say so."""
+    own, chooser = command.evaluation, command.selector
+    filled, config = command.as_in_run(own.role)
+    if chooser is not None:
+        filled.__dict__["selector"] = chooser.as_in_run("tester")[0]
+    if isinstance(own, PanelEvaluation):
+        with user_input():
+            run = config if own.trained is None else read_config(Path(own.trained))
+            own.left_out = tuple(problems_of_run(run)) if run else ()
+    if config is None:
+        return filled
+    if isinstance(own, TestEvaluation):
+        own.num_tests = own.num_tests or config.num_tests
+    asked = {"prompts": filled.prompts, "temperature": filled.temperature}
+    asked |= {"top_p": filled.top_p, "max_completion_length": filled.max_completion_length}
+    if isinstance(own, TestEvaluation):
+        asked |= {"tester_examples": filled.tester_examples, "num_tests": own.num_tests}
+    words = ", ".join(f"{key} {value}" for key, value in asked.items())
+    say(console, f"Asked as in its run, but for what you say: {words}.")
+    return filled
 
 
 def _problems_of(command: EvaluationCommand) -> tuple[list[Problem], int]:
@@ -354,12 +386,12 @@ def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
 
 
 def _wording(command: EvaluationCommand) -> tuple[PromptTemplate, int]:
-    own, wording = command.evaluation, partial(make_wording, command.prompts)
+    own = command.evaluation
     if not isinstance(own, TestEvaluation):
-        return wording(), 8
+        return command.wording(), 8
     if own.one_by_one:
-        return OneByOne(wording(1)), 1
-    return wording(own.num_tests), own.num_tests
+        return OneByOne(command.wording(1)), 1
+    return command.wording(own.num_tests), own.num_tests
 
 
 def _evaluate(
@@ -422,7 +454,7 @@ def _select(
     name = asked.agent or ""
     shown.begin("choices", len(own.numbers()))
     with ExitStack() as stack:
-        wording = make_wording(asked.prompts, NUM_TESTS)
+        wording = asked.wording(NUM_TESTS)
         problems = list(own.problems.values())
         agent = players.player_of("tester", asked, problems, own.sandbox, wording, NUM_TESTS, stack)
         rows = select(

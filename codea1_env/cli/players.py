@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 import tyro
@@ -43,6 +43,7 @@ from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 
 if TYPE_CHECKING:
+    from codea1_env.training import TrainConfig
     from codea1_env.training.checkpoints import SavedRun, TrainedOn
 
 _OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
@@ -193,14 +194,18 @@ class AskingOptions(ComputingOptions):
     "None"': None leaves a field out."""
     num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
     """Samples per problem that an agent writes."""
-    temperature: float = 0.7
-    """Sampling temperature of a language model."""
-    top_p: float = 0.95
-    """A language model draws from the likeliest tokens that together have this probability."""
-    max_completion_length: int = 1024
-    """Tokens of an answer of a language model."""
-    prompts: str = "few-shot"
-    """Wording for language models: "few-shot", with a worked example, for small ones; "detailed"; or FILE.py:NAME."""
+    temperature: float | None = None
+    """Sampling temperature of a language model; None for that of the agent's run, or 0.7."""
+    top_p: float | None = None
+    """A language model draws from the likeliest tokens that together have this probability; None for that of the agent's
+    run, or 0.95."""
+    max_completion_length: int | None = None
+    """Tokens of an answer of a language model; None for those of the agent's run, or 1024."""
+    prompts: str | None = None
+    """Wording for language models: "few-shot", with a worked example, for small ones; "detailed"; or FILE.py:NAME. None for
+    that of the agent's run, or "few-shot"."""
+    tester_examples: Literal["shown", "hidden"] | None = None
+    """Whether a language model that tests sees the examples of the problem's text; None for as in its run, or "shown"."""
     seed: int = 0
     """Seed of the agent's draws."""
     workers: int | None = None
@@ -214,7 +219,7 @@ class AskingOptions(ComputingOptions):
         check_least(self, num_samples=1, workers=1, seed=0)
         check_packages(self.packages)
         with user_input():
-            make_wording(self.prompts)
+            self.wording()
 
     @property
     def cores(self) -> int:
@@ -245,12 +250,36 @@ class AskingOptions(ComputingOptions):
         """How language models draw."""
         with user_input():
             return SamplingConfig(
-                temperature=self.temperature,
-                top_p=self.top_p,
+                temperature=0.7 if self.temperature is None else self.temperature,
+                top_p=0.95 if self.top_p is None else self.top_p,
                 max_prompt_length=4096,
-                max_completion_length=self.max_completion_length,
+                max_completion_length=self.max_completion_length or 1024,
                 stop=("\n```\n",),
             )
+
+    def wording(self, num_tests: int = 8) -> PromptTemplate:
+        """How language models are asked."""
+        return make_wording(self.prompts or "few-shot", num_tests, self.tester_examples or "shown")
+
+    def as_in_run(self, role: Role) -> tuple[Self, TrainConfig | None]:
+        """Fill in how the agent was asked in its run, where it has one and nothing else was said."""
+        name = self.agent or ""
+        if kind_of(role, name) != "weights":
+            return self, None
+        with user_input():
+            config = read_config(Path(name))
+        own = config.player(role).sampling
+        run = {
+            "temperature": own.temperature,
+            "top_p": own.top_p,
+            "max_completion_length": own.max_completion_length,
+            "prompts": config.prompts,
+            "tester_examples": config.tester_examples,
+        }
+        missing: dict[str, Any] = {
+            key: value for key, value in run.items() if getattr(self, key) is None
+        }
+        return replace(self, **missing), config
 
 
 def weights_of(name: str) -> str | None:

@@ -58,12 +58,19 @@ class TestEvaluation(Evaluation[S, V]):
     role: ClassVar[Literal["coder", "tester"]] = "tester"
     unit = "suites"
 
-    num_tests: int = 8
-    """Tests that an answer is asked for; those after them do not count."""
+    default_tests: ClassVar[int] = 8
+    """What `num_tests` = 0 means without a run."""
+    num_tests: int = 0
+    """Tests that an answer is asked for; those after them do not count. 0 for as many as in the agent's run, or 8."""
 
     def __post_init__(self) -> None:
-        if self.num_tests < 1:
-            raise ValueError(f"Expect --num-tests to be at least 1, actually: {self.num_tests}")
+        if self.num_tests < 0:
+            raise ValueError(f"Expect --num-tests to be at least 0, actually: {self.num_tests}")
+
+    def load(self, problems: Sequence[Problem]) -> dict[str, int]:
+        """Take the problem set."""
+        self.num_tests = self.num_tests or self.default_tests
+        return super().load(problems)
 
     @property
     def one_by_one(self) -> bool:
@@ -97,6 +104,7 @@ AnyEvaluation = type[Evaluation[Any, Any]]
 BUILT_IN = {
     "code": "codea1_env.evaluation.programs:CodeEvaluation",
     "tests": "codea1_env.evaluation.suites.evaluation:SuiteEvaluation",
+    "panel": "codea1_env.evaluation.panel_evaluation:PanelEvaluation",
 }
 """Name -> where it is; loaded when it is asked for."""
 

@@ -12,15 +12,15 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from codea1_env.agents.scripted import CopierTester
 from codea1_env.evaluation.held_out import hold_out
 from codea1_env.evaluation.planting import Planter
 from codea1_env.evaluation.statistics import Estimate, share
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.examples import split_examples
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
@@ -113,11 +113,22 @@ class Panel:
         A suite breaks a program by any test that attacks, as in the game: also by one whose value the referee corrects.
         """
         verdicts = _verdicts(tester, self.programs, referee)
-        found: dict[str, list[tuple[int, int]]] = {}
-        for each, verdict in zip(self.programs, verdicts, strict=True):
-            counted = _right_tests(verdict) if each.row == "valid" else _broken(verdict)
-            found.setdefault(each.row, []).append(counted)
-        return {row: PanelCount(*map(sum, zip(*found[row], strict=True))) for row in found}
+        pairs = zip(self.programs, verdicts, strict=True)
+        return add_up((each.row, count_of(each, verdict)) for each, verdict in pairs)
+
+
+def count_of(program: PanelProgram, verdict: Verdict) -> PanelCount:
+    """Count what one suite did on a program."""
+    return PanelCount(*(_right_tests(verdict) if program.row == "valid" else _broken(verdict)))
+
+
+def add_up(counts: Iterable[tuple[str, PanelCount]]) -> dict[str, PanelCount]:
+    """Add up the counts of each row."""
+    found: dict[str, PanelCount] = {}
+    for row, count in counts:
+        old = found.get(row, PanelCount(0, 0))
+        found[row] = PanelCount(old.hits + count.hits, old.of + count.of)
+    return found
 
 
 def _verdicts(tester: Agent, programs: Sequence[PanelProgram], referee: Referee) -> list[Verdict]:
@@ -153,7 +164,8 @@ def draw_panel(
     """Draw a panel: planted faults of the set `planted`, and what `problems` have that are not `trained` on.
 
     Args:
-        problems: The source of a run. Its mutants, right programs and stored wrong programs are of those that are not trained on.
+        problems: The source of a run. Mutants and right programs are of those that are not trained on. Wrong programs of a
+            model are of bundled problems, whatever the source is.
         trained: What the run trains on.
         referee: Judges as the run does.
         seed: Draws.
@@ -163,7 +175,7 @@ def draw_panel(
     others = [each for each in problems if each.task_id not in names and each.reference.strip()]
     makers: dict[str, Callable[[], list[PanelProgram]]] = {
         "planted": lambda: _planted(referee.sandbox, random.Random(f"{seed} planted"), size),
-        "written": lambda: _written(others, random.Random(f"{seed} written"), size),
+        "written": lambda: _written(names, random.Random(f"{seed} written"), size),
         "new_mutants": lambda: _mutants(others, referee, random.Random(f"{seed} mutants"), size),
         "valid": lambda: _right(others, random.Random(f"{seed} valid"), size),
     }
@@ -198,8 +210,11 @@ def _planted(sandbox: Sandbox, rng: random.Random, size: int) -> list[PanelProgr
     ]
 
 
-def _written(problems: Sequence[Problem], rng: random.Random, size: int) -> list[PanelProgram]:
-    by_name = {each.task_id: each for each in problems}
+def _written(trained: set[str], rng: random.Random, size: int) -> list[PanelProgram]:
+    """Draw programs of SmolLM2-135M for bundled problems, which their golden tests fail."""
+    by_name = {
+        each.task_id: each for each in load_problems("starter") if each.task_id not in trained
+    }
     text = (
         resources.files("codea1_env.problem_sets")
         .joinpath("starter", "written.jsonl")
@@ -228,11 +243,16 @@ def _mutants(
             mutants = rng.sample(mutants, min(_DRAWN, len(mutants)))
             drawn += [PanelProgram("new_mutants", split.problem, code) for code in mutants]
         kept: Counter[str] = Counter()
-        for each, verdict in zip(drawn, _verdicts(CopierTester(None), drawn, referee), strict=True):
+        copies = [Round(each.problem, each.code, [_examples(each.problem)]) for each in drawn]
+        for each, verdict in zip(drawn, referee.judge(copies), strict=True):
             if _broken(verdict) == (0, 1) and kept[each.problem.task_id] < _EACH:
                 kept[each.problem.task_id] += 1
                 found.append(each)
     return found[:size]
+
+
+def _examples(problem: Problem) -> list[str]:
+    return split_examples(problem.prompt, problem.entry_point)[1]
 
 
 def _right(problems: Sequence[Problem], rng: random.Random, size: int) -> list[PanelProgram]:

@@ -20,8 +20,14 @@ class PanelOfRun:
     """Measures a language model that tests, and two scripts beside it. Nothing of it is a reward."""
 
     def __init__(
-        self, config: TrainConfig, problems: Sequence[Problem], tester: Learner, referee: Referee
+        self,
+        config: TrainConfig,
+        problems: Sequence[Problem],
+        tester: Learner,
+        referee: Referee,
+        before: Iterable[Row] = (),
     ) -> None:
+        """Draw the panel; `before` are the rows of panel.jsonl, if the run goes on."""
         self._referee = referee
         self._panel = Panel(())
         self._scripts: dict[str, Agent] = {
@@ -31,6 +37,8 @@ class PanelOfRun:
         if config.panel_size and isinstance(tester, LanguagePlayer):
             source = load_problems(config.problems)
             self._panel = draw_panel(source, problems, referee, config.seed, config.panel_size)
+        known = {row["player"] for row in before if row["panel"] == self._panel.digest}
+        self._scripts = {name: it for name, it in self._scripts.items() if name not in known}
 
     def measure(self, tester: Agent) -> tuple[Row, list[Row]]:
         """Return `panel/ROW` for metrics.jsonl, and counts for panel.jsonl; those of scripts once."""

@@ -122,7 +122,9 @@ class Run:
         self._held_back = measuring.HeldBack(self._held_out, self.referee, self.config)
         self._unseen = measuring.Unseen(self._others, self.referee, self.config)
         self._sparring = Sparring(config, self.referee)
-        self._panel = PanelOfRun(config, self.problems, self.players.tester, self.referee)
+        before = read_rows(self.folder.path / run_folder.PANEL)
+        tester = self.players.tester
+        self._panel = PanelOfRun(config, self.problems, tester, self.referee, before)
         self._stack.enter_context(explained_failures(self.folder.path))
         if self._saved is None:
             self.folder.append(run_folder.METRICS, [{"step": 0, **self._measured()}])

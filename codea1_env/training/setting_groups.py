@@ -101,8 +101,7 @@ class GameSettings:
     black_box: bool = False
     """The tester does not see the program."""
     sparring: Share = 0.0
-    """Share of the tester's groups that meet planted faults instead of the coder's programs, on one-line problems of their
-    own (the set "planted"). They read and write no book, and no mean of rewards counts them."""
+    """Share of the tester's groups that meet planted faults in one-line problems, not programs of the coder."""
     max_rounds: Count = 1
     """Rounds of an episode. From the second on the coder sees what broke its program and may repair it."""
     tester_rounds: Literal["every", "first"] = "every"
@@ -195,7 +194,7 @@ class MeasuringSettings:
     eval_problems: NonNegativeInt = 4
     """Language models: measure on so many problems that are not trained on, too; 0 for none."""
     panel_size: NonNegativeInt = 24
-    """Language models that test: programs of each row of the panel that they meet in each measurement; 0 for no panel."""
+    """Language models that test: measure on so many programs of each row of the panel; 0 for no panel."""
     save_steps: PositiveInt = 10
     """Write a checkpoint every so many steps, and after the last."""
     save_total_limit: PositiveInt = 2

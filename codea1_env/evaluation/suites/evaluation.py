@@ -68,8 +68,10 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         "num_samples": "Suites per problem that an agent writes.",
     }
 
-    num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 5
-    """Tests that a suite is asked for. Those after them do not count; those that are missing count as wrong."""
+    default_tests = 5
+    num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    """Tests that a suite is asked for; 0 for as many as in the agent's run, or 5. Those after them do not count; those that
+    are missing count as wrong."""
     k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
     """Look at the first K tests of each suite; None for 1, 2 and 5 as far as --num-tests allows, and that number."""
     protocol: Literal["suite", "rounds"] = "suite"
@@ -93,8 +95,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Read the wrong programs."""
-        check_ks(self.k, self.num_tests)
         super().load(problems)
+        check_ks(self.k, self.num_tests)
         if self.wrong_programs is None:
             return {}
         self._programs = {}
