@@ -164,8 +164,8 @@ def has_tables(run: TrainedOn) -> bool:
 
 
 _WRITERS = {
-    "coder": 'Who writes the programs: "reference", "mutant" (the reference with one fault)',
-    "tester": 'Who writes the tests: "golden" (the problem\'s own), "boundary", "copier"',
+    "coder": 'Who writes the programs: "reference", "mutant" (the reference with one fault), "planted" (with a fault that only its text names)',
+    "tester": 'Who writes the tests: "golden" (the problem\'s own), "boundary", "copier", "numbers" (each number of the program)',
     "anybody": "Who writes the samples: a scripted player (of `codea1 play --help`)",
 }
 

@@ -39,8 +39,8 @@ class PlayerConfig:
 
     player: str = "tabular"
     """Who plays; `--coder NAME` and `--tester NAME` are short for it. A learning player ("tabular", a table of
-    answers, or "llm", a language model), a script (coders: "reference", or a "mutant" of it; testers: "golden" or
-    "boundary" tests, or "copier", which submits the examples of the problem's text), or a player of yours (FILE.py:NAME)."""
+    answers, or "llm", a language model), a script (coders: "reference", or a "mutant" of it, or with a "planted" fault; testers:
+    "golden" or "boundary" tests, "copier" of the examples, "numbers" of the program), or a player of yours (FILE.py:NAME)."""
     freeze: bool = False
     """The player plays but does not learn."""
     learning_rate: float = 1.0

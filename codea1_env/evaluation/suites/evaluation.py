@@ -81,6 +81,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     """Programs in the format of `codea1 eval code`; those that the golden tests of their problem fail are what
     p_01 and p_00 are measured on. None for up to 20 mutants of each reference."""
 
+    panel: bool = False
+    """Meet the panel instead, which has options of its own: `codea1 eval tests --panel --help`."""
+
     suite_judge: SuiteJudge = field(init=False, repr=False)
     _programs: dict[str, list[str]] | None = field(init=False, default=None)
 
