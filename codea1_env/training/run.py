@@ -405,7 +405,9 @@ class Run:
         if other_rows:
             unseen = ({"step": self.step, **each} for each in other_rows)
             self.folder.append(run_folder.UNSEEN, unseen)
-        self.folder.append(run_folder.PANEL, ({"step": self.step, **each} for each in counts))
+        if counts:
+            told = ({"step": self.step, **each} for each in counts)
+            self.folder.append(run_folder.PANEL, told)
         return row | others | on_panel
 
     def _save(self) -> None:
