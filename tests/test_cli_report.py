@@ -67,7 +67,7 @@ def test_an_exported_model_says_what_it_was_made_from(model, base, tmp_path, mon
     write_run(Path("run"), [], problems="mbpp+", model=model, **players)
     saved = Path("run/checkpoints/step_2")
     (saved / "coder/adapter").mkdir(parents=True)
-    settings = '{"base_model_name_or_path": "/models/here"}'
+    settings = json.dumps({"base_model_name_or_path": base or "/models/here"})
     files = {
         "state.json": '{"step": 2}',
         "coder/adapter/weights": "w",

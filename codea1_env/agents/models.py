@@ -33,6 +33,10 @@ DEFAULT_MODEL = "smollm2-135m"
 _FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "merges.txt", "vocab.txt"]
 """What is needed of a repository on the hub: weights in one format, and the tokenizer."""
 
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_SNAPSHOT = re.compile(r"/models--([\w.-]+?)--([\w.-]+)/snapshots/[^/]+/?$", re.ASCII)
+"""A folder of the hub's cache."""
+
 _HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
 
 
@@ -74,6 +78,23 @@ def resolve(name: str | Path, report: smollm2.Report | None = None) -> Path:
         ) from error
 
 
+def public_name(model: str | Path) -> str:
+    """Return the id on the hub of a model by its name, or of a folder in a cache; "" for another folder of this machine.
+
+    Example:
+        >>> public_name("smollm2-135m"), public_name("/models/mine")
+        ('HuggingFaceTB/SmolLM2-135M-Instruct', '')
+        >>> public_name("/root/hub/models--owner--name/snapshots/0ab1")
+        'owner/name'
+    """
+    name, path = str(model), Path(model)
+    if name == DEFAULT_MODEL or path == smollm2.cache_folder() / DEFAULT_MODEL:
+        return smollm2.HUB_ID
+    if snapshot := _SNAPSHOT.search(name):
+        return f"{snapshot[1]}/{snapshot[2]}"
+    return name if _HUB_ID.fullmatch(name) and not path.exists() else ""
+
+
 def local_folder(name: str | Path) -> Path | None:
     """Return the folder that a name says; None for an id on the hub, and the default model. Imports nothing.
 
@@ -83,9 +104,7 @@ def local_folder(name: str | Path) -> Path | None:
     if (path / "config.json").is_file():
         return path.resolve()
     name = str(name)
-    if name != DEFAULT_MODEL and (
-        path.is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII)
-    ):
+    if name != DEFAULT_MODEL and (path.is_dir() or not _HUB_ID.fullmatch(name)):
         what = "has no config.json" if path.is_dir() else "is no folder"
         if holds := results_in(path):
             what = f"holds {holds}. Name a training run, a model or another player"

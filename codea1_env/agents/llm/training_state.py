@@ -18,6 +18,7 @@ from typing import Any
 
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.llm.trl_internals import counters_of, restore_counters
+from codea1_env.agents.models import public_name
 from codea1_env.agents.state import load_saved_state, read_json, saved_state, write_json
 
 _VERSION = 1
@@ -49,7 +50,10 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
         with _as_os_error(target):
             tensors = _on_cpu(get_peft_model_state_dict(model))
             save_file(tensors, target / "adapter_model.safetensors")
+        (target / "adapter_model.safetensors").chmod(0o644)  # it is written for its owner alone
         config = model.peft_config["default"].to_dict() | {"inference_mode": True}
+        base = config["base_model_name_or_path"] or ""
+        config["base_model_name_or_path"] = public_name(base) or base  # another machine finds that
         write_json(target / "adapter_config.json", config, _plain)
         return target
     target = folder / "model"

@@ -25,6 +25,7 @@ from codea1_env.agents.models import (
     check_chat,
     load_model,
     load_tokenizer,
+    public_name,
     resolve,
     weights_memory,
 )
@@ -331,3 +332,11 @@ def test_a_full_memory_names_what_to_lower(tmp_path: Path) -> None:
     said = "per_device_train_batch_size"
     with pytest.raises(PlayerError, match=said), explained_failures(tmp_path):
         raise UpdateError("the trainer failed") from FULL
+
+
+def test_folders_of_caches_have_public_names(tmp_path: Path) -> None:
+    """An adapter names its base as another machine finds it; a folder of this machine alone has no such name."""
+    assert public_name(smollm2.cache_folder() / "smollm2-135m") == smollm2.HUB_ID
+    snapshot = tmp_path / "hub" / "models--Qwen--Qwen2.5-Coder-1.5B" / "snapshots" / "0ab1"
+    assert public_name(snapshot) == "Qwen/Qwen2.5-Coder-1.5B"
+    assert public_name(tmp_path) == public_name("a/b/c") == ""
