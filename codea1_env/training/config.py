@@ -103,6 +103,13 @@ class TrainConfig(
         all_of_them = self.num_generations if self.has_language_model else 1
         return self.logged_programs or all_of_them
 
+    @property
+    def spars(self) -> bool:
+        """Whether the tester meets planted faults: a language model that learns from rewards."""
+        tester = self.tester
+        learns = tester.objective == "rewards" and not tester.freeze
+        return self.sparring > 0 and tester.player == "llm" and learns
+
     def player(self, role: str) -> PlayerConfig:
         """Return the block of a role; that of the coder for one model in both ("model")."""
         return self.tester if role == "tester" else self.coder
@@ -152,11 +159,6 @@ def contradictions(config: TrainConfig) -> Iterator[str]:
         yield (
             "Expect tester.objective='rewards' (the baseline 'sft' sets 'golden-tests') for a language model, actually: "
             "'golden-tests'. examples/sft_tester.py trains one on golden tests with TRL's SFTTrainer."
-        )
-    if config.sparring and (config.tester.player != "llm" or config.tester.objective != "rewards"):
-        yield (
-            f"Expect a language model that learns from rewards as the tester with sparring={config.sparring}, actually: "
-            f"tester.player={config.tester.player!r}, which knows the problems of the run alone. Leave sparring out."
         )
     if config.self_play:
         yield from _of_self_play(config)

@@ -101,7 +101,7 @@ class GameSettings:
     black_box: bool = False
     """The tester does not see the program."""
     sparring: Share = 0.0
-    """Share of the tester's groups that meet planted faults in one-line problems, not programs of the coder."""
+    """Language models that test: share of their groups that meet planted faults, not programs of the coder."""
     max_rounds: Count = 1
     """Rounds of an episode. From the second on the coder sees what broke its program and may repair it."""
     tester_rounds: Literal["every", "first"] = "every"

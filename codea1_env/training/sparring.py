@@ -25,13 +25,12 @@ class Sparring:
 
     def __init__(self, config: TrainConfig, referee: Referee) -> None:
         self._config, self._referee = config, referee
-        self._problems = load_problems("planted", "train") if config.sparring else []
+        self._problems = load_problems("planted", "train") if config.spars else []
         self._coder = PlantedCoder(self._problems, referee.sandbox)
 
     def groups(self, of: int) -> int:
         """Say how many of the tester's groups are sparring; at least one where there is sparring."""
-        share = self._config.sparring
-        return max(1, round(share * of)) if share else 0
+        return max(1, round(self._config.sparring * of)) if self._config.spars else 0
 
     def play(self, tester: Agent, step: int, groups: int) -> Rollouts:
         """Let a tester write `num_suites` suites against each of so many planted programs."""

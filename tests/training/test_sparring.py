@@ -172,7 +172,15 @@ def test_the_table_shows_counts_with_intervals() -> None:
     assert panel_table([]) is None
 
 
-@pytest.mark.parametrize("tester", ["tabular", "golden"])
-def test_only_language_models_spar(tester: str) -> None:
-    with pytest.raises(ValueError, match=r"language model .* with sparring=0\.5"):
-        TrainConfig(sparring=0.5, tester=TesterConfig(tester))
+@pytest.mark.parametrize(
+    "tester",
+    [
+        TesterConfig(),
+        TesterConfig("golden"),
+        TesterConfig("llm", learning_rate=1e-4, freeze=True),
+    ],
+)
+def test_only_language_models_that_learn_spar(tester: TesterConfig, sandbox: Sandbox) -> None:
+    config = TrainConfig(sparring=0.5, tester=tester)
+    assert not config.spars
+    assert Sparring(config, Referee(sandbox)).groups(8) == 0
