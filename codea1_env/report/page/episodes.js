@@ -68,13 +68,28 @@
     return make("span", `badge ${kind}`, kind === "warn" ? status : name);
   }
 
-  function table(numbers) {
+  // Which literals of a test's call the program's text has, behind its docstring: what the tester may have read.
+  const literal = /"[^"\n]+"|'[^'\n]+'|(?<![\w.])\d+(?:\.\d+)?(?![\w.])/g;
+
+  function named(test, code) {
+    const lines = code.replace(/("""|\'\'\')[\s\S]*?\1/g, (text) => text.replace(/[^\n]/g, " ")).split("\n");
+    const call = test.replace(/ == [\s\S]*$/, "").replace(/^[^(]*/, "");
+    const found = [...new Set(call.match(literal) || [])].flatMap((value) => {
+      const line = lines.findIndex((text) => (text.match(literal) || []).includes(value));
+      if (line < 0) return [];
+      const branch = /^\s*(if|elif|while)\b| if /.test(lines[line]) ? ", a branch" : "";
+      return [`${value.slice(0, 40)} (line ${line + 1}${branch})`];
+    });
+    return found.join(", ");
+  }
+
+  function table(numbers, code = "") {
     if (!numbers.length) return make("p", "dim", "No tests.");
     const rows = numbers.map((number) => tests[number]).map((test) => {
       const reason = test[3] === null ? "" : (test[1] === "corrected" ? "corrected: " : "") + texts[test[3]];
-      return make("tr", "", make("td", "", verdict(test)), make("td", "long", make("code", "", texts[test[0]])), make("td", reason.length > 60 ? "long" : "", reason));
+      return make("tr", "", make("td", "", verdict(test)), make("td", "long", make("code", "", texts[test[0]])), make("td", "long", named(texts[test[0]], code)), make("td", reason.length > 60 ? "long" : "", reason));
     });
-    const head = make("tr", "", ...["Verdict", "Test", "Why not as written"].map((name) => make("th", "", name)));
+    const head = make("tr", "", ...["Verdict", "Test", "Of the program", "Why not as written"].map((name) => make("th", "", name)));
     return make("div", "scroll", make("table", "", make("thead", "", head), make("tbody", "", ...rows)));
   }
 
@@ -139,7 +154,7 @@
       ...episode.suites.map((suite, number) => card(
         `Suite ${number + 1}`,
         make("p", "dim", `Reward ${suiteReward(episode, suite)}`),
-        table(suite.tests),
+        table(suite.tests, texts[episode.code]),
         ...(suite.answer === undefined ? [] : [folded("The whole answer", suite.answer)]),
       )),
     );
