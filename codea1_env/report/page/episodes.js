@@ -86,10 +86,12 @@
   function table(numbers, code = "") {
     if (!numbers.length) return make("p", "dim", "No tests.");
     const rows = numbers.map((number) => tests[number]).map((test) => {
+      const words = named(texts[test[0]], code);
+      const read = words ? [make("div", "dim", `names ${words}`)] : [];
       const reason = test[3] === null ? "" : (test[1] === "corrected" ? "corrected: " : "") + texts[test[3]];
-      return make("tr", "", make("td", "", verdict(test)), make("td", "long", make("code", "", texts[test[0]])), make("td", "long", named(texts[test[0]], code)), make("td", reason.length > 60 ? "long" : "", reason));
+      return make("tr", "", make("td", "", verdict(test)), make("td", "long", make("code", "", texts[test[0]]), ...read), make("td", reason.length > 60 ? "long" : "", reason));
     });
-    const head = make("tr", "", ...["Verdict", "Test", "Of the program", "Why not as written"].map((name) => make("th", "", name)));
+    const head = make("tr", "", ...["Verdict", "Test", "Why not as written"].map((name) => make("th", "", name)));
     return make("div", "scroll", make("table", "", make("thead", "", head), make("tbody", "", ...rows)));
   }
 
