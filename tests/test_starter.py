@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import codea1_env
 from codea1_env.problem_sets.cells import CellsConfig, cells, changed, pools_of
 from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problem_sets.validate import validate_problems
@@ -17,7 +18,10 @@ from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.referee import Referee, Round
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 
-WRONG = Path(__file__).parent / "data" / "wrong_programs.jsonl"
+WRONG = (
+    Path(__file__).parent / "data" / "wrong_programs.jsonl",  # written by us
+    Path(codea1_env.__file__).parent / "problem_sets" / "starter" / "written.jsonl",  # by a model
+)
 TIERS = ("easy", "medium", "hard")
 
 
@@ -104,7 +108,7 @@ def test_references_pass_and_are_deterministic(sandbox: Sandbox) -> None:
 def test_golden_tests_fail_wrong_programs(starter: list[Problem], sandbox: Sandbox) -> None:
     """Plausible ones of ours for the second part, and answers of SmolLM2-135M-Instruct that pass the most tests."""
     problems = {problem.task_id: problem for problem in starter}
-    rows = [json.loads(line) for line in WRONG.read_text().splitlines()]
+    rows = [json.loads(line) for path in WRONG for line in path.read_text().splitlines()]
     limits = Limits(call_cpu_time=0.3, call_wall_time=6, run_cpu_time=0.5, run_wall_time=20)
     runs = [
         (row["task_id"], code, submit_to_tests(problems[row["task_id"]], code, limits, sandbox, stop=True))
