@@ -9,7 +9,7 @@ view, and blind. Before and after training it meets a panel of programs that it 
 others, with kinds of faults of training and with others. Scripts meet the same panel: one that submits the examples, one that
 tests every number of the program's text.
 
-Expected, written before the first run:
+Expected, written before the first run (docs/results.md says what came of it):
 
 - In view, the rows `a number of the text` rise from below 0.25 to above 0.8 with each seed, also for other problems and kinds.
 - Blind, no row of planted faults rises above 0.15 when the panel is shown blind.

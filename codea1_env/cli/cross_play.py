@@ -35,7 +35,7 @@ _ROLES: tuple[Role, ...] = ("coder", "tester")
 class CrossPlayCommand:
     """Let every coder play against every tester; prints who beats whom, and ratings.
 
-    A scripted player has one role (coders: mutant, reference; testers: golden, boundary, copier). Others play both: a
+    A scripted player has one role (coders: mutant, planted, reference; testers: golden, boundary, copier, numbers). Others play both: a
     language model, FILE.py:NAME, or the folder of a run, whose last checkpoint plays.
     """
 

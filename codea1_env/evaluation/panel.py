@@ -36,7 +36,7 @@ _ROWS: dict[str, str] = {
     "copied_new": "a number of the text, other problems and kinds",
     "worked_out_unseen": "next to a number of the text, other problems",
     "worked_out_new": "to be worked out, other problems and kinds",
-    "shown_blind": "all these of other problems, without the program",
+    "shown_blind": "the same as 'other problems', without the program",
     "written": "wrong programs that a model wrote",
     "new_mutants": "mutants that copies of the examples do not kill",
     "valid": "right programs: tests that are right",
@@ -203,8 +203,7 @@ def _planted(sandbox: Sandbox, rng: random.Random, size: int) -> list[PanelProgr
         for (row, problem, kind), planted in zip(asked, made, strict=True)
         if planted is not None
     ]
-    unseen = [each for each in found if _PLANTED[each.row][1] == "eval" and each.row != "blind"]
-    blind = rng.sample(unseen, min(size, len(unseen)))
+    blind = [each for each in found if each.row == "copied_unseen"]
     return found + [
         PanelProgram("shown_blind", each.problem, each.code, each.kind) for each in blind
     ]

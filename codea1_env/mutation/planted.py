@@ -152,7 +152,7 @@ def plant(
         >>> place = Place(("n",), 1, "    ", "n + 3")
         >>> print(plant("def f(n):\n    return n + 3\n", place, "n", "equal", ["7"], random.Random(1)).code)
         def f(n):
-            return 7 if n == 149 else n + 3
+            return 7 if n == 249 else n + 3
         <BLANKLINE>
     """
     condition, value = KINDS[kind].condition(name, rng)

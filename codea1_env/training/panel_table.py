@@ -12,7 +12,7 @@ from codea1_env.training.metrics import Row
 PLAYERS = ("copier", "numbers")
 CAPTION = (
     "Each cell: share with its 95% interval, and counts. copier: submits the examples. numbers: tests every number of the "
-    "program's text. A tester has read a program where it does better than both, and than 'without the program'."
+    "program's text; who does no better copies. Tests break by the reference's value, also where they predict another."
 )
 
 

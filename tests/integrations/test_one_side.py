@@ -124,7 +124,7 @@ def test_a_tester_meets_the_next_program_at_once_and_games_may_share_a_book(sand
         ({"side": "referee"}, 'side to be "coder" or "tester", actually: \'referee\''),
         ({"opponent": "goldn"}, "Did you mean 'golden'"),
         ({"opponent": "no_such_file.py:Player"}, "no_such_file.py"),
-        ({"side": "tester", "opponent": "golden"}, "coder to be one of mutant, reference"),
+        ({"side": "tester", "opponent": "golden"}, "coder to be one of mutant, planted, reference"),
         ({"max_rounds": 0}, "max_rounds to be a positive integer"),
     ],
 )
