@@ -238,27 +238,17 @@ class Oracle:
         """Make calls, and enter what comes of them."""
         seeds, parts = self._seeds_for(list(asked)), self._parts(asked)
         started = [
-            self._sandbox.submit(
-                self._sandbox.run_calls,
-                *subject.program,
-                [test.call for test in part],
-                limits=self._limits.with_room_for(len(part)),
-                hash_seed=seed,
-                rules=RunRules(at_once, allowance=math.inf, again=False),
-            )
+            self._started(subject, part, seed, at_once)
             for subject in asked
             for seed in range(seeds[subject])
             for part in parts[subject]
         ]
         replies = iter(gather(started))
         for subject, tests in asked.items():
-            answers = [
-                _joined([next(replies) for _ in parts[subject]]) for _ in range(seeds[subject])
-            ]
-            answers = [
-                self._alone(subject, seed, tests, each, at_once)
-                for seed, each in enumerate(answers)
-            ]
+            answers = []
+            for seed in range(seeds[subject]):
+                found = _joined([next(replies) for _ in parts[subject]])
+                answers.append(self._alone(subject, seed, tests, found, at_once))
             truths: dict[str, Truth] = {}
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
                 truths = {test.call_text: _UNJUDGED for test in tests}
@@ -270,6 +260,18 @@ class Oracle:
                 self._remember(subject, truths)
             known[subject].update(truths)
 
+    def _started(
+        self, subject: Subject, tests: Sequence[Test], seed: int, at_once: tuple[()] | None
+    ) -> Future[Answers]:
+        return self._sandbox.submit(
+            self._sandbox.run_calls,
+            *subject.program,
+            [test.call for test in tests],
+            limits=self._limits.with_room_for(len(tests)),
+            hash_seed=seed,
+            rules=RunRules(at_once, allowance=math.inf, again=False),
+        )
+
     def _alone(
         self,
         subject: Subject,
@@ -279,22 +281,10 @@ class Oracle:
         at_once: tuple[()] | None,
     ) -> Answers:
         """Make calls again, each in a process of its own, that reached a limit which others before them had a part in."""
-        again = [
-            number
-            for number, reply in enumerate(answers.replies)
-            if len(tests) > 1 and is_spent(reply)
-        ]
-        started = [
-            self._sandbox.submit(
-                self._sandbox.run_calls,
-                *subject.program,
-                [tests[number].call],
-                limits=self._limits.with_room_for(1),
-                hash_seed=seed,
-                rules=RunRules(at_once, allowance=math.inf, again=False),
-            )
-            for number in again
-        ]
+        again = [number for number, reply in enumerate(answers.replies) if is_spent(reply)]
+        if len(tests) == 1 or not again:
+            return answers
+        started = [self._started(subject, [tests[number]], seed, at_once) for number in again]
         replies = list(answers.replies)
         for number, found in zip(again, gather(started), strict=True):
             replies[number] = found.replies[0] if found.load.passed else found.load
@@ -375,7 +365,7 @@ def _to_make_again(suites: Iterable[Iterable[Test]], known: Mapping[str, Truth])
 def is_spent(reply: bytes | TestResult) -> bool:
     """Whether a call came to the end of memory, of the stack, or of what may be held, of which calls before it may have taken a part."""
     if isinstance(reply, bytes):
-        if len(reply) > _SMALL and reply.startswith(RETURNED):
+        if reply.startswith(RETURNED):  # most are: nothing is decoded for them
             return False
         read = read_reply(reply)
         return isinstance(read, TestResult) and (

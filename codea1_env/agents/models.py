@@ -84,7 +84,7 @@ def public_name(model: str | Path) -> str:
     Example:
         >>> public_name("smollm2-135m"), public_name("/models/mine")
         ('HuggingFaceTB/SmolLM2-135M-Instruct', '')
-        >>> public_name("/root/hub/models--owner--name/snapshots/0ab1")
+        >>> public_name("/cache/hub/models--owner--name/snapshots/0ab1")
         'owner/name'
     """
     name, path = str(model), Path(model)

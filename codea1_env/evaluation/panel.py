@@ -119,7 +119,7 @@ class Panel:
 
 def count_of(program: PanelProgram, verdict: Verdict) -> PanelCount:
     """Count what one suite did on a program."""
-    return PanelCount(*(_right_tests(verdict) if program.row == "valid" else _broken(verdict)))
+    return _right_tests(verdict) if program.row == "valid" else _broken(verdict)
 
 
 def add_up(counts: Iterable[tuple[str, PanelCount]]) -> dict[str, PanelCount]:
@@ -140,18 +140,18 @@ def _verdicts(tester: Agent, programs: Sequence[PanelProgram], referee: Referee)
     return referee.judge([Round(each.problem, each.code, [suite]) for each, suite in pairs])
 
 
-def _broken(verdict: Verdict) -> tuple[int, int]:
+def _broken(verdict: Verdict) -> PanelCount:
     tests = [test for suite in verdict.suites for test in suite.tests]
     if any(test.broke for test in tests):
-        return 1, 1
+        return PanelCount(1, 1)
     unknown = any(test.outcome is Outcome.UNJUDGED for test in tests)
-    return 0, int(not unknown)
+    return PanelCount(0, int(not unknown))
 
 
-def _right_tests(verdict: Verdict) -> tuple[int, int]:
+def _right_tests(verdict: Verdict) -> PanelCount:
     suite = verdict.suites[0]
     kept = sum(test.status == "kept" for test in suite.tests)
-    return kept, kept + suite.outcome.invalid
+    return PanelCount(kept, kept + suite.outcome.invalid)
 
 
 def draw_panel(
@@ -244,7 +244,7 @@ def _mutants(
         kept: Counter[str] = Counter()
         copies = [Round(each.problem, each.code, [_examples(each.problem)]) for each in drawn]
         for each, verdict in zip(drawn, referee.judge(copies), strict=True):
-            if _broken(verdict) == (0, 1) and kept[each.problem.task_id] < _EACH:
+            if _broken(verdict) == PanelCount(0, 1) and kept[each.problem.task_id] < _EACH:
                 kept[each.problem.task_id] += 1
                 found.append(each)
     return found[:size]

@@ -135,8 +135,8 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
         """Rows with counts."""
         rows = []
         for row, (hits, of) in report["counts"].items():
-            found = PanelCount(hits, of).share
-            rows.append([ROWS[row], str(found) if found else "-", f"{hits} of {of}"])
+            count = PanelCount(hits, of)
+            rows.append([ROWS[row], str(count.share or "-"), str(count)])
         return [["breaks", "share [95% interval]", "counts"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:

@@ -72,6 +72,8 @@ class Planter:
         found: dict[int, Planted] = {}
         for _ in range(_TRIES):
             left = [i for i, (each, _) in enumerate(asked) if i not in found and self.suits(each)]
+            if not left:
+                break
             drawn = [(i, self._draw(*asked[i], rng)) for i in left]
             rounds = [self._round(asked[i][0], made) for i, made in drawn]
             for (i, made), verdict in zip(drawn, self._referee.judge(rounds), strict=True):

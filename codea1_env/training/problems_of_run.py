@@ -143,10 +143,15 @@ class Replacements:
             experience = played.coder_experience()
         else:
             experience = played.tester_experience(self.config.suite_selection)
-        found: dict[str, list[Experience]] = {}
-        for item in experience:
-            found.setdefault(item.group, []).append(item)
-        return update_shape(self.config, role, self.size)[0], list(found.values())
+        return update_shape(self.config, role, self.size)[0], groups_of(experience)
+
+
+def groups_of(experience: Sequence[Experience]) -> list[list[Experience]]:
+    """Divide experience into its groups, in the order in which they begin."""
+    found: dict[str, list[Experience]] = {}
+    for item in experience:
+        found.setdefault(item.group, []).append(item)
+    return list(found.values())
 
 
 def _differs(group: Sequence[Experience]) -> bool:

@@ -15,6 +15,7 @@ from codea1_env.referee import Referee
 from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.metrics import Row, mean
+from codea1_env.training.problems_of_run import groups_of
 
 _STREAM = 6
 """Of random numbers, beside those of players and of what a step needs."""
@@ -57,15 +58,10 @@ def mixed(tester: list[Experience], played: Rollouts, groups: int, wanted: int) 
         groups: How many of them count.
         wanted: Groups of an update.
     """
-    by_group: dict[str, list[Experience]] = {}
-    for item in tester:
-        by_group.setdefault(item.group, []).append(item)
-    spread = {name: float(np.var(_rewards(each))) for name, each in by_group.items()}
+    spread = {each[0].group: float(np.var(_rewards(each))) for each in groups_of(tester)}
     kept = set(sorted(spread, key=spread.__getitem__, reverse=True)[: max(0, wanted - groups)])
-    new: dict[str, list[Experience]] = {}
-    for item in played.tester_experience("all"):
-        new.setdefault(item.group, []).append(item)
-    sparring = [item for group in list(new.values())[:groups] for item in group]
+    new = groups_of(played.tester_experience("all"))[:groups]
+    sparring = [item for group in new for item in group]
     return [item for item in tester if item.group in kept] + sparring
 
 
