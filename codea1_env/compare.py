@@ -6,17 +6,18 @@ r"""Rules of comparison by name: when an output is right; see `Problem.compare`.
 | `exact` | Python's `==`; a tuple counts as a list, as in LiveCodeBench |
 | `set` | the same items in any order, however often |
 | `not-none` | something is returned where True is expected, and None where False is |
-| `lines` | of printed text: the same lines, and the same numbers in them |
+| `lines` | of printed text: the same lines; blanks behind a line and empty lines at the end do not count |
+| `loose-lines` | the same, but neither do blanks before a line, and 2.50 is 2.5, as in LiveCodeBench |
 
-`atol` is the absolute tolerance of floats. 0 stands for 1e-6 (`equal`, as EvalPlus), and for exact numbers (`lines`, as
-LiveCodeBench). The relative tolerance of `equal` is 1e-7, as in EvalPlus. What no rule says, a checker does
+`atol` is the absolute tolerance of floats, or of printed numbers. 0 stands for 1e-6 (`equal`, as EvalPlus), and for none
+where programs print. The relative tolerance of `equal` is 1e-7, as in EvalPlus. What no rule says, a checker does
 (`Problem.checker`): text of the problem's author, which runs in a contained process of its own, on plain data.
 
 Values are compared by `codea1_env.sandbox.compare`, outside of the program's process. In the game what is expected is the
 reference's value: under `not-none` both are None, or neither is. There reading and comparing a reply costs milliseconds
 at most, and what small replies amount to is remembered.
 
-    >>> equal([0.1 + 0.2], [0.3]), difference("1 \n2.50\n\n", "1\n2.5")
+    >>> equal([0.1 + 0.2], [0.3]), difference("1 \n2.5\n\n", "1\n2.5")
     (True, '')
 """
 
@@ -25,9 +26,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal, DecimalException
 from functools import lru_cache, partial
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from codea1_env.sandbox import (
     RETURNED,
@@ -41,6 +41,7 @@ from codea1_env.sandbox import (
     Rule,
     Sandbox,
     TestResult,
+    difference,
     equal,
     same,
 )
@@ -50,15 +51,14 @@ from codea1_env.support.texts import LRUCache
 
 __all__ = ["COMPARISONS", "Checker", "Compare", "Returned", "difference", "equal", "same"]
 
-Compare = Rule | Literal["lines"]
+Compare = Rule
 """Name of a rule."""
-COMPARISONS: tuple[str, ...] = (*get_args(Rule), "lines")
+COMPARISONS: tuple[str, ...] = get_args(Rule)
 """All names."""
 _CHECKER_LIMITS = Limits(2.0, 10.0, run_cpu_time=2.0, run_wall_time=10.0)
 _TIMES = 4.0  # what the expected outputs take
 _LEAST = 0.5  # seconds, in which a checker can be loaded
 _NAME = "check"
-_SHOWN = 60
 
 # What equals a value whose literal has 20,000 characters is not larger; and keys of one hash are compared one by one.
 _BUDGET = codec.CHEAP._replace(size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
@@ -276,56 +276,3 @@ def _verdict(answer: CallResult) -> TestResult:
 def read_value(frame: bytes) -> Any:
     """Return the value of a trusted program's reply to a call."""
     return codec.decode(frame[len(RETURNED) :])
-
-
-def difference(printed: str, expected: str, atol: float = 0.0) -> str:
-    r"""Place where an output differs from the expected one; "" if they are equal.
-
-    Both are stripped, as is each of their lines. Lines that still differ are alike if they are the same numbers: "1.0"
-    is 1. Without a tolerance numbers are compared exactly, as LiveCodeBench does: "0.333" is not a third.
-
-    Args:
-        printed: What a program has printed.
-        expected: What it should print.
-        atol: Absolute tolerance of numbers.
-
-    Example:
-        >>> difference("1 \n2.50\n\n", "1\n2.5")
-        ''
-        >>> difference("1\n3", "1\n2")
-        "line 2: printed '3', expected '2'"
-        >>> difference("0.3333", "0.333333333", atol=1e-3)
-        ''
-    """
-    lines, wanted = (text.strip().split("\n") for text in (printed, expected))
-    for number, (line, other) in enumerate(zip(lines, wanted, strict=False), 1):
-        line, other = line.strip(), other.strip()
-        if line != other and not _same_numbers(line, other, atol):
-            return f"line {number}: printed {_short(line)}, expected {_short(other)}"
-    if len(lines) != len(wanted):
-        return f"printed {len(lines)} lines, expected {len(wanted)}"
-    return ""
-
-
-def _same_numbers(line: str, other: str, atol: float) -> bool:
-    words, others = line.split(), other.split()
-    if len(words) != len(others):
-        return False
-    try:
-        return all(_same_number(a, b, atol) for a, b in zip(words, others, strict=True))
-    except DecimalException:  # one is no number, or an exponent is out of all bounds
-        return False
-
-
-def _same_number(word: str, other: str, atol: float) -> bool:
-    if atol and word == other:  # "inf" and "nan" are no distance apart
-        return True
-    one, two = Decimal(word), Decimal(other)
-    if one == two or not (atol and one.is_finite() and two.is_finite()):
-        return one == two
-    # Digits far beyond the tolerance decide nothing, and exponents may have any size.
-    return abs(one - two) <= Decimal(repr(atol))
-
-
-def _short(line: str) -> str:
-    return ascii(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}...")

@@ -28,13 +28,13 @@ from typing import NamedTuple
 
 from codea1_env.problem_sets.cells import is_cells, load_cells
 from codea1_env.problem_sets.golden import apart, here
-from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.problem import Problem, ProblemsError
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.sources import HUB_SOURCES, STARTER, rows
 from codea1_env.support.plugins import find
 
 __all__ = [
-    "SOURCES", "Located", "Problem", "ProblemsError", "StdinTest", "check_playable", "load_problems",
+    "SOURCES", "Located", "Problem", "ProblemsError", "check_playable", "load_problems",
     "read_problems", "register_source",
 ]  # fmt: skip
 
@@ -216,10 +216,9 @@ def check_playable(problems: Iterable[Problem]) -> None:
     refused = [problem for problem in problems if not problem.playable]
     if refused:
         first = refused[0]
-        why = "has no reference" if not first.reference.strip() else "reads standard input"
         raise ProblemsError(
             "",
-            f"Expect problems to play that have a reference whose function can be called, actually {first.task_id} "
-            f"{why}{f', and {len(refused) - 1} more' if refused[1:] else ''}. The referee asks the reference which "
+            f"Expect problems to play that have a reference, actually {first.task_id} has none"
+            f"{f', and {len(refused) - 1} more' if refused[1:] else ''}. The referee asks the reference which "
             "tests are right. Choose other problems; `codea1 eval code` can use these.",
         )

@@ -178,16 +178,16 @@ def test_a_checker_of_programs_that_print(sandbox: Sandbox) -> None:
         "    return output.strip().isdigit() and 0 <= int(output) < 10 and int(output) != a + b"
     )
     row = {
-        "task_id": "field/other_sum", "prompt": "Any digit that is not A + B.", "entry_point": "main",
+        "task_id": "field/other_sum", "prompt": "Any digit that is not A + B.", "kind": "program",
         "reference": "a, b = map(int, input().split())\nprint(0 if a + b != 0 else 1)\n", "checker": checker,
-        "stdin_tests": [{"stdin": "2 5\n", "stdout": "0\n"}, {"stdin": "0 0\n", "stdout": "1\n"}],
+        "cases": [{"stdin": "2 5\n", "stdout": "0\n"}, {"stdin": "0 0\n", "stdout": "1\n"}],
     }  # fmt: skip
     problem = to_problem(Row(row, "here"))
     right = "a, b = map(int, input().split())\nprint(9 if a + b < 9 else 0)"
     assert passes(problem, right, sandbox) == [True, True]
-    assert passes(problem, "print(7)", sandbox) == [False]
+    assert passes(problem, "print(7)", sandbox) == [False, True]
     exact = dataclasses.replace(problem, checker="")
-    assert passes(exact, right, sandbox) == [False]
+    assert passes(exact, right, sandbox) == [False, False]
 
 
 # Values that the reference says

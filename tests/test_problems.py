@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ from problem_rows import LAYOUTS, OWN, SOLUTION, judged, public_set
 import codea1_env
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
-from codea1_env.problems import Problem, ProblemsError, StdinTest, check_playable, load_problems
-from codea1_env.sandbox import Case, Outcome, Sandbox
+from codea1_env.problems import Problem, ProblemsError, check_playable, load_problems
+from codea1_env.sandbox import UNKNOWN, Case, Outcome, Sandbox
 
 # Problem
 
@@ -56,30 +57,77 @@ def test_a_reference_may_be_unknown_where_there_are_tests() -> None:
         Problem(**{**OWN, "reference": " ", "tests": []})
 
 
-def test_inputs_and_outputs() -> None:
-    values = {**OWN, "tests": [], "entry_point": "main"}
-    problem = Problem(**{**values, "stdin_tests": [StdinTest("1", "2")]})
-    assert problem.stdin_tests == (StdinTest("1", "2"),)
-    assert not problem.playable
-    assert hash(problem) != hash(Problem(**{**values, "stdin_tests": [StdinTest("1", "3")]}))
-    with pytest.raises(ValueError, match="either stdin_tests or tests that call the program"):
-        Problem(**{**OWN, "stdin_tests": [StdinTest("1", "2")]})
-    with pytest.raises(TypeError, match="to be a list or tuple of StdinTest"):
-        Problem(**{**values, "stdin_tests": ["1", "2"]})
-    row = {**values, "stdin_tests": [{"stdin": "1", "stdout": "2"}]}
-    assert to_problem(Row(row, "")) == problem
-    for rows in ([{"stdin": "1"}], [{"stdin": "1", "stdout": "2", "x": 3}], [3], "x"):
-        with pytest.raises(ProblemsError, match="Expect 'stdin_tests' to be a list of objects"):
-            to_problem(Row({**values, "stdin_tests": rows}, ""))
+PROGRAM = {
+    "task_id": "own/inc",
+    "prompt": "Print the next number.",
+    "reference": "print(int(input()) + 1)",
+}
+
+
+def printed(stdin: str, stdout: object) -> Case:
+    return Case((stdin,), {}, stdout)
+
+
+def test_programs_that_read_input() -> None:
+    problem = Problem(**PROGRAM, entry_point="", cases=[printed("1", "2")])
+    assert (problem.kind, problem.compare, problem.playable) == ("program", "lines", True)
+    assert problem.tests == ("assert run('1') == '2'",)
+    assert problem == Problem(**PROGRAM, entry_point="", kind="program", cases=problem.cases)
+    assert problem == Problem(**PROGRAM, entry_point="", tests=["assert run('1') == '2'"])
+    assert hash(problem) != hash(Problem(**PROGRAM, entry_point=""))
+    for changes, said in (
+        ({"kind": "program", "entry_point": "f"}, "entry_point to be empty where kind is program"),
+        ({"kind": "script"}, "kind to be"),
+        ({"compare": "set"}, "compare to be lines or loose-lines where programs print"),
+        ({"test_module": "import solution"}, "test_module to be empty"),
+        ({"contract": "assert stdin"}, r"contract of a program to define check\(stdin\)"),
+        ({"cases": [Case(("1", "2"), {}, "3")]}, "case 1: stdin to be a str"),
+        ({"cases": [printed("1", "2"), printed("1", 2)]}, "case 2: stdout to be a str"),
+        ({"cases": [printed("\ud800", "2")]}, "case 1: stdin to be text in UTF-8"),
+        (
+            {"cases": [printed("1", "2\0")]},
+            "case 1: stdout to be text without NUL, actually: 'one at 1'",
+        ),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            Problem(**{**PROGRAM, "entry_point": "", **changes})
+    with pytest.raises(ValueError, match="compare to be lines or loose-lines where programs print"):
+        Problem(**{**OWN, "compare": "lines"})
+
+
+def test_rows_of_programs() -> None:
+    cases = [{"stdin": "1\n", "stdout": "2\n"}, {"stdin": "7\n"}]
+    row = {**PROGRAM, "kind": "program", "cases": cases, "metadata": {"split": "train"}}
+    problem = to_problem(Row(row, ""))
+    assert problem.cases == (printed("1\n", "2\n"), printed("7\n", UNKNOWN))
+    assert row_of(problem) == row
+    assert to_problem(Row({**row, "entry_point": "", "kind": None}, "")) == problem
+    for wrong, said in (
+        ([{"stdout": "1"}], "case 1 of a program to be an object with stdin and stdout"),
+        ([{"stdin": "1", "stdout": "2", "x": 3}], "case 1 of a program"),
+        ([3], "case 1 of a program"),
+        ("x", "'cases' to be a list of objects"),
+        (
+            [{"stdin": "1", "stdout": "2"}, {"stdin": ["1"], "stdout": "2"}],
+            "stdin of case 2 to be text",
+        ),
+        ([{"stdin": "1", "stdout": None}], "stdout of case 1 to be text"),
+        (
+            [{"stdin": "1 " * 5_000_000, "stdout": "2"}],
+            "at most 8,388,608 bytes, actually: 10,000,000",
+        ),
+        ([{"stdin": "1\0", "stdout": "2"}], "text without NUL"),
+        ([{"stdin": "\udc80", "stdout": "2"}], "lone surrogate"),
+    ):
+        with pytest.raises(ProblemsError, match=f"^set.jsonl, line 3: .*{said}"):
+            to_problem(Row({**row, "cases": wrong}, "set.jsonl, line 3"))
 
 
 def test_problems_that_cannot_be_played_are_refused_at_once() -> None:
     bare = Problem(**{**OWN, "task_id": "bare", "reference": ""})
-    reading = Problem("in", "Print 1.", "main", "print(1)", stdin_tests=(StdinTest("", "1"),))
-    with pytest.raises(ProblemsError, match="actually bare has no reference, and 1 more"):
-        codea1_env.parallel_env(problems=[Problem(**OWN), bare, reading])
-    with pytest.raises(ProblemsError, match="actually in reads standard input"):
-        check_playable([reading])
+    with pytest.raises(ProblemsError, match="actually bare has none, and 1 more"):
+        codea1_env.parallel_env(problems=[Problem(**OWN), bare, replace(bare, task_id="other")])
+    check_playable([Problem(**PROGRAM, entry_point="")])
 
 
 # Layouts

@@ -67,8 +67,11 @@ FINDINGS = [
     ({"reference": "def double(x): return None", "tests": ["assert double(2) == None", "assert double(3) is None"]},
      FindingKind.STUB_PASSES, "a program that does nothing, actually it passes them"),
     ({"checker": "def check(args, output, expected): return True"}, FindingKind.STUB_PASSES, "a program that does nothing"),
-    ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}, {"stdin": "3", "stdout": "6"}]},
-     FindingKind.NOT_PLAYABLE, "its programs read standard input"),
+    ({"entry_point": "", "reference": "print(2 * int(input()))", "tests": [], "cases": [{"stdin": "2", "stdout": "4"}, {"stdin": "3", "stdout": "7"}]},
+     FindingKind.REFERENCE_FAILS, "Expect the reference to pass test 2, actually: fail, line 1: printed '6', expected '7'"),
+    ({"entry_point": "", "reference": "print(2 *", "tests": [], "cases": [{"stdin": "2", "stdout": "4"}]},
+     FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+    ({"entry_point": "", "reference": "print(hash('b'))", "tests": [], "cases": [{"stdin": "2"}]}, FindingKind.NON_DETERMINISTIC, "Expect two runs"),
     ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
     ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
     ({"cases": [{"args": 3}]}, FindingKind.BROKEN_ROW, "Expect args of case 1 to be a list"),
@@ -155,7 +158,7 @@ def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"entry_point": "main", "reference": "print(4)", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
+        {"entry_point": "", "reference": "print(4)", "tests": [], "cases": [{"stdin": "2", "stdout": "4"}]},
         {"entry_point": "A.double", "reference": "class A:\n    def double(self, x): return 4", "tests": ["assert A().double(2) == 4"]},
         {"test_module": "from solution import double\n\ndef test_double(): assert double(2) == 4"},
     ],

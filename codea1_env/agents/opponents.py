@@ -93,9 +93,7 @@ def check_scripted(name: str, role: Role, problems: Sequence[Problem]) -> None:
 
 def has_golden_tests(problem: Problem) -> bool:
     """Whether the tester "golden" writes something for a problem; it asks for unknown values."""
-    # Of programs that read input an evaluation itself says that tests cannot call them.
-    known = problem.stdin_tests or unknown_cases(problem)
-    return bool(known) or any(map(writable, problem.tests))
+    return bool(unknown_cases(problem)) or any(map(writable, problem.tests))
 
 
 def scripted(

@@ -65,7 +65,7 @@ class CodeVerdict(Stored):
 
 def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
     """Run the reference on its own tests, with generous limits."""
-    fault = missing_packages(problem, sandbox) or judging.too_large(problem.stdin_tests)
+    fault = missing_packages(problem, sandbox) or judging.too_large(problem)
     if not problem.number_of_tests:
         fault = "it has no tests"
     if fault:
@@ -85,7 +85,7 @@ def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
     except TypeError as error:  # a case that is no plain data
         return ReferenceRun(problem.task_id, str(error), MIN_TIME_LIMIT)
     each = max((test.cpu_time for test in result.tests), default=0.0)
-    seconds = each if problem.stdin_tests else judging.seconds_of(result)
+    seconds = each if problem.kind == "program" else judging.seconds_of(result)
     limit = _time_limit(seconds)
     if judging.passes(result):
         return ReferenceRun(problem.task_id, "", limit)
@@ -113,7 +113,7 @@ def judge_program(
     if unusable is not None:
         return _failed(problem, Outcome.SYNTAX_ERROR.value, unusable)
     limits = _limits(reference.time_limit)
-    if not problem.reference.strip():  # the limit is that of each case
+    if problem.kind == "program" or not problem.reference.strip():  # the limit is that of each case
         limits = limits.with_room_for(len(problem.cases))
     return _verdict(
         problem, judging.submit_to_tests(problem, code, limits, sandbox, stop=True).result()

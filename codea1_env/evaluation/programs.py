@@ -56,16 +56,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     codes: dict[str, list[str]] = field(init=False, default_factory=dict)
     """Task -> its programs, in the order of its verdicts."""
 
-    def load(self, problems: Sequence[Problem]) -> dict[str, int]:
-        """Refuse to choose among programs that no test can call."""
-        reading = [problem.task_id for problem in problems if problem.stdin_tests]
-        if self.select is not None and reading:
-            raise EvaluationError(
-                f"expect problems whose programs tests can call with --select, actually the programs of {reading[0]} read "
-                "standard input"
-            )
-        return super().load(problems)
-
     def settings(self, asked: bool) -> dict[str, Any]:
         """Limits; which figures are shown decides nothing."""
         return {

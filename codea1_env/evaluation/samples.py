@@ -113,7 +113,7 @@ def evalplus_id(problem: Problem) -> str:
 def digest(problem: Problem) -> str:
     """Return a short text that changes whenever what a program must do for this problem changes."""
     parts = (
-        problem.prompt, problem.entry_point, problem.preamble, problem.stdin_tests, problem.compare,
+        problem.prompt, problem.entry_point, problem.preamble, problem.compare,
         problem.atol, problem.checker, problem.test_module,
     )  # fmt: skip
     whole = hashlib.sha256(repr(parts).encode())

@@ -21,6 +21,7 @@ from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox, TestResult
 Call = tuple[Sequence[Any], dict[str, Any]]
 
 _ANY: Call = ((), {})
+_ANY_INPUT: Call = (("",), {})
 """Shows whether a contract is Python at all, where there are no golden tests."""
 
 CALLED = "_codea1_contracted"
@@ -54,10 +55,9 @@ def fails(error):
     raise CodeA1BrokenContract(f"{type(error).__name__}: {error}") from None
 
 
-def check(arguments):
+def asserted(action):
     try:
-        exec(compiled, copy.deepcopy(arguments))
-        return
+        return action()
     except AssertionError as error:
         said, trace = str(error), error.__traceback__
         while trace is not None and not said:
@@ -67,6 +67,19 @@ def check(arguments):
     except BaseException as error:
         fails(error)
     raise CodeA1OutsideContract(said)
+
+
+def validated(stdin):
+    global compiled
+    try:
+        if compiled is None:
+            exec(compile(text, "<contract>", "exec", dont_inherit=True, optimize=0), program)
+        compiled = program["check"]
+    except BaseException as error:
+        fails(error)
+    said = asserted(lambda: compiled(stdin))
+    if said is not None:
+        raise CodeA1BrokenContract(f"check returned {type(said).__name__}, not None")
 
 
 def contracted(*arguments, **keywords):
@@ -82,13 +95,13 @@ def contracted(*arguments, **keywords):
     except TypeError:  # the program itself refuses such arguments
         return called(*arguments, **keywords)
     bound.apply_defaults()
-    check(bound.arguments)
+    asserted(lambda: exec(compiled, copy.deepcopy(bound.arguments)))
     return called(*arguments, **keywords) if answers else None
 
 
-if names[0] not in program:
+if names and names[0] not in program:
     raise NameError(f"the program does not define {names[0]!r}")
-program[name] = contracted
+program[name] = contracted if names else validated
 """
 """Runs in a namespace of its own: whatever the program calls its functions, it changes nothing here."""
 _ATTACHED = """
@@ -117,6 +130,14 @@ def contracted(
     return code + attached, CALLED
 
 
+def validator(contract: str) -> tuple[str, str]:
+    """Return a program that checks what a program reads, and the name to call in it; see `Problem.contract`."""
+    attached = _ATTACHED.format(
+        name=CALLED, wrapper=_WRAPPER, names=[], answers=False, text=textwrap.dedent(contract)
+    )
+    return attached.lstrip(), CALLED
+
+
 def refused(end: TestResult | CallResult) -> tuple[str, InvalidReason] | None:
     """Why the contract takes no such call, in words and as one of the closed list; None where it did not say so."""
     if end.outcome is not Outcome.ERROR or end.error not in (_OUTSIDE, _BROKEN):
@@ -133,8 +154,14 @@ def contract_fault(
     """Fault of the contract of a problem whose reference runs, and what to do; "" for none."""
     if not problem.contract.strip():
         return ""
-    code, name = contracted(problem.reference, problem.entry_point, problem.contract, answers=False)
-    results = sandbox.call(code, name, calls or [_ANY], limits=limits)
+    if problem.kind == "program":
+        (code, name), anything = validator(problem.contract), _ANY_INPUT
+    else:
+        code, name = contracted(
+            problem.reference, problem.entry_point, problem.contract, answers=False
+        )
+        anything = _ANY
+    results = sandbox.call(code, name, calls or [anything], limits=limits)
     for number, result in enumerate(results, 1):
         said = _fault(result)
         if said and (calls or SyntaxError.__name__ in said):

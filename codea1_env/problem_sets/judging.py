@@ -1,7 +1,7 @@
 """The one judge of programs: runs a program on all tests of its problem.
 
-Cases are calls whose values are compared outside of the program's process. Where programs print, what they print is
-compared. A test module runs whole with the program, in one process, and its verdict says so (`judged == "inside"`): a
+Cases are calls whose values are compared outside of the program's process; where programs read standard input, what they
+print is the value. A test module runs whole with the program, in one process, and its verdict says so (`judged == "inside"`): a
 program that wants to be found right can make it so.
 """
 
@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from codea1_env.compare import Checker, difference
+from codea1_env.compare import Checker
 from codea1_env.problem_sets.expected import encoded, expected_values
-from codea1_env.problem_sets.problem import Problem, StdinTest
+from codea1_env.problem_sets.problem import Problem
 from codea1_env.reading.definitions import put_before
 from codea1_env.sandbox import (
     MAX_INPUT,
@@ -23,15 +23,11 @@ from codea1_env.sandbox import (
     JobResult,
     Limits,
     Outcome,
-    Rule,
     Sandbox,
     TestResult,
 )
 from codea1_env.sandbox.compare import FLOAT_ATOL
-from codea1_env.sandbox.outcomes import guarded
 from codea1_env.sandbox.test_modules import NEEDS_PYTEST, has_pytest
-
-__all__ = ["difference", "run_stdin_tests", "submit_to_tests", "too_large"]
 
 MIN_SECONDS = 0.5  # CPU time that a mutant may take at least, for loading and all tests
 _FACTOR = 4.0
@@ -56,8 +52,7 @@ def submit_to_tests(
     Args:
         problem: It has tests.
         code: Any text that can be encoded.
-        limits: What it may use. For inputs to read they are for each test; there the first test that fails is the
-            last, so that not every test of a program need time out.
+        limits: What it may use.
         sandbox: Where it runs.
         hash_seed: See `Job.hash_seed`; only for cases.
         stop: Whether the first test that fails is the last.
@@ -75,8 +70,8 @@ def _run_tests(
     problem: Problem, code: str, limits: Limits, sandbox: Sandbox, *, hash_seed: int, stop: bool
 ) -> JobResult:
     code = put_before(problem.preamble, code)
-    if problem.stdin_tests:
-        return JobResult(_LOADED, tuple(run_stdin_tests(problem, code, limits, sandbox)))
+    if problem.kind == "program":
+        limits = _with_room_to_print(problem, limits)
     result = JobResult(_LOADED, ())
     if problem.cases or not problem.test_module:
         known = encoded(problem, sandbox)
@@ -95,8 +90,29 @@ def _run_tests(
 
 def comparison_of(problem: Problem) -> Comparison:
     """Return how the cases of a problem are compared."""
-    rule: Rule = "equal" if problem.compare == "lines" else problem.compare
-    return Comparison(rule, problem.atol or FLOAT_ATOL)
+    if problem.kind == "program":
+        return Comparison(problem.compare, problem.atol, 0.0)
+    return Comparison(problem.compare, problem.atol or FLOAT_ATOL)
+
+
+def checker_of(problem: Problem) -> str:
+    """Return the text of a checker that takes the arguments of a case: one of programs takes the text that they read."""
+    return problem.checker + (_OF_INPUTS if problem.checker and problem.kind == "program" else "")
+
+
+_OF_INPUTS = """
+
+def check(args, output, expected, _of_input=check):
+    return _of_input(args[0], output, expected)
+"""
+_ROOM = 1 << 16
+"""Bytes that a program may print beyond twice what is expected."""
+
+
+def _with_room_to_print(problem: Problem, limits: Limits) -> Limits:
+    printed = [case.expected for case in problem.cases if isinstance(case.expected, str)]
+    longest = max((len(text.encode()) for text in printed), default=0)
+    return dataclasses.replace(limits, output=max(limits.output, 2 * longest + _ROOM))
 
 
 def passes(result: JobResult) -> bool:
@@ -146,7 +162,7 @@ def _run_checked(
         for (args, _, value), each in zip(right, answers, strict=False)
         if each.outcome is Outcome.PASS
     ]
-    said = iter(Checker(problem.checker, sandbox, right).ask(questions, stop=stop))
+    said = iter(Checker(checker_of(problem), sandbox, right).ask(questions, stop=stop))
     tests: list[TestResult] = []
     for each in answers:
         if each.outcome is not Outcome.PASS:
@@ -168,41 +184,10 @@ def run_module(
     return list(sandbox.run_test_module(code, problem.test_module, limits=limits))
 
 
-_ROOM = 1 << 16
-"""Bytes that a program may print beyond twice what is expected."""
-
-
-def run_stdin_tests(
-    problem: Problem, code: str, limits: Limits, sandbox: Sandbox
-) -> list[TestResult]:
-    """Run a program on one input after the other, up to the first on which it is wrong."""
-    longest = max(len(test.stdout.encode()) for test in problem.stdin_tests)
-    limits = dataclasses.replace(limits, output=max(limits.output, 2 * longest + _ROOM))
-    right = [(test.stdin, test.stdout, test.stdout) for test in problem.stdin_tests]
-    checker = Checker(problem.checker, sandbox, right)
-    results: list[TestResult] = []
-    for test in problem.stdin_tests:
-        run = sandbox.run_script(code, test.stdin, limits=limits)
-        outcome, message = run.outcome, run.message
-        if outcome is Outcome.PASS and problem.checker:
-            [said] = checker.ask([(test.stdin, run.stdout, test.stdout)])
-            outcome, message = said.outcome, said.message
-        elif outcome is Outcome.PASS:
-            unlike = guarded(difference)(run.stdout, test.stdout, problem.atol)
-            if isinstance(unlike, TestResult):
-                outcome, message = unlike.outcome, unlike.message
-            elif unlike:
-                outcome, message = Outcome.FAIL, unlike
-        results.append(run.verdict(outcome, message))
-        if outcome is not Outcome.PASS:
-            break
-    return results
-
-
-def too_large(tests: Sequence[StdinTest]) -> str:
+def too_large(problem: Problem) -> str:
     """Why a problem's inputs cannot be given to a program; "" if they can."""
-    for number, test in enumerate(tests, 1):
-        size = len(test.stdin.encode())
+    for number, case in enumerate(problem.cases if problem.kind == "program" else (), 1):
+        size = len(case.args[0].encode())
         if size > MAX_INPUT:
             return f"the input of test {number} has {size:,} bytes, and a program can read {MAX_INPUT:,}"
     return ""

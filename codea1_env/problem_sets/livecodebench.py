@@ -13,12 +13,12 @@ import json
 import pickletools
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from codea1_env.problem_sets.problem import Problem, StdinTest
+from codea1_env.compare import Compare
+from codea1_env.problem_sets.problem import Problem
 from codea1_env.problem_sets.rows import Row, origin, show, text_of
 from codea1_env.sandbox import Case
 
@@ -78,26 +78,27 @@ def convert(row: Row) -> Problem:
         if value is not None:
             about[name] = (value.isoformat() if isinstance(value, date) else str(value))[:100]
     content = text_of(row, "question_content").rstrip()
-    problem = Problem(
+    rule: Compare
+    if kinds == {STDIN}:
+        prompt, name, rule = _READS_INPUT.format(content=content), "", "loose-lines"
+        cases = [Case((test["input"],), {}, test["output"]) for test in tests]
+    else:
+        starter, name, rule = (
+            text_of(row, "starter_code").rstrip(),
+            f"Solution.{_method(row)}",
+            "exact",
+        )
+        prompt = _COMPLETES_CLASS.format(content=content, starter=starter)
+        cases = [_case(test) for test in tests]
+    return Problem(
         f"LiveCodeBench/{text_of(row, 'question_id')}",
-        _READS_INPUT.format(content=content),
-        "main",
+        prompt,
+        name,
         "",
         metadata=about,
-        stdin_tests=tuple(StdinTest(test["input"], test["output"]) for test in tests),
-        compare="lines",
+        cases=tuple(cases),
+        compare=rule,
         preamble=PREAMBLE,
-    )
-    if kinds == {STDIN}:
-        return problem
-    starter, name = text_of(row, "starter_code").rstrip(), _method(row)
-    return replace(
-        problem,
-        prompt=_COMPLETES_CLASS.format(content=content, starter=starter),
-        entry_point=f"Solution.{name}",
-        cases=tuple(map(_case, tests)),
-        compare="exact",
-        stdin_tests=(),
     )
 
 

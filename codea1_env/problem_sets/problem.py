@@ -7,15 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from codea1_env.compare import COMPARISONS, Compare
 from codea1_env.problem_sets.golden import Golden, read_statements
 from codea1_env.reading.calls import MAX_CALLS
-from codea1_env.reading.examples import called
+from codea1_env.reading.examples import RUN, called
 from codea1_env.sandbox import UNKNOWN, Case, EncodedCases, encoded_cases
 from codea1_env.sandbox.inside.analysis.literals import write
 from codea1_env.sandbox.jobs import exact
+
+Kind = Literal["function", "program"]
+"""What a problem asks for: a function that is called, or a program that reads standard input and prints."""
 
 
 class ProblemsError(ValueError):
@@ -33,18 +36,6 @@ class ProblemsError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProblemsError, (self.where, self.expectation)
-
-
-@dataclass(frozen=True)
-class StdinTest:
-    """What a program must print for an input; see `Problem.stdin_tests`."""
-
-    stdin: str
-    stdout: str
-
-    def __post_init__(self) -> None:
-        _check_text("stdin_tests: stdin", self.stdin)
-        _check_text("stdin_tests: stdout", self.stdout)
 
 
 class GoldenStatements(Sequence[str]):
@@ -112,27 +103,27 @@ class Problem:
     Attributes:
         task_id: Names the problem; unique in its set. The Mistake Book files tests under it.
         prompt: What the coder sees: imports that the signature needs, the signature, the docstring.
-        entry_point: Name of the function that is asked for, or `Solution.f` for a method of a new instance; "main" by
-            convention where a program is run and nothing of it called (`stdin_tests`).
+        entry_point: Name of the function that is asked for, or `Solution.f` for a method of a new instance; "" where a
+            program is run and nothing of it called.
         reference: A complete program that solves the problem. "" where none is known, as in LiveCodeBench: such
-            a problem can be evaluated on, but not be played.
+            a problem can be evaluated on, and played only with `oracle="coder"`.
         tests: Golden tests as text. Statements that are given here are read into `cases` and take the place of those
             given there; what cannot be data of them goes to `test_module`. Afterwards this is a view of the cases.
         metadata: Texts such as source, difficulty and split.
-        stdin_tests: For a problem whose programs read standard input and print: what they must print. It has
-            no other tests then.
         preamble: Program text that stands before every program that is judged: what the problem gives, such
             as imports.
-        cases: Golden tests as data.
+        cases: Golden tests as data. Where programs read standard input: `Case((stdin,), {}, stdout)`.
         compare: When an output is right, see `codea1_env.compare`.
         atol: Absolute tolerance of floats; 0 for that of the rule.
         checker: Text that defines `check(args, output, expected) -> bool`, for problems of several right outputs;
             where programs print `check(stdin, output_text, expected_text)`. It takes the place of `compare`.
         contract: Python text with asserts over the parameters of the function: which arguments the problem
-            speaks of. A test that calls with others is invalid. It may import from the standard library.
+            speaks of. A test that calls with others is invalid. It may import from the standard library. Where programs
+            read standard input, it defines `check(stdin)`, which asserts and returns None.
         test_module: A test module for pytest or unittest, of what cannot be data. It shares a process with the
             program, which can forge its verdict: nothing of it reaches a reward.
         base: How many of the first cases are those of the original data set, where the set says so (MBPP+).
+        kind: "function", or "program": it reads standard input and prints. An empty `entry_point` says the same.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -156,7 +147,6 @@ class Problem:
     reference: str
     tests: Sequence[str] = field(default=(), compare=False)
     metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
-    stdin_tests: tuple[StdinTest, ...] = ()
     preamble: str = ""
     cases: tuple[Case, ...] = field(default=(), repr=False)
     compare: Compare = "equal"
@@ -165,16 +155,15 @@ class Problem:
     contract: str = ""
     test_module: str = ""
     base: int = 0
+    kind: Kind = "function"
 
     def __post_init__(self) -> None:
         for name in _TEXTS:
             _check_text(name, getattr(self, name))
             object.__setattr__(self, name, exact(getattr(self, name)))
-        for name in ("task_id", "prompt", "entry_point"):
+        for name in ("task_id", "prompt"):
             _check(bool(getattr(self, name).strip()), f"{name} not to be empty")
-        names = self.entry_point.split(".")
-        is_name = len(names) <= 2 and all(map(_is_name, names))
-        _check(is_name, "entry_point to be a Python name, or Class.method", self.entry_point)
+        self._check_kind()
         self._check_rule()
         self._take_statements()
         if not isinstance(self.metadata, Mapping):
@@ -185,6 +174,24 @@ class Problem:
         object.__setattr__(self, "metadata", dict(self.metadata))
         self._check_tests()
 
+    def _check_kind(self) -> None:
+        _check(
+            self.kind in ("function", "program"), 'kind to be "function" or "program"', self.kind
+        )
+        if self.entry_point:
+            _check(
+                self.kind == "function",
+                "entry_point to be empty where kind is program",
+                self.entry_point,
+            )
+            names = self.entry_point.split(".")
+            is_name = len(names) <= 2 and all(map(_is_name, names))
+            _check(is_name, "entry_point to be a Python name, or Class.method", self.entry_point)
+            return
+        object.__setattr__(self, "kind", "program")
+        if self.compare == "equal":
+            object.__setattr__(self, "compare", "lines")
+
     def _check_rule(self) -> None:
         known = ", ".join(COMPARISONS)
         _check(self.compare in COMPARISONS, f"compare to be one of {known}", self.compare)
@@ -192,8 +199,11 @@ class Problem:
             is_number = isinstance(value, kinds) and not isinstance(value, bool)
             in_range = is_number and 0 <= value < _MOST
             _check(in_range, f"{name} to be a number from 0 to below {_MOST:g}", value)
-        defined = not self.checker or _CHECKER.search(self.checker)
-        _check(bool(defined), "checker to define check(args, output, expected)", self.checker)
+        validates = self.kind == "program" and self.contract.strip()
+        defined = not validates or bool(_CHECKER.search(self.contract))
+        _check(defined, "contract of a program to define check(stdin)", self.contract)
+        defined = not self.checker or bool(_CHECKER.search(self.checker))
+        _check(defined, "checker to define check(args, output, expected)", self.checker)
 
     def _take_statements(self) -> None:
         self._take_all("cases", Case)
@@ -202,8 +212,9 @@ class Problem:
             for index, test in enumerate(self.tests):
                 _check_text(f"tests[{index}]", test)
             if self.tests:
-                self._take(read_statements(self.tests, self.entry_point))
-        shown = () if self.compare != "equal" or self.checker else self.cases
+                self._take(read_statements(self.tests, self.entry_point or RUN))
+        by_value = self.compare == "equal" or self.kind == "program"
+        shown = self.cases if by_value and not self.checker else ()
         object.__setattr__(self, "tests", GoldenStatements(self.entry_point, shown))
 
     def _take_all(self, name: str, kind: type) -> None:
@@ -245,23 +256,28 @@ class Problem:
 
     @property
     def number_of_tests(self) -> int:
-        """Cases and inputs; a test module counts as one."""
-        return len(self.cases) + len(self.stdin_tests) + bool(self.test_module)
+        """Cases; a test module counts as one."""
+        return len(self.cases) + bool(self.test_module)
 
     @property
     def playable(self) -> bool:
         """Whether it can be played: a referee asks the reference which tests of the tester are right."""
-        return bool(self.reference.strip()) and not self.stdin_tests
+        return bool(self.reference.strip())
 
     def _check_tests(self) -> None:
-        self._take_all("stdin_tests", StdinTest)
-        prints = bool(self.stdin_tests)
-        called = bool(self.cases or self.test_module)
+        prints = self.kind == "program"
+        fits = prints == (self.compare in ("lines", "loose-lines"))
         _check(
-            not (prints and called), "either stdin_tests or tests that call the program, not both"
+            fits,
+            "compare to be lines or loose-lines where programs print, and only there",
+            self.compare,
         )
-        fits = self.compare in ("equal", "lines") if prints else self.compare != "lines"
-        _check(fits, "compare to be 'lines' only where programs print", self.compare)
+        if prints:
+            _check(
+                not self.test_module, "test_module to be empty where programs read standard input"
+            )
+            for number, case in enumerate(self.cases, 1):
+                check_printed(number, case)
         if not self.reference.strip():
             can_judge = bool(self.number_of_tests)
             _check(can_judge, "reference not to be empty where there are no tests to judge by")
@@ -269,6 +285,17 @@ class Problem:
             _check(known, "reference where cases have no expected value: it is asked for them")
         count = len(self.cases)
         _check(self.base <= count, f"base to be at most the number of cases, {count}", self.base)
+
+
+def check_printed(number: int, case: Case) -> None:
+    """Refuse a case that is not an input and what is printed for it."""
+    is_one = len(case.args) == 1 and not case.kwargs
+    texts: dict[str, Any] = {"stdin": case.args[0] if is_one else case.args}
+    texts |= {} if case.expected is UNKNOWN else {"stdout": case.expected}
+    for name, text in texts.items():
+        _check_text(f"case {number}: {name}", text)
+        place = text.find("\0")
+        _check(place < 0, f"case {number}: {name} to be text without NUL", f"one at {place}")
 
 
 _TEXTS = (

@@ -24,7 +24,8 @@ from codea1_env.problem_sets.golden import (
     read_module,
     read_statements,
 )
-from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest, statement
+from codea1_env.problem_sets.problem import Problem, ProblemsError, statement
+from codea1_env.problem_sets.program_cases import own_program_cases, program_row
 from codea1_env.problem_sets.rows import (
     Row,
     imports_for,
@@ -38,6 +39,7 @@ from codea1_env.problem_sets.rows import (
     with_setup,
 )
 from codea1_env.reading.calls import literal_calls
+from codea1_env.reading.examples import RUN
 from codea1_env.sandbox import UNKNOWN, Case
 from codea1_env.sandbox.inside import codec
 
@@ -95,23 +97,19 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
             f"Expect only the fields {', '.join(sorted(_OWN))}, actually also: {', '.join(unknown)}"
         )
     values = {name: value for name, value in row.fields.items() if value is not None}
+    is_program = values.get("kind") == "program" or values.get("entry_point") == ""
+    if is_program:
+        values.setdefault("entry_point", "")
     absent = sorted({"task_id", "prompt", "entry_point", "reference"} - values.keys())
     if absent:
         raise TypeError(f"Expect the field {absent[0]!r} to be a text, actually: null")
     metadata = values.get("metadata", {})
     if isinstance(metadata, Mapping) and row.split is not None:
         values["metadata"] = {"split": row.split, **metadata}
-    given = values.get("stdin_tests", [])
-    if not isinstance(given, (list, tuple)) or not all(
-        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in given
-    ):
-        raise TypeError(
-            f"Expect 'stdin_tests' to be a list of objects with stdin and stdout, actually: {show(given)}"
-        )
-    values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
-    values["cases"] = _own_cases(values.get("cases", []))
+    read_cases = own_program_cases if is_program else _own_cases
+    values["cases"] = read_cases(values.get("cases", []))
     values.pop("tests", None)
-    _add(values, read_statements(texts_of(row, "tests"), str(values["entry_point"]), ask))
+    _add(values, read_statements(texts_of(row, "tests"), str(values["entry_point"]) or RUN, ask))
     problem = Problem(**values)
     if row.fields.get("cases"):
         _ = (
@@ -162,15 +160,20 @@ def row_of(problem: Problem) -> dict[str, Any]:
     """
     values = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
     values["metadata"] = dict(problem.metadata)
-    values["stdin_tests"] = [dataclasses.asdict(test) for test in problem.stdin_tests]
     texts = [statement(problem.entry_point, case) for case in problem.cases]
     values["tests"], values["cases"] = texts, []
-    if None in texts:
+    if problem.kind == "program":
+        values["tests"], values["cases"] = [], list(map(program_row, problem.cases))
+    elif None in texts:
         values["tests"], values["cases"] = [], list(map(_json_case, problem.cases))
+    usual: dict[str, Any] = {"compare": "equal", "kind": "function"}
+    if problem.kind == "program":
+        usual = {"compare": "lines", "entry_point": "", "tests": []}
+    always = [name for name in _ALWAYS if name not in usual]
     return {
         name: value
         for name, value in values.items()
-        if name in _ALWAYS or (value and (name, value) != ("compare", "equal"))
+        if name in always or (value and value != usual.get(name))
     }
 
 
@@ -342,6 +345,7 @@ def _libraries(value: object) -> list[str]:
 
 SCHEMAS = (
     Schema("codea1", "task_id prompt entry_point reference", _own),
+    Schema("codea1 program", "task_id prompt kind reference", _own),
     Schema("bigcodebench", "complete_prompt canonical_solution test entry_point", _bigcodebench),
     Schema(
         "livecodebench",

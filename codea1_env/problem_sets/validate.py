@@ -30,6 +30,7 @@ from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.reading.definitions import put_before
+from codea1_env.reading.examples import called
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox, TestResult
 
 LIMITS = Limits(
@@ -225,11 +226,11 @@ def _duplicates(item: Located, seen: dict[tuple[FindingKind, str], str]) -> Iter
 def _without_run(problem: Problem) -> Iterator[_Found]:
     """Yield what its fields show; what is not playable says what `codea1 train` says of it."""
     if not problem.reference.strip():
-        said = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
+        said = (
+            "Expect a reference, actually there is none. `codea1 eval code` can use it, and `codea1 train` with the tests of "
+            'the coder: oracle = "coder".'
+        )
         yield FindingKind.NO_REFERENCE, said
-    if problem.stdin_tests:
-        said = "Expect a function that can be called, actually its programs read standard input. Only `codea1 eval code` can use it."
-        yield FindingKind.NOT_PLAYABLE, said
     if problem.test_module:
         said = (
             "Expect tests that are data, calls and what they return, actually some are not and run in the program's "
@@ -293,7 +294,6 @@ def _of_runs(
 def _shown(problem: Problem) -> list[str]:
     cases = enumerate(problem.cases, 1)
     texts = [call_of(problem.entry_point, case) or f"case {n}" for n, case in cases]
-    texts += [repr(test.stdin) for test in problem.stdin_tests]
     inside = [_of_module(problem.test_module)] if problem.test_module else []
     return [*map(_short, texts), *inside]
 
@@ -338,7 +338,7 @@ def _of_values(problem: Problem, sandbox: Sandbox, limits: Limits) -> Iterator[_
         if a.outcome is not b.outcome or not alike:
             shown = ", ".join([*map(repr, arguments), *(f"{k}={v!r}" for k, v in keywords.items())])
             said = (
-                f"Expect two runs of {name}({shown:.100}) to return the same value, actually: {a.value!r:.100} and "
+                f"Expect two runs of {called(name)}({shown:.100}) to return the same value, actually: {a.value!r:.100} and "
                 f"{b.value!r:.100}. {_INDEPENDENT}"
             )
             yield FindingKind.NON_DETERMINISTIC, said

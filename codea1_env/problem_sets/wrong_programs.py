@@ -11,7 +11,7 @@ from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import limits_beside, passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import Problem
-from codea1_env.reading.examples import split_examples
+from codea1_env.reading.examples import RUN, split_examples
 from codea1_env.sandbox import UNKNOWN, AnalysisError, JobResult, Sandbox
 from codea1_env.sandbox.inside.analysis.literals import write
 
@@ -66,16 +66,19 @@ def _wrong_programs(
 
 def program_that(problem: Problem, body: str) -> str:
     """Write a program whose only statement is `body`; where programs print, it prints what `body` returns."""
-    if problem.stdin_tests:
-        return "" if body == "pass" else f"print({body.removeprefix('return ')}, end='')"
+    if problem.kind == "program":
+        value = body.removeprefix("return ")
+        return "" if body == "pass" else f"{_READS}\nprint({value}, end='')"
     *owner, name = problem.entry_point.split(".")
     first = "self, " if owner else ""
     text = f"def {name}({first}*args, **kwargs):\n    {body}\n"
     return f"class {owner[0]}:\n    " + text.replace("\n", "\n    ") if owner else text
 
 
+_READS = "args, kwargs = (open(0).read().rstrip() + '\\n',), {}"
+
+
 def _expected(problem: Problem) -> Iterator[str]:
-    yield from (repr(test.stdout) for test in problem.stdin_tests)
     known: Iterator[Any] = (x.expected for x in problem.cases if x.expected is not UNKNOWN)
     yield from (text for text in map(write, known) if text is not None)
 
@@ -83,6 +86,6 @@ def _expected(problem: Problem) -> Iterator[str]:
 def _examples(problem: Problem, sandbox: Sandbox) -> str:
     """Write the examples of the prompt as a list of arguments, keywords and value; "" for none."""
     name = problem.entry_point
-    found = read_statements(split_examples(problem.prompt, name)[1], name, sandbox.analyse)
+    found = read_statements(split_examples(problem.prompt, name)[1], name or RUN, sandbox.analyse)
     triples = [(each.args, dict(each.kwargs), each.expected) for each in found.cases]
     return write(triples) or "" if triples else ""

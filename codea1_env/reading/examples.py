@@ -48,6 +48,8 @@ def _assertion(asked: str, shown: str) -> str:
     return f"assert {asked} == ({shown})"
 
 
+RUN = "run"
+"""The name by which a test calls a program that reads standard input: `assert run("1 2\\n") == "3\\n"`."""
 _ARROW = r"(?:#\s*)?(?:={1,3}>?|-{1,2}>|➞|→|⇒|returns|should return|gives)"
 _LONGEST = 4000
 """Characters of a line that is looked at: longer ones are no examples, and cost time."""
@@ -58,11 +60,13 @@ _QUOTES = re.compile(r'"""|\'\'\'')
 def called(entry_point: str) -> str:
     """Return what stands before the brackets of a call: a method is one of a new instance.
 
+    A program that reads standard input has no entry point. Tests call it by the name `run`.
+
     Example:
-        >>> called("f"), called("Solution.f")
-        ('f', 'Solution().f')
+        >>> called("f"), called("Solution.f"), called("")
+        ('f', 'Solution().f', 'run')
     """
-    return entry_point.replace(".", "().")
+    return entry_point.replace(".", "().") or RUN
 
 
 def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:

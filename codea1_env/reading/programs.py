@@ -84,7 +84,7 @@ def _checked(code: str) -> tuple[str, str | None]:
 
 def _program(answer: str, entry_point: str | None, prompt: str) -> str:
     blocks = python_in(answer)
-    if entry_point is not None:
+    if entry_point:
         name = entry_point.partition(".")[0]
         stub, code = _defining(blocks, answer, name)
         if code is None:

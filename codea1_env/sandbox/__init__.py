@@ -41,7 +41,9 @@ from .compare import Comparison, Returned, Rule, equal, same
 from .inside.run.running import DIGEST, ITERATED, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
+from .lines import difference
 from .outcomes import meaning_of
+from .processes import PROGRAM
 from .results import (
     AnalysisError,
     CallResult,
@@ -60,9 +62,9 @@ from .scripts import MAX_INPUT
 from .test_modules import TestModuleResult
 
 __all__ = [
-    "ALLOWANCE", "DIGEST", "ITERATED", "MAX_INPUT", "RETURNED", "UNANSWERED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
+    "ALLOWANCE", "DIGEST", "ITERATED", "MAX_INPUT", "PROGRAM", "RETURNED", "UNANSWERED", "UNKNOWN", "AnalysisError", "Answers", "CallResult", "Case", "Comparison",
     "EncodedCases", "InfraError", "Job", "JobResult", "LevelReport", "LevelUnavailableError",
     "Limit", "Limits", "Outcome", "Returned", "Rule", "RunRules", "Sandbox", "SandboxError", "ScriptResult",
-    "TestModuleResult", "TestResult", "default_sandbox", "encoded_arguments", "encoded_cases", "equal", "examine",
+    "TestModuleResult", "TestResult", "default_sandbox", "difference", "encoded_arguments", "encoded_cases", "equal", "examine",
     "expected_frame", "meaning_of", "same", "strongest_level",
 ]  # fmt: skip

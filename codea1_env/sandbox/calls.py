@@ -14,58 +14,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from .clocks import own_queue_time
 from .compare import Comparison, judge_reply, read_returned
 from .inside import codec
 from .inside.run.running import RETURNED
 from .jobs import Limits
-from .outcomes import Stop, bounds_of, load_of, outcome_of, too_long
+from .outcomes import too_long
+from .processes import NOTHING, Calls, Judge, less, process_of
 from .results import RUN_LIMIT, CallResult, JobResult, Limit, Outcome, TestResult
-from .supervise import Supervised, dismissed_on_error
-from .watch import Watch
 from .workers import Slots
 
 Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
 """Positional and keyword arguments of each call."""
-Judge = Callable[[int, bytes], TestResult]
-"""Number of a call and the frame that answered it -> the verdict. The frame is dropped then."""
-
-_FLOOD = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
 _LATE = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
-
-_GATHER = 0.002  # seconds, for which a child with a full pipe would wait
-_QUICK = 0.02  # seconds, in which a program loads for nothing
-_MOST_IDLE = 2  # times the wall limit of a call, of all calls together
-_MOST_HELD = 64 << 20
-_TOO_MUCH = TestResult(
-    Outcome.OUTPUT_LIMIT,
-    f"the values that were returned are larger than {_MOST_HELD >> 20} MiB together",
-    limit=Limit.RESULT,
-)
-_NOTHING = 1e-9  # seconds: no time is left
-
-
-class Calls(NamedTuple):
-    """Calls of functions of one program."""
-
-    names: str | tuple[str, ...]
-    """The function, or that of each call; see `inside.run.running.target_of`."""
-    arguments: Sequence[bytes]
-    """The arguments of each call; see `encoded_arguments`."""
-    entry_point: str | None
-    """What the program must define."""
-
-    def after(self, done: int) -> Calls:
-        """The calls that are left."""
-        names = self.names if isinstance(self.names, str) else self.names[done:]
-        return Calls(names, self.arguments[done:], self.entry_point)
-
-    def of(self, numbers: Sequence[int]) -> Calls:
-        """Some of them."""
-        names = self.names
-        if not isinstance(names, str):
-            names = tuple([names[number] for number in numbers])
-        return Calls(names, [self.arguments[number] for number in numbers], self.entry_point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +105,8 @@ def answer_calls(
 ) -> Answers:
     """Load a program and make calls, in order, each within the limits of one call.
 
-    A call that ends the process keeps the replies before it; those after it are made in a new process.
+    A call that ends the process keeps the replies before it; those after it are made in a new process. A program that
+    is called by no name reads the argument of each call as its standard input, in a process of its own.
 
     Args:
         slots: Where the processes come from.
@@ -167,7 +128,7 @@ def answer_calls(
     while load is None or len(replies) < count:
         started, done = time.monotonic(), len(replies)
         held = sum([len(reply) for reply in replies if isinstance(reply, bytes)])
-        part = OneProcess(calls.after(done), left, judge, done, held, stop=stop)
+        part = process_of(calls.after(done), left, judge, done, held, stop=stop)
         loaded = part.run(slots, code)
         load, load_time = (loaded, part.load_time) if load is None else (load, load_time)
         replies += part.replies
@@ -182,150 +143,10 @@ def answer_calls(
             break
         if rest:
             left = less(left, part.cpu_time, time.monotonic() - started)
-            if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
+            if min(left.run_cpu_time, left.run_wall_time) <= NOTHING:
                 replies += [_LATE] * (1 if stop else rest)
     times += [0.0] * (len(replies) - len(times))
     return Answers(load, replies, used, times, load_time)
-
-
-def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
-    """The rest of the run's limits; they stay positive, as limits must."""
-    return replace(
-        limits,
-        run_cpu_time=max(limits.run_cpu_time - cpu_time, _NOTHING),
-        run_wall_time=max(limits.run_wall_time - wall_time, _NOTHING),
-    )
-
-
-class OneProcess:
-    """Calls in one process, until one stops it.
-
-    Attributes:
-        replies: As in `Answers`, of the calls that were made.
-        times: Likewise.
-        cpu_time: Seconds of CPU time.
-        load_time: The same of loading.
-        load_wait: Seconds of wall-clock time until the program was loaded, less waiting for a processor.
-    """
-
-    def __init__(
-        self,
-        calls: Calls,
-        limits: Limits,
-        judge: Judge | None,
-        first: int,
-        held: int,
-        *,
-        stop: bool,
-        share: Callable[[OneProcess], float] = lambda part: 1.0,
-        may_wait: bool = False,
-    ) -> None:
-        """Take the calls; see `answer_calls`. `share` says how much of a call's time the next one may use.
-
-        All calls together may wait as long as two calls, or with `may_wait` each as long as its share says.
-        """
-        self.calls = calls
-        self._share = share
-        self._may_wait = may_wait
-        self._watch: Watch | None = None
-        self.limits = limits
-        self.judge = judge
-        self.first = first
-        self.stop = stop
-        self.replies: list[bytes | TestResult] = []
-        self.times: list[float] = []
-        self.cpu_time = self.load_time = self.load_wait = 0.0
-        self._failed = False
-        self._held = held
-
-    @property
-    def wait(self) -> float:
-        """Seconds of wall-clock time since the program was loaded, less waiting for a processor."""
-        return self._watch.elapsed_unqueued(_QUICK) - self.load_wait if self._watch else 0.0
-
-    def run(self, slots: Slots, code: str) -> TestResult:
-        """Load the program and make the calls; says how loading ended."""
-        child = slots.take()
-        with dismissed_on_error(child):
-            names, arguments, entry_point = self.calls
-            bounds = bounds_of(self.limits).values()
-            job = marshal.dumps((code, entry_point, names, list(arguments), *bounds), 2)
-            child.start(self.limits, job, may_send=1 + len(arguments))
-            self._watch = watch = Watch(child)
-            load, why = self._receive(child, watch)
-            self.cpu_time = child.cpu_time()
-            clean = why is not None or self._failed or watch.closes_cleanly()
-        if why is None:
-            child.dismiss()  # its end does not matter
-            assert load is not None
-            if clean or not load.passed:
-                return load
-            flooded = bool(self.replies)
-            self.replies = [_FLOOD] * len(self.replies)
-            return load if flooded else _FLOOD
-        ended = child.end()
-        self.cpu_time = max(self.cpu_time, child.used(ended))
-        ending = outcome_of(child.stop or why, ended)
-        if load is None:
-            self.load_time, self.load_wait = self.cpu_time, watch.elapsed_unqueued(_QUICK)
-            return ending
-        self.times.append(max(0.0, self.cpu_time - sum(self.times)))
-        self.replies.append(replace(ending, cpu_time=0.0))
-        return load
-
-    def _receive(self, child: Supervised, watch: Watch) -> tuple[TestResult | None, Stop | None]:
-        """Receive replies: how loading ended, and why no more came than those that did."""
-        count, limits, queued = len(self.calls.arguments), self.limits, own_queue_time()
-        load: TestResult | None = None
-        counted = 0.0  # seconds of CPU time up to the last lap, from which on the limit counts
-        while not self._failed and (load is None or len(self.replies) < count):
-            # Once for all replies, instead of waking up for each.
-            watch.wait_for_close(_GATHER)
-            share = 1.0 if load is None else self._share(self)
-            cpu = min(share * limits.call_cpu_time, limits.run_cpu_time - counted)
-            wall = share * limits.call_wall_time
-            wall = min(wall, limits.run_wall_time - watch.elapsed_unqueued())
-            frame = watch.frame(cpu, wall)
-            if isinstance(frame, Stop):
-                return load, frame
-            spent = watch.lap()
-            counted += spent
-            came = [frame]
-            if load is None:
-                load, self.load_time = load_of(frame), spent
-                self.load_wait = watch.elapsed_unqueued(_QUICK)
-                if not load.passed:
-                    return load, None
-                came, spent = [], 0.0
-            came += child.frames  # no more than there are calls
-            child.frames.clear()
-            self._keep(came, spent)
-            # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
-            waiting = len(self.replies) < count and not self._may_wait
-            if waiting and watch.is_idle(_MOST_IDLE * limits.call_wall_time, queued):
-                return load, Stop.WALL
-        return load, None
-
-    def _keep(self, frames: Sequence[bytes], spent: float) -> None:
-        held = self._held + sum(map(len, frames))
-        if self.judge is None and held <= _MOST_HELD:  # all at once
-            self._held = held
-            self.replies += frames
-            self.times += [spent, *[0.0] * len(frames)][: len(frames)]
-            return
-        for frame in frames:
-            if self._failed:
-                return
-            if self.judge is not None:
-                reply: bytes | TestResult = self.judge(self.first + len(self.replies), frame)
-                self._failed = self.stop and isinstance(reply, TestResult) and not reply.passed
-            else:
-                self._held += len(frame)
-                reply = frame if self._held <= _MOST_HELD else _TOO_MUCH
-                self._failed = self.stop and reply is _TOO_MUCH
-            self.replies.append(reply)
-            self.times.append(spent)
-            spent = 0.0
 
 
 # Calls whose values somebody wants

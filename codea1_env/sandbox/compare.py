@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 from .inside import codec
 from .inside.run.running import RETURNED
+from .lines import difference
 from .outcomes import guarded, meaning_of
 from .results import Limit, Outcome, TestResult
 
-Rule = Literal["equal", "exact", "set", "not-none"]
+Rule = Literal["equal", "exact", "set", "not-none", "lines", "loose-lines"]
 """Name of a rule of comparison."""
 
 FLOAT_ATOL = 1e-6
@@ -31,6 +32,7 @@ _MOST_SORTED = 200_000  # items of keys that are no keys on the other side
 _MOST_KEYS = 30_000
 _SMALL, _REMEMBERED = 64, 1 << 12  # bytes of a value that is remembered, and how many are
 _NUMBERS = (float, int, bool)
+_OF_LINES = ("lines", "loose-lines")
 
 
 class Comparison(NamedTuple):
@@ -40,13 +42,22 @@ class Comparison(NamedTuple):
     - "exact": Python's `==`; a tuple counts as a list, as in LiveCodeBench.
     - "set": the same items in any order, however often.
     - "not-none": something is returned where True is expected, and None where False is.
+    - "lines": of printed texts, the same lines; see `codea1_env.sandbox.lines`.
+    - "loose-lines": the same, but neither blanks before a line nor how a number is written count, as in LiveCodeBench.
     """
 
     rule: Rule = "equal"
     atol: float = FLOAT_ATOL
-    """Absolute."""
+    """Absolute; of printed numbers, too."""
     rtol: float = FLOAT_RTOL
     """Relative."""
+
+    def unlike(self, out: Any, expected: Any) -> str | None:
+        """How printed texts differ; None by other rules, or where one is no text."""
+        by_lines = self.rule in _OF_LINES and type(out) is type(expected) is str
+        if not by_lines:
+            return None
+        return difference(out, expected, self.atol, loose=self.rule == "loose-lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,10 @@ def judge_reply(
         if isinstance(said, TestResult) and said.outcome is not Outcome.OUTPUT_LIMIT:
             return said
         return TestResult(Outcome.FAIL, "it did not return the very large value that is expected")
-    if comparison.rule != "set" and len(frame) > _LONGER * len(expected) + _LONGEST_MESSAGE:
+    if (
+        comparison.rule not in ("set", *_OF_LINES)
+        and len(frame) > _LONGER * len(expected) + _LONGEST_MESSAGE
+    ):
         return TestResult(Outcome.FAIL, "it returned a much longer value")
     found = read(frame)
     if isinstance(found, TestResult):
@@ -94,7 +108,8 @@ def judge_reply(
     right = codec.decode(expected[len(RETURNED) :])
     if same(found.value, right, comparison):
         return _PASSED
-    return TestResult(Outcome.FAIL, f"returned {short(found.value)}, not {short(right)}")
+    unlike = comparison.unlike(found.value, right)
+    return TestResult(Outcome.FAIL, unlike or f"returned {short(found.value)}, not {short(right)}")
 
 
 _PASSED = TestResult(Outcome.PASS)
@@ -145,6 +160,8 @@ def same(out: Any, expected: Any, comparison: Comparison) -> bool:
         return _as_set(out, expected)
     if comparison.rule == "not-none":
         return (out is None) == (expected is None)
+    if (unlike := comparison.unlike(out, expected)) is not None:
+        return not unlike
     if comparison.rule == "exact":
         out, expected = (list(each) if type(each) is tuple else each for each in (out, expected))
         return equal(out, expected, 0.0, 0.0)

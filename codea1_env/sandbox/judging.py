@@ -6,11 +6,12 @@ import time
 from dataclasses import replace
 
 from .assertions import Assertion, AssertionReader, TextTest, verdict
-from .calls import Calls, answer_calls, less
+from .calls import answer_calls
 from .inside import codec
 from .inside.run.running import ITERATED
 from .jobs import Job, Limits, WorkerKind
 from .outcomes import too_long
+from .processes import Calls, less
 from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult
 from .test_modules import NEEDS_PYTEST, ModuleJob, has_pytest, judge_text, room_for_a_test
 from .workers import TaskRunner

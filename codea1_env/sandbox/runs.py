@@ -11,9 +11,10 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from .calls import Answers, Calls, OneProcess
+from .calls import Answers
 from .jobs import Limits
 from .outcomes import too_long
+from .processes import PROGRAM, Calls, OneInput, OneProcess, less, process_of
 from .results import Limit, Outcome, TestResult
 from .workers import Slots
 
@@ -88,6 +89,7 @@ class _Answering:
         self._code = code
         self._calls = calls
         self._limits = limits
+        self._is_whole = calls.names == PROGRAM
         self._at_once = rules.at_once
         self._keeps = rules.keeps
         self._allowance = rules.allowance * limits.call_cpu_time
@@ -105,12 +107,18 @@ class _Answering:
     def make_all(self) -> None:
         """Make each call once, in order."""
         count, done = len(self.replies), 0
-        while self.load is None or (done < count and self._can_afford(self._load_cost)):
+        while self.load is None or (done < count and self._goes_on(done)):
             part = self._run(range(done, count))
             self._spent += self._beyond
             for reply in part.replies:
                 self._enter(done, reply, part)
                 done += 1
+
+    def _goes_on(self, done: int) -> bool:
+        """Whether there is a process for the next call. Each input of a whole program has its own; only time can run out."""
+        last = self.replies[done - 1] if done else UNANSWERED
+        is_late = isinstance(last, TestResult) and last.outcome is Outcome.TIMEOUT
+        return (self._is_whole and not is_late) or self._can_afford(self._load_cost)
 
     def make_again(self, number: int) -> None:
         """Make one call again, with the whole time."""
@@ -128,19 +136,19 @@ class _Answering:
             self.replies[left[0]] = RAN_OUT
 
     def _can_afford(self, seconds: float) -> bool:
-        return 0 < self._spent + seconds <= self._allowance
+        return self._allowance > 0 and self._spent + seconds <= self._allowance
 
-    def _run(self, numbers: Sequence[int], *, whole: bool = False) -> OneProcess:
+    def _run(self, numbers: Sequence[int], *, whole: bool = False) -> OneProcess | OneInput:
         """Load the program and make calls, in small shares or with the whole time."""
 
-        def share_of(part: OneProcess) -> float:
+        def share_of(part: OneProcess | OneInput) -> float:
             number = numbers[len(part.replies)]
             self._share = 1.0 if whole else self._share_of(number, part, numbers)
             return self._share
 
         self._beyond = 0.0
         calls = self._calls.of(numbers)
-        part = OneProcess(
+        part = process_of(
             calls, self._limits, None, 0, self._held, stop=False, share=share_of,
             may_wait=self._is_bounded and self._at_once is not None,
         )  # fmt: skip
@@ -150,12 +158,14 @@ class _Answering:
         else:
             self._spent += self._cost_of(part)
         self.used += part.cpu_time
+        if self._is_whole:
+            self._limits = less(self._limits, part.cpu_time, part.wait)
         if not loaded.passed:
             part.replies = [loaded] * len(numbers)
         self._held += sum([len(each) for each in part.replies if isinstance(each, bytes)])
         return part
 
-    def _cost_of(self, part: OneProcess) -> float:
+    def _cost_of(self, part: OneProcess | OneInput) -> float:
         """Cost of loading. A program that sleeps uses no CPU time, but keeps its worker."""
         return max(part.load_time, self._waited(part.load_wait))
 
@@ -163,7 +173,7 @@ class _Answering:
         """Cost of waiting: a share of a call's wall-clock time costs the same share of its CPU time."""
         return seconds * self._whole / self._limits.call_wall_time
 
-    def _beyond_shares(self, numbers: Sequence[int], part: OneProcess) -> float:
+    def _beyond_shares(self, numbers: Sequence[int], part: OneProcess | OneInput) -> float:
         """Cost of the calls so far beyond their shares: the small one, or the whole time where the reference is slow."""
         free = self._at_once
         if free is None or not part.replies or not self._is_bounded:
@@ -173,7 +183,7 @@ class _Answering:
         computed = sum(map(max, zip(shares, part.times, strict=False)))
         return max(0.0, max(computed, self._waited(part.wait)) - sum(shares))
 
-    def _share_of(self, number: int, part: OneProcess, numbers: Sequence[int]) -> float:
+    def _share_of(self, number: int, part: OneProcess | OneInput, numbers: Sequence[int]) -> float:
         """Share of a call's time. One call of a process at most reaches its limit."""
         load_cost = self._cost_of(part)
         self._beyond = self._beyond_shares(numbers, part)
@@ -187,7 +197,7 @@ class _Answering:
             return 1.0
         return 1.0 if eager and self._can_afford(cost) else SMALL
 
-    def _enter(self, number: int, reply: bytes | TestResult, part: OneProcess) -> None:
+    def _enter(self, number: int, reply: bytes | TestResult, part: OneProcess | OneInput) -> None:
         last = reply is part.replies[-1]
         if isinstance(reply, TestResult) and part.times and last:
             late = reply.outcome is Outcome.TIMEOUT

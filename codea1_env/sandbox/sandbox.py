@@ -15,7 +15,6 @@ from .assertions import AssertionReader
 from .calls import (
     Answers,
     Arguments,
-    Calls,
     Case,
     EncodedCases,
     answer_calls,
@@ -32,6 +31,7 @@ from .judging import judge
 from .levels import check_level, check_memory, strongest_level
 from .outcomes import fault
 from .packages import mention_of, packages_of
+from .processes import Calls, check_inputs
 from .results import (
     CallResult,
     InfraError,
@@ -229,10 +229,11 @@ class Sandbox:
     ) -> JobResult:
         """Judge cases that are encoded once for many programs, and say how the program loaded; see `run_cases`."""
         code, name = exact(code), exact(name)
+        kind = self._kind_of(hash_seed, code, name, cases.calls)
         count = 0 if stop else len(cases.calls)
         return self._run_once(
             lambda slots, most: judge_cases(slots, code, name, cases, comparison, most, stop=stop),
-            self._kind(hash_seed, code, calls_only=True),
+            kind,
             limits,
             lambda why: JobResult(why, (why,) * count),
         )
@@ -265,7 +266,7 @@ class Sandbox:
         calls = Calls(name, encoded_calls(arguments), name)
         return self._run_once(
             lambda slots, most: returned_values(slots, code, calls, most, stop),
-            self._kind(hash_seed, code, calls_only=True),
+            self._kind_of(hash_seed, code, name, calls.arguments),
             limits,
             lambda why: [CallResult(why.outcome, message=why.message)] * len(calls.arguments),
         )
@@ -294,7 +295,7 @@ class Sandbox:
         asked = Calls(name, list(calls), name)
         return self._run_once(
             lambda slots, most: answer_run(slots, code, asked, most, rules),
-            self._kind(hash_seed, code, calls_only=True),
+            self._kind_of(hash_seed, code, name, calls),
             limits,
             lambda why: Answers(why, [why] * len(calls)),
         )
@@ -322,7 +323,7 @@ class Sandbox:
                 f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
             )
         return self._run_once(
-            lambda slots, most: run_script(slots, code, data, most),
+            lambda slots, most: run_script(slots, code, data, most).result,
             self._kind(0, code)._replace(scratch=scratch),
             limits,
             lambda why: ScriptResult(why.outcome, message=why.message),
@@ -388,6 +389,12 @@ class Sandbox:
         check_seed("hash_seed", hash_seed)
         return WorkerKind(hash_seed, any(map(self._mentions.search, texts)), calls_only)
 
+    def _kind_of(self, hash_seed: int, code: str, name: str, calls: Sequence[bytes]) -> WorkerKind:
+        """The worker for calls, or for inputs of a whole program."""
+        if not name:
+            check_inputs(calls)
+        return self._kind(hash_seed, code, calls_only=bool(name))
+
     def _run_once(
         self,
         task: Callable[[Slots, Limits], T],
@@ -430,7 +437,7 @@ class Sandbox:
 
         def task(slots: Slots) -> bool:
             if not kind.calls_only:
-                return run_script(slots, "print(2)", b"", Limits()).stdout == "2\n"
+                return run_script(slots, "print(2)", b"", Limits()).result.stdout == "2\n"
             call = encoded_arguments([], {})
             found = answer_calls(slots, "def f(): return 2", Calls("f", [call], "f"), Limits())
             return [*found.replies] == [expected_frame(2)]

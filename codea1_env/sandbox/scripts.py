@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of
@@ -24,12 +26,22 @@ def input_bytes(text: str) -> bytes:
     return data
 
 
-def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
-    """Run a program once."""
+class ScriptRun(NamedTuple):
+    """One run of a program."""
+
+    result: ScriptResult
+    frame: bytes | None = None
+    """What its process said of its end, if it said anything. A hostile program can make it say anything."""
+    wait: float = 0.0
+    """Seconds of wall-clock time, less waiting for a processor."""
+
+
+def run_script(slots: Slots, code: str, stdin: bytes | None, limits: Limits) -> ScriptRun:
+    """Run a program once; without standard input it is only compiled."""
     try:
         job = codec.encode({"code": code, "stdin": stdin, **bounds_of(limits)})
     except codec.SizeError:
-        return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
+        return ScriptRun(ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large"))
     child = slots.take()
     child.keep_output()
     with dismissed_on_error(child):
@@ -42,7 +54,7 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
         child.read_all_output()
         if child.stop is Stop.OUTPUT:
             stop = Stop.OUTPUT
-        spent = watch.lap()
+        spent, wait = watch.lap(), watch.elapsed_unqueued()
     ended = child.end()
     stdout, stderr = child.printed()
     if stop is not None:
@@ -55,4 +67,5 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
     else:
         assert not isinstance(frame, Stop)
         why = load_of(frame)
-    return ScriptResult(why.outcome, cpu_time=spent, stdout=stdout, stderr=stderr, **why.cause)
+    result = ScriptResult(why.outcome, cpu_time=spent, stdout=stdout, stderr=stderr, **why.cause)
+    return ScriptRun(result, None if stop is not None else frame, wait)  # type: ignore[arg-type]

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .calls import less
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, outcome_of, too_long
+from .processes import less
 from .results import MAX_MESSAGE, NO_TESTS, RUN_LIMIT, Limit, Outcome, TestResult, one_line
 from .supervise import dismissed_on_error
 from .watch import Watch

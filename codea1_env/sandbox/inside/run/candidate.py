@@ -24,7 +24,7 @@ from ..codec import frames
 from ..confine.privileges import limit_job
 from ..errors import describe_error
 from . import test_module
-from .running import execute
+from .running import compiled, execute
 
 # Kept here, since the program may replace the functions of the module `os`.
 _close, _exit = os.close, os._exit
@@ -118,7 +118,9 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
     for name in ("exit", "quit"):  # which the module `site` makes, and workers do without it
         vars(builtins)[name] = _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)")
     if "stdin" in job:
-        frames.write_frame(reply_pipe, codec.encode(run_script(job["code"], job["stdin"])))
+        code, data = job["code"], job["stdin"]
+        reply = run_script(code, data) if data is not None else compiled(code)[1]
+        frames.write_frame(reply_pipe, codec.encode(reply))
     else:
         _set_streams(stdout=_unbuffered(1), stderr=_unbuffered(2))
 

@@ -52,20 +52,26 @@ _MARSHALLED = b"("  # of a tuple, as `marshal` writes it; the codec's tuples beg
 _numpy: Numpy | None = None
 
 
+def compiled(code: str) -> tuple[types.CodeType | None, tuple[str, ...]]:
+    """Compile a program; the reply says why it cannot be."""
+    try:
+        found = compile(code.removeprefix("\ufeff"), f"<{MODULE_NAME}>", "exec", dont_inherit=True)
+    except MemoryError as error:
+        return None, describe_error(error)
+    except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
+        name = type(error).__name__
+        return None, ("syntax", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name)
+    return found, ("ok",)
+
+
 def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tuple[str, ...]:
     """Execute a program as a module."""
     sys.modules[module.__name__] = module
+    found, reply = compiled(code)
+    if found is None:
+        return reply
     try:
-        compiled = compile(
-            code.removeprefix("\ufeff"), f"<{MODULE_NAME}>", "exec", dont_inherit=True
-        )
-    except MemoryError as error:
-        return describe_error(error)
-    except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
-        name = type(error).__name__
-        return ("syntax", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name)
-    try:
-        exec(compiled, module.__dict__)
+        exec(found, module.__dict__)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         # By its type, as the interpreter has it: `isinstance` would believe a class that calls itself another.
         if may_exit and issubclass(type(error), SystemExit) and error.code in (None, 0):  # type: ignore[attr-defined]

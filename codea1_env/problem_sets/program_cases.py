@@ -1,0 +1,66 @@
+"""Golden tests of programs that read standard input: texts of rows -> cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codea1_env.problem_sets.problem import check_printed
+from codea1_env.problem_sets.rows import show
+from codea1_env.sandbox import UNKNOWN, Case
+
+MAX_GOLDEN_INPUT = 8 << 20
+"""Bytes of one input, or of what is printed for it, in a row."""
+
+
+def program_case(number: int, stdin: object, stdout: object = UNKNOWN) -> Case:
+    r"""Return one golden test of a program.
+
+    Args:
+        number: Which test of its row it is, from 1; for messages.
+        stdin: What the program reads.
+        stdout: What it prints; UNKNOWN where the reference is asked.
+
+    Raises:
+        TypeError: One of them is no text.
+        ValueError: One of them is longer than 8 MiB, or has a NUL or a lone surrogate.
+
+    Example:
+        >>> program_case(1, "1 2\n", "3\n")
+        Case(args=('1 2\n',), kwargs={}, expected='3\n')
+    """
+    for name, text in (("stdin", stdin), ("stdout", stdout)):
+        if text is UNKNOWN and name == "stdout":
+            continue
+        if not isinstance(text, str):
+            raise TypeError(f"Expect {name} of case {number} to be text, actually: {show(text)}")
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > MAX_GOLDEN_INPUT:
+            raise ValueError(
+                f"Expect {name} of case {number} to have at most {MAX_GOLDEN_INPUT:,} bytes, actually: {size:,}"
+            )
+    case = Case((stdin,), {}, stdout)
+    check_printed(number, case)
+    return case
+
+
+def own_program_cases(given: object) -> tuple[Case, ...]:
+    """Return the cases of a row of the own layout: objects with stdin and stdout."""
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"Expect 'cases' to be a list of objects, actually: {show(given)}")
+    for number, item in enumerate(given, 1):
+        if (
+            not isinstance(item, Mapping)
+            or item.keys() - {"stdin", "stdout"}
+            or "stdin" not in item
+        ):
+            raise TypeError(
+                f"Expect case {number} of a program to be an object with stdin and stdout, actually: {show(item)}"
+            )
+    return tuple(program_case(number, **item) for number, item in enumerate(given, 1))
+
+
+def program_row(case: Case) -> dict[str, Any]:
+    """Return a case as JSON of the own layout."""
+    known = {} if case.expected is UNKNOWN else {"stdout": case.expected}
+    return {"stdin": case.args[0], **known}
