@@ -45,7 +45,7 @@ Packages = Annotated[
 
 
 SOURCES = (
-    '"starter" (bundled), "starter-easy", "-medium" and "-hard" (its tiers), humaneval+, mbpp+, mbpp, kodcode, '
+    '"starter" (bundled), "starter-easy", "-medium" and "-hard" (its tiers), "starter-programs", humaneval+, mbpp+, mbpp, kodcode, '
     "bigcodebench[-hard], livecodebench, ult, a data set of the Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."
 )
 """Help of an option that says where problems come from."""

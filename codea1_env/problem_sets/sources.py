@@ -74,8 +74,9 @@ STARTER = {
     "starter-104": ("easy", "medium", "hard"),
     **{f"starter-{tier}": (tier,) for tier in ("easy", "medium", "hard")},
     "planted": ("planted",),
+    "starter-programs": ("programs_easy", "programs_medium"),
 }
-"""Files of the bundled sets: all; those that older tables were measured on; the tiers of these; one-line functions."""
+"""Files of the bundled sets: all functions; those that older tables were measured on; their tiers; one-line functions; programs."""
 
 
 def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]:
