@@ -88,7 +88,7 @@ def convert(row: Row) -> Problem:
             f"Solution.{_method(row)}",
             "exact",
         )
-        prompt = _COMPLETES_CLASS.format(content=content, starter=starter)
+        prompt = prompt_for_class(content, starter)
         cases = [_case(test) for test in tests]
     return Problem(
         f"LiveCodeBench/{text_of(row, 'question_id')}",
@@ -103,7 +103,7 @@ def convert(row: Row) -> Problem:
 
 
 def _tests(field: str, text: str) -> list[dict[str, str]]:
-    found = _json(field, text)
+    found = json_of(field, text)
     tests: list[dict[str, str]] = found if isinstance(found, list) else [found]
     for test in tests:
         texts = isinstance(test, dict) and [test.get("input"), test.get("output")]
@@ -116,7 +116,7 @@ def _tests(field: str, text: str) -> list[dict[str, str]]:
 
 
 def _method(row: Row) -> str:
-    about = _json("metadata", text_of(row, "metadata"))
+    about = json_of("metadata", text_of(row, "metadata"))
     name = about.get("func_name") if isinstance(about, Mapping) else None
     if not isinstance(name, str) or not name.isidentifier():
         raise TypeError(
@@ -126,11 +126,17 @@ def _method(row: Row) -> str:
 
 
 def _case(test: dict[str, str]) -> Case:
-    arguments = (_json("input", line) for line in test["input"].split("\n"))
-    return Case(tuple(arguments), {}, _json("output", test["output"]))
+    arguments = (json_of("input", line) for line in test["input"].split("\n"))
+    return Case(tuple(arguments), {}, json_of("output", test["output"]))
 
 
-def _json(what: str, text: str) -> Any:
+def prompt_for_class(content: str, starter: str) -> str:
+    """Return a text that asks for the method of a class."""
+    return _COMPLETES_CLASS.format(content=content.rstrip(), starter=starter)
+
+
+def json_of(what: str, text: str) -> Any:
+    """Read JSON text of a field; a ValueError names the field."""
     if len(text) > MAX_TEXT:
         raise ValueError(
             f"Expect {what!r} to have at most {MAX_TEXT:,} characters, actually: {len(text):,}"

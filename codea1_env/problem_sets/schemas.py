@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.problem_sets import evalplus, livecodebench, release
+from codea1_env.problem_sets import contests, evalplus, livecodebench, release
 from codea1_env.problem_sets.contracts import contract_of
 from codea1_env.problem_sets.evalplus import fields_of, read_test
 from codea1_env.problem_sets.golden import (
@@ -73,7 +73,7 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         raise ProblemsError(row.where, f"Expect a JSON object, actually: {show(row.fields)}.")
     schema = next((schema for schema in SCHEMAS if not schema.lacking(row)), None)
     if schema is None:
-        near = min(SCHEMAS, key=lambda schema: len(schema.lacking(row)))
+        near = min(SCHEMAS, key=lambda each: len(each.lacking(row)) / len(each.fields.split()))
         missing = ", ".join(sorted(near.lacking(row)))
         raise ProblemsError(
             row.where,
@@ -82,7 +82,7 @@ def to_problem(row: Row, ask: Ask = apart) -> Problem:
         )
     try:
         return _own(row, ask) if schema.convert is _own else schema.convert(row)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
 
@@ -359,5 +359,10 @@ SCHEMAS = (
     Schema("mbpp sanitized", "task_id prompt code test_list", _mbpp),
     Schema("code-a1 release", "problem GT_code test extra_info", release.convert),
     Schema("kodcode", "question solution test_info", _kodcode),
+    Schema("apps, taco", "question input_output", contests.convert),
+    Schema("codecontests", "description public_tests", contests.convert),
+    Schema("deepcoder", "problem tests", contests.convert),
+    Schema("primeintellect", "prompt verification_info", contests.convert),
+    Schema("inputs and outputs", "inputs outputs", contests.convert),
 )
 """The known layouts; the first that fits is taken."""
