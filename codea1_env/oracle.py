@@ -15,27 +15,24 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.compare import Returned, read_reply, same, without_addresses
-from codea1_env.problem_sets.contracts import contracted, refused
-from codea1_env.problem_sets.judging import comparison_of
-from codea1_env.problems import Problem
+from codea1_env.problem_sets.contracts import refused
 from codea1_env.reading.hash_seeds import MANY, seeds_of
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.reading.keeping import Keeping
-from codea1_env.responses import Test, whole_program
+from codea1_env.responses import Test
 from codea1_env.sandbox import (
-    ITERATED,
     RETURNED,
     UNANSWERED,
     Answers,
     Comparison,
     Limits,
     Outcome,
-    Rule,
     RunRules,
     Sandbox,
     TestResult,
 )
 from codea1_env.sandbox.inside.analysis import literals
+from codea1_env.subjects import Subject
 from codea1_env.support.texts import ENTRY_CHARS, REMEMBERED_CHARS, LRUCache, in_batches
 
 MOST_SLOW = 4
@@ -64,68 +61,6 @@ T = TypeVar("T")
 
 class BrokenReferenceError(ValueError):
     """The reference of a problem does not run, or does not define its entry point."""
-
-
-class Subject(NamedTuple):
-    """Subject of tests: the parts of a `Problem` that a value depends on."""
-
-    task_id: str
-    entry_point: str
-    code: str
-    """The reference, behind what the problem gives."""
-    contract: str = ""
-    """Which calls the problem speaks of, see `Problem.contract`."""
-    rule: Rule = "equal"
-    """How values are compared, see `Problem.compare`."""
-    atol: float = 0.0
-    checker: str = ""
-    yields: bool = False
-    """Whether a call is `list(f(x))`."""
-
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        *,
-        with_contract: bool = True,
-        with_rule: bool = False,
-        yields: bool = False,
-    ) -> Subject:
-        """Subject of a problem, with or without its contract and its rule; see `codea1_env.responses.yielding`."""
-        code = whole_program(problem, problem.reference)
-        contract = problem.contract if with_contract else ""
-        subject = cls(problem.task_id, problem.entry_point, code, contract, yields=yields)
-        if not with_rule:
-            return subject
-        rule = comparison_of(problem).rule
-        return subject._replace(rule=rule, atol=problem.atol, checker=problem.checker)
-
-    def comparison(self, tolerance: float) -> Comparison:
-        """Return the comparison of values with this float tolerance, relative and absolute; 0 is exact."""
-        return Comparison(self.rule, max(tolerance, self.atol), tolerance)
-
-    @property
-    def program(self) -> tuple[str, str]:
-        """The program text, and the function that is called."""
-        code, name = contracted(self.code, self.entry_point, self.contract)
-        return code, ITERATED * self.yields + name
-
-    @property
-    def called(self) -> str:
-        """Name of the function as the sandbox calls it."""
-        return ITERATED * self.yields + self.entry_point
-
-
-class Attack(NamedTuple):
-    """A player's program, and the subject that it is judged by."""
-
-    subject: Subject
-    code: str
-
-    @property
-    def program(self) -> tuple[str, str]:
-        """The program text, and the function that is called."""
-        return self.code, self.subject.called
 
 
 class Truth(NamedTuple):
@@ -210,6 +145,8 @@ class Oracle:
         """
         answered = {subject: self._truths.get(subject) for subject in wanted}
         known = {subject: dict(each.truths) if each else {} for subject, each in answered.items()}
+        for subject, refusals in self._refused_inputs(wanted).items():
+            known[subject] |= refusals
         new = {
             subject: unknown
             for subject, suites in wanted.items()
@@ -227,6 +164,28 @@ class Oracle:
                 test.call_text: known[subject][test.call_text] for suite in suites for test in suite
             }
             for subject, suites in wanted.items()
+        }
+
+    def _refused_inputs(
+        self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
+    ) -> dict[Subject, dict[str, Truth]]:
+        """Return the truth of inputs that a validator refuses, or of which it says nothing."""
+        validators = {
+            subject: asked for subject in wanted if (asked := subject.validator) is not None
+        }
+        if not validators:
+            return {}
+        inputs: dict[Subject, list[Sequence[Test]]] = {}
+        for subject, each in validators.items():
+            inputs.setdefault(each, []).extend(wanted[subject])
+        said = self.ask(inputs)
+        return {
+            subject: {
+                call: truth._replace(reason=_of_validator(truth))
+                for call, truth in said[each].items()
+                if truth.fault is not None or truth.unjudged
+            }
+            for subject, each in validators.items()
         }
 
     def _make(
@@ -296,7 +255,9 @@ class Oracle:
         """Divide calls by the processes that make them: each call has its own where the reference may keep something."""
         keeps = self._keeping.of([subject.code for subject in asked], self._sandbox)
         return {
-            subject: [[test] for test in tests] if tests and keeps[subject.code] else [tests]
+            subject: [[test] for test in tests]
+            if tests and keeps[subject.code] and not subject.prints
+            else [tests]
             for subject, tests in asked.items()
         }
 
@@ -407,7 +368,9 @@ def _truths_of(
             truths[test.call_text] = _SLOW
             continue
         truth = _agreed(first, others, exactly) if others else _truth(first)
-        if truth.fault is InvalidReason.TIMEOUT and subject.contract:
+        if subject.prints and truth.fault is None and _is_blank(truth):
+            truth = _PRINTS_NOTHING
+        if truth.fault is InvalidReason.TIMEOUT and subject.contract and not subject.prints:
             truth = truth._replace(reason=f"{truth.reason} ({TOGETHER})")
         truths[test.call_text] = truth._replace(slow=True) if slow else truth
     return truths
@@ -452,6 +415,19 @@ def _compared(one: bytes | TestResult, other: bytes | TestResult, comparison: Co
     if isinstance(one, bytes) and both and same(first.value, second.value, comparison):  # type: ignore[union-attr]
         return Truth(one, one[len(RETURNED) :])
     return _CHANGES
+
+
+_PRINTS_NOTHING = Truth(reason="the reference prints nothing", fault=InvalidReason.NO_LITERAL)
+
+
+def _is_blank(truth: Truth) -> bool:
+    return (
+        not truth.unjudged and isinstance(value := truth.read, Returned) and not value.value.strip()
+    )
+
+
+def _of_validator(truth: Truth) -> str:
+    return truth.reason.replace("on the reference", "on the validator")
 
 
 _CHANGES = Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)

@@ -39,10 +39,8 @@ from codea1_env.judging.verdicts import (
     without_score,
 )
 from codea1_env.oracle import (
-    Attack,
     BrokenReferenceError,
     Oracle,
-    Subject,
     Truth,
     gather,
     is_infinite,
@@ -54,6 +52,7 @@ from codea1_env.responses import Program, Suite, Test, joined, parse_suites, rea
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
+from codea1_env.subjects import Attack, Subject
 
 __all__ = [
     "BrokenReferenceError", "Counters", "Referee", "RefereeConfig", "Round", "SuiteVerdict", "TestVerdict",
@@ -64,6 +63,7 @@ _SHOWN = 60
 _AT_ONCE = 3  # problems whose answers are judged
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
+_OF_DOMAIN = (InvalidReason.OUTSIDE_SIGNATURE, InvalidReason.OUTSIDE_FORMAT)
 _JOB_TIME = 10.0  # seconds, of the release
 
 
@@ -248,7 +248,7 @@ class Referee:
         return [test for test in tests if test.fault is None or self._overlooked(test)]
 
     def _overlooked(self, test: Test) -> bool:
-        return test.fault is InvalidReason.OUTSIDE_SIGNATURE and self.config.domain == "any"
+        return test.fault in _OF_DOMAIN and self.config.domain == "any"
 
     # Rule
 

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 
 from codea1_env.problem_sets.rows import above, behind
 from codea1_env.problems import Problem
+from codea1_env.reading.calls import MAX_CALLS
+from codea1_env.reading.examples import RUN
+from codea1_env.reading.inputs import MAX_INPUT_BYTES, read_formats
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.reading.programs import read_first_blocks
 from codea1_env.reading.programs import read_programs as programs_in
@@ -35,6 +38,8 @@ _PRINTABLE_ASCII = string.printable.encode()
 _FAULTS = {fault.value: fault for fault in InvalidReason}
 _ANY = '{"parameters": null, "yields": false}'
 """The signature of a problem whose texts break the parser."""
+_ANY_INPUT = '{"input": null}'
+"""The same of a program."""
 _YIELDS = '"yields": true}'
 """End of the signature of a function that yields."""
 
@@ -171,7 +176,8 @@ def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
 def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> list[Suite]:
     """Find the tests in testers' answers: one suite for each pair of an answer and its problem.
 
-    A test is `OUTSIDE_SIGNATURE` if its arguments contradict the annotations of the problem's signature, or where it
+    A test of a program is `OUTSIDE_FORMAT` if its input differs from the golden inputs, where the problem has no validator.
+    Another test is `OUTSIDE_SIGNATURE` if its arguments contradict the annotations of the problem's signature, or where it
     has none, the shapes of the arguments in its golden tests and examples.
     """
     answers = [(exact(text), problem) for text, problem in answers]
@@ -209,7 +215,8 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 
 
 def _call_of(problem: Problem, is_listed: bool) -> str:
-    return f"list({problem.entry_point}({{}}))" if is_listed else f"{problem.entry_point}({{}})"
+    name = problem.entry_point or RUN
+    return f"list({name}({{}}))" if is_listed else f"{name}({{}})"
 
 
 def _test(called: str, row: Sequence[Any]) -> Test:
@@ -264,21 +271,38 @@ _remembered = LRUCache[_Asked, str]()
 
 def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
     keys: list[_Asked] = [
-        (problem.prompt, problem.entry_point, problem.reference, problem.golden_calls)
+        (problem.prompt, problem.entry_point, problem.reference, _seen(problem))
         for problem in problems
     ]
     known = {key: _remembered.get(key) for key in dict.fromkeys(keys)}
     unknown = [key for key, signature in known.items() if signature is None]
 
     def read(batch: list[_Asked]) -> list[str]:
+        of_program = not batch[0][1]
+        if of_program:
+            return sandbox.analyse(read_formats, [list(each[3]) for each in batch])
         return sandbox.analyse(read_signatures, [(*each[:3], list(each[3])) for each in batch])
 
-    found = in_batches(unknown, _chars, read, lambda key, error: "")
+    unknown.sort(key=lambda each: not each[1])
+    parts = [list(each) for _, each in itertools.groupby(unknown, key=lambda each: not each[1])]
+    found = [
+        text for part in parts for text in in_batches(part, _chars, read, lambda key, error: "")
+    ]
     for key, signature in zip(unknown, found, strict=True):
         known[key] = signature
         if signature:
             _remembered.put(key, signature, _chars(key) + len(signature))
-    return [known[key] or _ANY for key in keys]
+    return [known[key] or (_ANY if key[1] else _ANY_INPUT) for key in keys]
+
+
+def _seen(problem: Problem) -> tuple[str, ...]:
+    """What shows which arguments a problem means. A validator says it of inputs itself."""
+    if problem.kind == "function":
+        return problem.golden_calls
+    inputs = (case.args[0] for case in problem.cases if not problem.contract.strip())
+    return tuple(
+        itertools.islice((text for text in inputs if len(text) <= MAX_INPUT_BYTES), MAX_CALLS)
+    )
 
 
 def yielding(problems: Sequence[Problem], sandbox: Sandbox) -> list[bool]:
@@ -324,4 +348,5 @@ def whole_program(problem: Problem, code: str) -> str:
         >>> whole_program(problem, "def f(x: List): ...")
         'from typing import List\n\n\ndef f(x: List): ...'
     """
-    return behind(problem.preamble or above(problem.prompt, problem.entry_point), code)
+    name = problem.entry_point
+    return behind(problem.preamble or (name and above(problem.prompt, name)), code)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from problem_rows import LAYOUTS, public_set
 
-from codea1_env.oracle import Oracle, Subject, Truth
+from codea1_env.oracle import Oracle, Truth
 from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import row_of, to_problem
@@ -30,6 +30,7 @@ from codea1_env.reading.signatures import read_signatures
 from codea1_env.referee import Referee, RefereeConfig, Round
 from codea1_env.responses import Test as Call
 from codea1_env.sandbox import Limits, Sandbox, encoded_arguments
+from codea1_env.subjects import Subject
 
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=3.0)
 HALF = "def f(n, by=2):\n    return n // by\n"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from codea1_env.oracle import MOST_SLOW, BrokenReferenceError, Oracle, Subject, is_made
+from codea1_env.oracle import MOST_SLOW, BrokenReferenceError, Oracle, is_made
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
 from codea1_env.sandbox import Limits, Sandbox, encoded_arguments
+from codea1_env.subjects import Subject
 
 LIMITS = Limits(call_cpu_time=0.15, call_wall_time=0.8)
 

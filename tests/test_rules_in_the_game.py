@@ -11,12 +11,13 @@ import pytest
 from codea1_env import compare
 from codea1_env.compare import check_replies
 from codea1_env.game import Game, act_together
-from codea1_env.oracle import Oracle, Subject
+from codea1_env.oracle import Oracle
 from codea1_env.problems import Problem, read_problems
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
+from codea1_env.subjects import Subject
 
 WORDS = [chr(97 + n) * 3 for n in range(24)]
 PAIRS = [((*WORDS[n : n + 4],), (*WORDS[n + 1 : n + 5],)) for n in range(20)]

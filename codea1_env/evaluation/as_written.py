@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.oracle import Subject, gather
+from codea1_env.oracle import gather
 from codea1_env.problem_sets.judging import comparison_of
 from codea1_env.problems import Problem
 from codea1_env.responses import Test, yielding
 from codea1_env.sandbox import RETURNED, Comparison, EncodedCases, Limits, Sandbox, TestResult
+from codea1_env.subjects import Subject
 
 
 def run_as_written(

@@ -20,7 +20,7 @@ from codea1_env.compare import (
     same,
 )
 from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
-from codea1_env.oracle import Attack, Subject, Truth, gather, is_spent
+from codea1_env.oracle import Truth, gather, is_spent
 from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
@@ -36,6 +36,7 @@ from codea1_env.sandbox import (
     SandboxError,
     TestResult,
 )
+from codea1_env.subjects import Attack, Subject
 from codea1_env.support.texts import LRUCache
 
 Calls = tuple[str, ...]
@@ -115,9 +116,11 @@ class ProgramRuns:
         count: Callable[[Counters], None],
     ) -> dict[Attack, ProgramResults]:
         """Run each program on the tests of all its runs. Programs of which nothing is asked are loaded."""
-        keeps = self._keeping.of([attack.code for attack in runs], self._sandbox)
+        # What a program keeps is gone with the process of its input.
+        called = [attack.code for attack in runs if not attack.subject.prints]
+        keeps = self._keeping.of(called, self._sandbox)
         programs = {
-            attack: _RunsOfOne(each, self._kept.get(attack), keeps[attack.code])
+            attack: _RunsOfOne(each, self._kept.get(attack), keeps.get(attack.code, False))
             for attack, each in runs.items()
         }
         several = [attack for attack, each in programs.items() if len(each.rest()) > 1]

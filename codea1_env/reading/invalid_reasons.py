@@ -19,6 +19,8 @@ class InvalidReason(enum.Enum):
     """It is no call with arguments and the value that it returns, in a form that is read."""
     OUTSIDE_SIGNATURE = "outside the signature"
     """The function does not take such arguments, as its signature and the golden tests say."""
+    OUTSIDE_FORMAT = "outside the format"
+    """The input has another shape than the golden inputs of a program without a validator."""
     OUTSIDE_CONTRACT = "outside the contract"
     """The problem does not speak of such arguments, as its contract says."""
     NEVER_CALLS = "never calls"

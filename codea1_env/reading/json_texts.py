@@ -74,3 +74,43 @@ def _strings(text: str, at: int = 0) -> Iterator[tuple[int, int, str | None]]:
         with contextlib.suppress(ValueError):
             value = str(json.loads(found[0], strict=False))
         yield found.start(), at, value
+
+
+INPUTS, OUTPUTS = ("input", "stdin"), ("output", "stdout", "expected_output")
+"""Keys of a test of a program, as models write them."""
+_MAX_FAILURES = 64
+
+
+def listed_tests(answer: str) -> list[dict[str, object]]:
+    r"""Return the objects with an input in an answer: JSON, alone or within prose and fences, also where it is cut off.
+
+    Example:
+        >>> listed_tests('So: [{"input": "1\\n", "output": "2"}, {"input": "5", "out')
+        [{'input': '1\n', 'output': '2'}]
+    """
+    decoder = json.JSONDecoder(strict=False)
+    found: list[dict[str, object]] = []
+    at = failures = 0
+    while failures < _MAX_FAILURES and (at := answer.find("{", at)) >= 0:
+        end = at + 1
+        try:
+            value, end = decoder.raw_decode(answer, at)
+            found += tests_in(value)
+        except (ValueError, RecursionError):
+            failures += 1
+        at = end
+    return found
+
+
+def tests_in(value: object) -> Iterator[dict[str, object]]:
+    """Yield the objects with an input in plain data, in order."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            if any(name in each for name in INPUTS):
+                yield each
+                continue
+            each = list(each.values())
+        if isinstance(each, list):
+            left += each[::-1]

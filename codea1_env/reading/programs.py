@@ -19,6 +19,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _MOST_BLOCKS = 50
 """Other blocks in which helpers are looked for."""
+_PRINTS = re.compile(r"\bprint\s*\(|\bstdout\b|\bos\.write\b")
+_READS = re.compile(r"\binput\b|\bstdin\b|\bopen\(0|\bos\.read\b")
 _MOST_READINGS = 10
 """Strings of JSON, in an answer in which no code stands openly."""
 
@@ -30,10 +32,12 @@ def read_programs(answers: list[tuple[str, str | None, str]]) -> list[tuple[str,
     constants) in front. A bare header, a stub and a use of the function define nothing; a block that is cut off counts
     only if no other one does. Without such a block it is the code between the prose, the body of the function that the
     prompt begins, or a string of JSON. A last statement that is cut off is left out if the rest is a program.
+    Where the name is "", a program runs whole: it is the last block that reads and prints, or else prints, or the code
+    between the prose.
     What is found is otherwise taken as it is: whether it is Python shows when it runs.
 
     Args:
-        answers: The text, the name that the program must define, if it is known, and the prompt, or "".
+        answers: The text, the name that the program must define ("": it runs whole; None: it is not known), and the prompt, or "".
 
     Returns:
         For each, the program and why there is none (None if there may be one).
@@ -96,10 +100,29 @@ def _program(answer: str, entry_point: str | None, prompt: str) -> str:
                 break
         if code is not None or stub is not None:
             return code or stub or ""
+    if entry_point == "":
+        return _script(answer, [block.code for block in blocks])
     if not blocks:
         return answer
     functions = _holding(blocks, r"(?:async\s+)?(?:def|class)\s+(?!test)\w")
     return blocks[functions[-1] if functions else -1].code
+
+
+def _script(answer: str, codes: list[str]) -> str:
+    """Return the program of an answer that runs whole: the last block that prints, one that also reads before others."""
+    printing = [code for code in codes if _PRINTS.search(code) and parsed(code) is not None]
+    for found in ([code for code in printing if _READS.search(code)], printing, codes):
+        if found:
+            return found[-1]
+    if parsed(answer) is not None:
+        return answer
+    between = [
+        part.text
+        for part in chunks(unfenced(answer))
+        if part.body and not part.removed and not any(map(is_word, part.body))
+    ]
+    code = "\n".join(between) + "\n"
+    return code if _PRINTS.search(code) else answer
 
 
 def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, str | None]:

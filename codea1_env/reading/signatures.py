@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -281,6 +280,11 @@ class Signature:
         'n is a str, not int'
     """
 
+    fault = "outside the signature"
+    """What is wrong with arguments that are outside."""
+    longest = MAX_SOURCE
+    """Characters of all arguments as literals."""
+
     def __init__(self, text: str) -> None:
         parameters = json.loads(text)["parameters"]
         self.binds = parameters is not None
@@ -445,9 +449,3 @@ def _written(values: list[Any]) -> list[str]:
     if None in texts:
         raise NotLiteralError(TOO_LONG)
     return texts  # type: ignore[return-value]
-
-
-@functools.lru_cache(maxsize=4096)
-def signature_of(text: str) -> Signature:
-    """Return the signature that a JSON text describes; remembered."""
-    return Signature(text)

@@ -8,22 +8,25 @@ over literals are unrolled, functions and methods are entered once each, with th
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import json
 import marshal
 import re
+from functools import lru_cache, partial
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
-from .examples import asserted
+from .examples import RUN, asserted
 from .fences import answer_in, python_in, unfenced
-from .json_texts import listed_statements, strings_with
-from .predictions import Prediction
-from .signatures import TOO_LONG, BindingError, Signature, signature_of
-from .statements import MAX_DROPPED, Enough, Statements
+from .inputs import InputSignature
+from .json_texts import INPUTS, OUTPUTS, listed_statements, listed_tests, strings_with, tests_in
+from .predictions import Call, Prediction
+from .signatures import TOO_LONG, BindingError, Signature
+from .statements import ANSWER, MAX_DROPPED, Enough, Statements
 
 MAX_CHARS = 65_536
 """Of an answer; also of the tests in it, all together."""
@@ -58,7 +61,7 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
     """
     rows = []
     for entry_point, signature, texts in batch:
-        bound = signature_of(signature)
+        bound = _signature_of(signature)
         for text in texts:
             suite = _Suite(entry_point, bound)
             suite.read(text)
@@ -77,6 +80,27 @@ def _texts_in(body: list[ast.stmt]) -> list[str]:
         return []
     found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
     return [text for text in found if isinstance(text, str)]
+
+
+def _literal_tests(answer: str) -> list[dict[str, object]]:
+    """Return the objects with an input in literals of Python, with triple quotes for example."""
+    found: list[dict[str, object]] = []
+    for code in [block.code for block in python_in(answer)] or [answer]:
+        try:
+            body = parse(code)
+        except PARSE_ERRORS:
+            continue
+        for node in body:
+            if isinstance(node, (ast.Expr, ast.Assign)):
+                with contextlib.suppress(NotLiteralError):
+                    found += tests_in(read(node.value))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _signature_of(text: str) -> Signature | InputSignature:
+    """Return the signature that a JSON text describes; remembered."""
+    return InputSignature(text) if text.startswith('{"input"') else Signature(text)
 
 
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
@@ -130,17 +154,20 @@ def _unmarked(line: str) -> str:
 class _Suite:
     """The tests of one answer."""
 
-    def __init__(self, entry_point: str, signature: Signature) -> None:
+    def __init__(self, entry_point: str, signature: Signature | InputSignature) -> None:
         self.tests: list[list[Any]] = []
         self.dropped: list[list[Any]] = []
-        self._entry_point = entry_point.rpartition(".")[2]
+        self._entry_point = entry_point.rpartition(".")[2] or RUN
         self._signature = signature
         self._chars = MAX_CHARS
-        self._statements = Statements(entry_point, self._add, self._drop)
+        self._statements = Statements(entry_point or RUN, self._add, self._drop)
 
     def read(self, text: str) -> None:
         try:
-            self._answer(text)
+            if isinstance(self._signature, InputSignature):
+                self._of_program(text)
+            else:
+                self._answer(text)
             if not self.tests and "assert" in text and self._entry_point in text:
                 self._in_json(answer_in(text))
         except (Enough, NotLiteralError) as error:
@@ -167,6 +194,35 @@ class _Suite:
         if not self.tests and not any(row[3] for row in self.dropped):
             self._code(unfenced(answer))
         return None
+
+    def _of_program(self, text: str) -> None:
+        """Read tests of a program: assertions that call `run`, or else a list of inputs and outputs."""
+        if "assert" in text:
+            self._answer(text)
+        if self.tests:
+            return
+        answer = answer_in(text)
+        in_json, in_python = partial(listed_tests, answer), partial(_literal_tests, answer)
+        has_quotes = '"""' in answer or "'''" in answer  # no JSON has them
+        found = in_python() or in_json() if has_quotes else in_json() or in_python()
+        if found:
+            self.dropped = []
+        elif "assert" not in text:
+            self._answer(text)
+        for number, test in enumerate(found):
+            if number >= ANSWER.tests:
+                raise Enough(f"more than {ANSWER.tests} tests")
+            self._listed(test)
+
+    def _listed(self, test: dict[str, object]) -> None:
+        given = next(test[name] for name in INPUTS if name in test)
+        outputs = [test[name] for name in OUTPUTS if name in test]
+        try:
+            if not outputs:
+                raise NotLiteralError("does not say what the program prints")
+            self._add(Prediction(Call([given], {}), outputs[0], None))
+        except NotLiteralError as error:
+            self._drop("unreadable", str(error), ascii(given), True)
 
     def _assertions(self, text: str) -> bool:
         """Read a text that is nothing but assertions, as tests of the book are: it is no answer that holds some."""
@@ -250,21 +306,20 @@ class _Suite:
             self.dropped.append([*about, len(self.tests)])
 
     def _add(self, found: Prediction) -> None:
-        reason, signature = "", self._signature
+        reason, fault, signature = "", "", self._signature
         arguments, keywords, _ = found.call
         try:
             arguments, keywords, texts = signature.bound(arguments, keywords and {**keywords})
             if outside := signature.outside(arguments, keywords):
-                reason = f"outside the signature: {outside}"
+                reason, fault = f"{signature.fault}: {outside}", signature.fault
         except BindingError as error:
             texts = [write(each) or "" for each in arguments]
-            reason = f"the signature does not take these arguments: {error}"
-        fault = "outside the signature" if reason else ""
+            reason, fault = f"the signature does not take these arguments: {error}", Signature.fault
         if keywords:
             texts += [f"{name}={write(each) or ''}" for name, each in keywords.items()]
         source = ", ".join(texts)
         value = write(found.value)
-        if value is None or len(source) > MAX_SOURCE or "" in texts:
+        if value is None or len(source) > signature.longest or "" in texts:
             raise NotLiteralError(TOO_LONG)
         self._chars -= len(source) + len(value)
         if self._chars < 0:

@@ -14,12 +14,12 @@ import numpy as np
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.judging.programs import ProgramResults
 from codea1_env.judging.verdicts import AttackAnswers, Judged, TestVerdict
-from codea1_env.oracle import Attack, Subject
 from codea1_env.problem_sets.cells import Pools, pools_of
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig, Round, _Read
 from codea1_env.responses import Program, Suite, joined, parse_suites
 from codea1_env.sandbox import Outcome, Sandbox, TestResult
+from codea1_env.subjects import Attack, Subject
 
 
 @dataclass(frozen=True)

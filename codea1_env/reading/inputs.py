@@ -1,0 +1,230 @@
+r"""What programs read: one form of each input, and the format that golden inputs share.
+
+Runs inside `Sandbox.analyse`. A line of a format is what its words are: whole numbers, numbers, others. An input has the
+format if each of its lines follows one that golden inputs show before such a line. Numbers of lines, and of words of a
+line, count where all golden inputs have the same and no whole number before it announces it.
+
+    >>> shown = ["3\n1 2 3\n", "1\n7\n"]
+    >>> [deviation(each, format_of(shown)) for each in ("2\n5 6\n", "2\n5 x\n", "2\n")]
+    ['', 'line 2 is whole numbers and words, which no golden input has there', 'it has 1 line, the golden inputs 2']
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError
+
+MAX_INPUT_BYTES = 65_536
+"""Of an input of a test."""
+_MANY = 3
+"""Shapes of lines with words, above which a line is a text in which anything may stand."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NAMES = {"i": "whole numbers", "d": "numbers", "w": "words", "": "empty", "$": "the end"}
+_PARAMETERS = ("stdin", "input", "text")
+
+
+class UnusableInputError(NotLiteralError):
+    """A text that no program can read in the game. The message says why."""
+
+
+def canonical(text: str) -> str:
+    r"""Return the form in which an input is given to programs: lines end as in Unix, the last one, too.
+
+    Example:
+        >>> canonical("1 2\r\n3")
+        '1 2\n3\n'
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def normal(text: str) -> str:
+    """Return the same text for inputs that differ only in blanks behind a line and empty lines at the end."""
+    return "\n".join(line.rstrip() for line in canonical(text).rstrip().split("\n"))
+
+
+class InputSignature:
+    r"""What programs take: one text, in the format of the golden inputs. Stands for a `Signature`.
+
+    Example:
+        >>> signature = InputSignature('{"input": null}')
+        >>> signature.bound(["1 2"], {})
+        (['1 2\n'], {}, ["'1 2\\n'"])
+    """
+
+    fault = "outside the format"
+    longest = MAX_INPUT_BYTES
+    """Characters of the literal of an input."""
+
+    def __init__(self, text: str) -> None:
+        self._format: dict[str, Any] | None = json.loads(text)["input"]
+
+    def bound(
+        self, arguments: list[Any], keywords: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], list[str]]:
+        """The input in its one form, and as a literal.
+
+        Raises:
+            UnusableInputError: It is not one text, too long, or has characters that no text file has.
+        """
+        given = [*arguments, *keywords.values()]
+        named = all(name in _PARAMETERS for name in keywords)
+        if len(given) != 1 or not named or type(given[0]) is not str:
+            raise UnusableInputError("a program reads one text")
+        text = given[0]
+        if (
+            self._format and not self._format["blanks"]
+        ):  # they could break what reads the golden inputs
+            text = normal(text)
+        text = canonical(text)
+        if "\0" in text:
+            raise UnusableInputError("the input has a NUL")
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            bad = f"U+{ord(text[error.start]):04X}"
+            raise UnusableInputError(f"the input has a lone surrogate ({bad})") from None
+        if size > MAX_INPUT_BYTES:
+            said = f"the input has {size:,} bytes, of at most {MAX_INPUT_BYTES:,}"
+            raise UnusableInputError(said)
+        return [text], {}, [repr(text)]
+
+    def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Why an input has another format than the golden inputs, "" if it has theirs."""
+        return deviation(arguments[0], self._format) if self._format else ""
+
+    def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
+        """The same text for the same input."""
+        return repr(normal(arguments[0]))
+
+
+def read_formats(problems: list[list[str]]) -> list[str]:
+    """Return the formats of problems' golden inputs, as JSON for `InputSignature`."""
+    return [json.dumps({"input": format_of(inputs)}) for inputs in problems]
+
+
+def format_of(inputs: Sequence[str]) -> dict[str, Any] | None:
+    """The format of golden inputs, as data for `deviation`; None where there are none."""
+    lines = [_lines(text) for text in inputs]
+    if not lines:
+        return None
+    shapes = [_shapes(each) for each in lines]
+    texts = {shape for each in shapes for shape in each if "w" in shape}
+    if len(texts) > _MANY:
+        shapes = [["w" if "w" in shape else shape for shape in each] for each in shapes]
+    fewest = min(map(len, lines))
+    fixed = len({*map(len, lines)}) == 1 and not _announced(lines, _line_announces)
+    places = [_same_count([each[place : place + 1] for each in lines]) for place in range(fewest)]
+    rest = [each[fewest:] for each in lines]
+    return {
+        "follows": sorted({pair for each in shapes for pair in pairwise(["^", *each, "$"])}),
+        "blanks": any(normal(text) != canonical(text).removesuffix("\n") for text in inputs),
+        "is_text": len(texts) > _MANY,
+        "lines": fewest if fixed else None,
+        "words": [
+            None if count is None or _announced(lines, _word_announces(place)) else count
+            for place, count in enumerate(places)
+        ],
+        "rest": None if _announced(lines, _word_announces(fewest)) else _same_count(rest),
+    }
+
+
+def deviation(text: str, known: dict[str, Any]) -> str:
+    """Why an input has not a known format; "" if it has."""
+    lines = _lines(text)
+    count = known["lines"]
+    if count is not None and len(lines) != count:
+        return f"it has {_counted(len(lines), 'line')}, the golden inputs {count}"
+    follows = {(before, after) for before, after in known["follows"]}
+    before = {"^"}
+    for number, shape in enumerate([*_shapes(lines), "$"], 1):
+        shape = "w" if known["is_text"] and "w" in shape else shape
+        after = {shape, "d"} if shape == "i" else {shape}  # a whole number is a number
+        before = {each for each in after for last in before if (last, each) in follows}
+        if not before:
+            if shape == "$":
+                return f"it ends behind line {number - 1}, where no golden input does"
+            return f"line {number} is {_described(shape)}, which no golden input has there"
+    words = [*known["words"], *[known["rest"]] * len(lines)]
+    for number, (line, count) in enumerate(zip(lines, words, strict=False), 1):
+        if count is not None and len(line) != count:
+            return f"line {number} has {_counted(len(line), 'word')}, in the golden inputs {count}"
+    return ""
+
+
+def _lines(text: str) -> list[list[str]]:
+    return [line.split() for line in text.rstrip().split("\n")] if text.strip() else []
+
+
+def _shapes(lines: list[list[str]]) -> list[str]:
+    """Kinds of the words of each line: "i", "d", or where words that are no numbers stand among them, such as "wi"."""
+    shapes = []
+    for line in lines:
+        kinds = "".join(kind for kind, _ in groupby(map(_kind, line)))
+        shapes.append(kinds if "w" in kinds else ("d" if "d" in kinds else kinds[:1]))
+    return shapes
+
+
+def _kind(word: str) -> str:
+    if _INTEGER.fullmatch(word):
+        return "i"
+    return "d" if _NUMBER.fullmatch(word) else "w"
+
+
+def _same_count(groups: list[list[list[str]]]) -> int | None:
+    counts = {len(line) for group in groups for line in group}
+    return counts.pop() if len(counts) == 1 else None
+
+
+# Which whole numbers announce how much follows
+
+_Announces = Callable[[list[list[str]], int, int, int], bool]
+"""Lines of an input, line and place of a whole number, the number -> whether it announces something."""
+
+
+def _announced(inputs: list[list[list[str]]], announces: _Announces) -> bool:
+    """Whether at some place of all inputs there is a number that announces something."""
+    places = (
+        {(i, j) for i, j, n in _integers(each) if announces(each, i, j, n)} for each in inputs
+    )
+    return bool(set.intersection(*places))
+
+
+def _integers(lines: list[list[str]]) -> Iterator[tuple[int, int, int]]:
+    for i, line in enumerate(lines):
+        for j, word in enumerate(line):
+            if len(word) < 8 and _INTEGER.fullmatch(word):
+                yield i, j, int(word)
+
+
+def _line_announces(lines: list[list[str]], i: int, j: int, number: int) -> bool:
+    """So many lines follow, or groups of lines of one size."""
+    left = len(lines) - i - 1
+    return number > 0 and left > 0 and left % number == 0
+
+
+def _word_announces(place: int) -> _Announces:
+    """So many words stand on this line, or on each line from there on."""
+
+    def announces(lines: list[list[str]], i: int, j: int, number: int) -> bool:
+        if i > place:
+            return False
+        if i == place:
+            return len(lines[i]) - j - 1 == number
+        return all(len(line) == number for line in lines[place : place + 1])
+
+    return announces
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _described(shape: str) -> str:
+    return " and ".join(_NAMES[kind] for kind in shape or [""])
