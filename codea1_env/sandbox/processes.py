@@ -209,7 +209,8 @@ class OneInput:
     Without calls the program is only compiled.
     """
 
-    load_time = load_wait = 0.0
+    load_time = NOTHING  # a process is never free: as many calls can be made again as of a function
+    load_wait = 0.0
 
     def __init__(
         self,
