@@ -5,7 +5,7 @@
 | `starter` | bundled: three tiers, written for this project |
 | `starter-104` | its first 104 problems, on which the older tables of docs/results.md were measured |
 | `starter-easy`, `starter-medium`, `starter-hard` | the tiers of these 104: 48, 32, 24 |
-| `starter-programs` | bundled: 32 programs that read and print, in two tiers |
+| `starter-programs`, `starter-programs-easy`, `-medium` | bundled: 32 programs that read and print, and the two tiers of 16 |
 | `planted` | bundled: 48 one-line functions, in which faults are planted, see `codea1_env.mutation.planted` |
 | `cells`, `cells:C=256,faults=1/64,...` | generated tables whose faults are known exactly, see `codea1_env.problem_sets.cells` |
 | `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `ult` | public sets, through the library `datasets` |

@@ -35,6 +35,8 @@ def test_size_tiers_and_splits(programs: dict[str, Problem]) -> None:
     assert found == {("easy", "train"): 12, ("easy", "eval"): 4, ("medium", "train"): 12, ("medium", "eval"): 4}  # fmt: skip
     assert len({problem.prompt for problem in programs.values()}) == 32
     assert all(problem.contract for problem in programs.values())
+    tiers = [load_problems(f"starter-programs-{tier}") for tier in ("easy", "medium")]
+    assert [*tiers[0], *tiers[1]] == [*programs.values()]
 
 
 def test_ten_or_more_golden_inputs_and_two_examples_that_are_among_them(

@@ -75,8 +75,9 @@ STARTER = {
     **{f"starter-{tier}": (tier,) for tier in ("easy", "medium", "hard")},
     "planted": ("planted",),
     "starter-programs": ("programs_easy", "programs_medium"),
+    **{f"starter-programs-{tier}": (f"programs_{tier}",) for tier in ("easy", "medium")},
 }
-"""Files of the bundled sets: all functions; those that older tables were measured on; their tiers; one-line functions; programs."""
+"""Files of the bundled sets: all functions; those that older tables were measured on; their tiers; one-line functions; programs and their tiers."""
 
 
 def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]:
