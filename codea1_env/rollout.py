@@ -437,6 +437,7 @@ def by_own_program(
         if runs:
             chosen.setdefault(problem.task_id, problem)
     for problem in problems:
-        nothing = _NOTHING_RUNS.format(problem.entry_point)
+        name = problem.entry_point
+        nothing = _NOTHING_RUNS.format(name) if name else "raise NotImplementedError\n"
         chosen.setdefault(problem.task_id, dataclasses.replace(problem, reference=nothing))
     return [chosen[problem.task_id] for problem in problems]

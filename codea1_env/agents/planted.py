@@ -15,7 +15,8 @@ from codea1_env.reading.examples import split_examples
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_NUMBER = re.compile(r"(?:(?<=\\n)|(?<![\w.]))\d+(?![\w.])")
+"""Also behind a new line that is written as an escape."""
 _DOCSTRING = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
 
 

@@ -32,6 +32,7 @@ from codea1_env.problem_sets.cells import is_of_cells, pools_of
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import program_that
 from codea1_env.problems import Problem
+from codea1_env.reading.examples import called
 from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
@@ -95,7 +96,9 @@ def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 
     for kind in ("wrong", "weak", "boundary"):
         found = [test for row in made for test in row[kind] if not test.startswith(hidden_calls)]
         tests += draw(found, share, rng)
-    return Pool(problem, _distinct([*tests, "assert 1 + 1 == 2", f"assert {problem.entry_point}"]))
+    return Pool(
+        problem, _distinct([*tests, "assert 1 + 1 == 2", f"assert {called(problem.entry_point)}"])
+    )
 
 
 def _distinct(items: Iterable[str]) -> tuple[str, ...]:
@@ -117,6 +120,7 @@ class TabularAgent:
     Example:
         >>> from codea1_env.agents import GRPO
         >>> from codea1_env.problems import Problem
+    from codea1_env.reading.examples import called
         >>> from codea1_env.spaces import observe
         >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
         >>> pool = Pool(problem, ("right", "wrong"))

@@ -1,11 +1,15 @@
 """Turns golden tests into other tests: wrong, weak, and near the boundaries.
 
 `variants` reads test text, which is untrusted, so it runs in a helper process (`Sandbox.analyse`), where
-this file is loaded on its own; it therefore imports only the standard library and the reader of literals.
+this file is loaded on its own; it therefore imports only the standard library and readers.
 """
 
-import ast
+from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
+
+from codea1_env.agents.input_variants import MOST, near_inputs
 from codea1_env.reading.examples import called
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
@@ -18,7 +22,8 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
 
     - "wrong": the same call, with another value than the golden one.
     - "weak": the call without a value, and a comparison that nearly every program passes.
-    - "boundary": calls with one argument moved to a boundary of its type, with the golden value as a guess.
+    - "boundary": calls with one argument moved to a boundary of its type, with the golden value as a guess. Of a program:
+      other inputs in the format of the golden ones, see `codea1_env.agents.input_variants`.
 
     Example:
         >>> for kind, made in variants(["assert half(4) == 2"], "half")[0].items():
@@ -27,11 +32,21 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
         weak ['half(4)', 'assert half(4) is not None']
         boundary ['assert half(0) == 2', 'assert half(1) == 2', 'assert half(-1) == 2']
     """
-    return [_variants(test, called(entry_point)) for test in tests]
+    function = called(entry_point)
+    parts = [_parse(test, function) for test in tests]
+    near: list[list[object]] | list[None] = [None] * len(tests)
+    if not entry_point:  # a program, whose one argument is what it reads
+        read = [each for each in parts if each]
+        others = iter(near_inputs([str(arguments[0][1]) for arguments, _ in read]))
+        near = [list[object](next(others)) if each else [] for each in parts]
+    return [_variants(each, function, moved) for each, moved in zip(parts, near, strict=True)]
 
 
-def _variants(test: str, function: str) -> dict[str, list[str]]:
-    parts = _parse(test, function)
+def _variants(
+    parts: tuple[list[tuple[str, object]], object] | None,
+    function: str,
+    inputs: Sequence[object] | None,
+) -> dict[str, list[str]]:
     if parts is None:
         return {"wrong": [], "weak": [], "boundary": []}
     arguments, value = parts
@@ -40,16 +55,16 @@ def _variants(test: str, function: str) -> dict[str, list[str]]:
         listed = [f"{name}={literal(item)}" if name else literal(item) for name, item in given]
         return f"{function}({', '.join(listed)})"
 
-    original = call(arguments)
+    original, most = call(arguments), MAX_BOUNDARY if inputs is None else MOST
     near = [
         call([*arguments[:place], (name, moved), *arguments[place + 1 :]])
         for place, (name, argument) in enumerate(arguments)
-        for moved in boundary_values(argument)
+        for moved in (boundary_values(argument) if inputs is None else inputs)
     ]
     return {
         "wrong": [f"assert {original} == {literal(other_value(value))}"],
         "weak": [original, f"assert {original} is {'None' if value is None else 'not None'}"],
-        "boundary": [f"assert {text} == {literal(value)}" for text in near[:MAX_BOUNDARY]],
+        "boundary": [f"assert {text} == {literal(value)}" for text in near[:most]],
     }
 
 

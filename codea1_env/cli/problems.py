@@ -70,7 +70,7 @@ def list_problems(arguments: Sequence[str]) -> int:
     if command.json:
         for problem in problems:
             about = {
-                "task_id": problem.task_id, "entry_point": problem.entry_point,
+                "task_id": problem.task_id, "kind": problem.kind, "entry_point": problem.entry_point,
                 "tests": problem.number_of_tests, "judged": "inside" if problem.test_module else "outside",
             }  # fmt: skip
             print(json.dumps({**about, **problem.metadata}))

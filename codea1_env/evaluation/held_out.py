@@ -18,7 +18,7 @@ from codea1_env.mutation.operators import lines_before_loops_end
 from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
-from codea1_env.reading.examples import split_examples
+from codea1_env.reading.examples import called, split_examples
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
@@ -149,8 +149,9 @@ def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
 
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
-    golden = read_statements(tests, item.problem.entry_point, sandbox.analyse)
-    return replace(_only(item.problem, golden.cases), compare="equal", checker="")
+    golden = read_statements(tests, called(item.problem.entry_point), sandbox.analyse)
+    rule = item.problem.compare if item.problem.kind == "program" else "equal"
+    return replace(_only(item.problem, golden.cases), compare=rule, checker="")
 
 
 def _passed(

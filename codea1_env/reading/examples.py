@@ -10,6 +10,7 @@ import ast
 import re
 
 from .chunks import PARSE_ERRORS
+from .fences import unfenced
 
 _PROMPT, _MORE = ">>> ", "... "
 
@@ -54,6 +55,7 @@ _ARROW = r"(?:#\s*)?(?:={1,3}>?|-{1,2}>|➞|→|⇒|returns|should return|gives)
 _LONGEST = 4000
 """Characters of a line that is looked at: longer ones are no examples, and cost time."""
 _HEADING = re.compile(r"\W*(?:for\s+)?(?:examples?|e\.?g\.?)(?:\s+usage|\s+\d+)?\W*", re.IGNORECASE)
+_LONGEST_HEAD = 60
 _QUOTES = re.compile(r'"""|\'\'\'')
 
 
@@ -78,7 +80,8 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
 
     Args:
         prompt: The text that players see.
-        entry_point: The function that examples call.
+        entry_point: The function that examples call; "" where they are inputs and outputs of a program, below lines such
+            as `Example input:`.
 
     Returns:
         The text without examples, and the examples as `assert` statements; none of them has been checked.
@@ -87,6 +90,8 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
         >>> split_examples("def f(n):\n    '''Double n.\n\n    >>> f(2)\n    4\n    '''", "f")
         ("def f(n):\n    '''Double n.\n    '''", ['assert f(2) == 4'])
     """
+    if not entry_point:
+        return _split_inputs(prompt)
     name = re.escape(called(entry_point))
     call = name + r"\(.*\)"
     stated = re.compile(rf"(?:>>>\s*|assert\s+)?({call})\s*{_ARROW}\s*(\S.*)")
@@ -126,6 +131,52 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
             kept.append(line[: len(line) - len(line.lstrip())] + end)
             inside, waiting = False, ""
     return ("\n".join(_tidied(kept)) if tests else prompt), tests
+
+
+_HEAD = re.compile(
+    r"[-*#=\s]*(?P<example>(?:for\s+)?(?:examples?|samples?)\b)?[\s\d#:]*(?P<what>(?:standard\s+)?(?:input|output)s?)?"
+    r"(?:\s+example|\s+sample)?[\s\d#]*:?[-*=\s:]*",
+    re.IGNORECASE,
+)
+_OTHER_HEAD = re.compile(
+    r"[-*#=\s]*(?:notes?|explanations?|constraints?|hints?)\b[\s\d#:*=-]*", re.IGNORECASE
+)
+
+
+def _split_inputs(prompt: str) -> tuple[str, list[str]]:
+    """Take inputs and outputs out of the text of a problem: those below headings that speak of examples."""
+    kept: list[str] = []
+    tests: list[str] = []
+    part, of_examples = "", False
+    texts: dict[str, list[str]] = {"input": [], "output": []}
+
+    def end() -> None:
+        given, printed = ("\n".join(texts[each]).strip("\n") for each in ("input", "output"))
+        if texts["input"] and printed:
+            tests.append(f"assert {RUN}({f'{given}{chr(10)}'!r}) == {f'{printed}{chr(10)}'!r}")
+            texts.update(input=[], output=[])
+
+    for line in unfenced(prompt).replace("\r\n", "\n").split("\n"):
+        head = _HEAD.fullmatch(line) if 2 < len(line.strip()) < _LONGEST_HEAD else None
+        what = (head["what"] or "").lower() if head else ""
+        if head and (head["example"] or (what and of_examples)):
+            of_examples = True
+            part = "output" if "output" in what else "input" if what else ""
+            if part != "output":
+                end()
+                texts["input"] = []
+            continue
+        if (head and what) or _OTHER_HEAD.fullmatch(line):  # a section of the text
+            part, of_examples = "", False
+        if part == "output" and not line.strip() and any(map(str.strip, texts["output"])):
+            part = ""
+        if part:
+            texts[part].append(line)
+        else:
+            end()
+            kept.append(line)
+    end()
+    return ("\n".join(_tidied(kept)).rstrip() + "\n" if tests else prompt), tests
 
 
 def _tidied(lines: list[str]) -> list[str]:

@@ -188,6 +188,29 @@ _Announces = Callable[[list[list[str]], int, int, int], bool]
 """Lines of an input, line and place of a whole number, the number -> whether it announces something."""
 
 
+def announcing_places(inputs: Sequence[str]) -> set[tuple[int, int]]:
+    r"""Places, line and word, at which each input has a number that says how much follows: words, lines, or letters.
+
+    Example:
+        >>> announcing_places(["3\n1 2 3\n", "1\n5\n"]), announcing_places(["1 2\n", "5 5\n"])
+        ({(0, 0)}, set())
+    """
+    lines = [_lines(text) for text in inputs]
+    found = [
+        {
+            (i, j)
+            for i, j, number in _integers(each)
+            if _line_announces(each, i, j, number)
+            or len(each[i]) - j - 1 == number
+            or any(
+                len(line) == number or len(line[0]) == number for line in each[i + 1 :][:1] if line
+            )
+        }
+        for each in lines
+    ]
+    return set.intersection(*found) if found else set()
+
+
 def _announced(inputs: list[list[list[str]]], announces: _Announces) -> bool:
     """Whether at some place of all inputs there is a number that announces something."""
     places = (

@@ -45,7 +45,10 @@ def show(episode: Episode, first_round: int = 1) -> None:
 def _lines(episode: Episode, first_round: int) -> _Lines:
     problem = episode.problem
     if first_round == 1:
-        yield "title", f"Code-A1 · {clean(problem.task_id)} · defines {clean(problem.entry_point)}"
+        what = (
+            f"defines {clean(problem.entry_point)}" if problem.entry_point else "reads and prints"
+        )
+        yield "title", f"Code-A1 · {clean(problem.task_id)} · {what}"
         yield "dim", RULE
         yield "head", "Problem"
         yield from _code(problem.prompt)

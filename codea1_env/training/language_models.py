@@ -29,8 +29,9 @@ from codea1_env.agents.llm.completions import (
 from codea1_env.agents.llm.computing import Computing, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
-from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, make_wording
+from codea1_env.agents.llm.prompts import make_wording
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
+from codea1_env.agents.llm.wordings import EXAMPLE, EXAMPLE_PROGRAM
 from codea1_env.agents.models import (
     ModelError,
     available_memory,

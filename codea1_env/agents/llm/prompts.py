@@ -1,4 +1,4 @@
-"""What language models are told: every wording, in one place.
+"""What language models are told. The texts stand in `codea1_env.agents.llm.wordings`.
 
 A wording turns an observation into a chat. The rules that a player must know are in it; what it earns is not.
 
@@ -18,120 +18,20 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 from codea1_env.agents.llm.completions import Message
-from codea1_env.problems import Problem
+from codea1_env.agents.llm.wordings import (
+    DETAILED,
+    EXAMPLE,
+    EXAMPLE_PROGRAM,
+    EXAMPLES,
+    ONLY_CODE,
+    PROSE_CODER,
+    SHORT,
+    Wordings,
+)
 from codea1_env.reading.examples import called, split_examples
 from codea1_env.rollout import AnswerError
 from codea1_env.spaces import Observation, observe
 from codea1_env.support.plugins import explained, find, raised_by
-
-# ---- Both -------------------------------------------------------------------------------------------------
-
-PROSE_CODER = """\
-{prose}
-
-Put the whole Python program into one ```python block."""
-
-# ---- FewShot ----------------------------------------------------------------------------------------------
-
-ONLY_CODE = "Only output code in a ```python block."
-
-SHORT_CODER = "Write a Python function `{signature}`. {text} {only_code}"
-
-SHORT_REPAIR = """\
-This program for `{signature}` is wrong:
-{code}
-
-`{entry_point}` must do this: {text}
-
-It must pass:
-{tests}
-Write the function again. {only_code}"""
-
-SHORT_TESTER = """\
-A program for `{signature}`:
-{code}
-
-`{entry_point}` must do this: {text}
-
-Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}"""
-
-SHORT_TESTER_BLIND = """\
-`{entry_point}` of `{signature}` must do this: {text}
-
-Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}"""
-
-EXAMPLE = Problem(
-    task_id="example",
-    prompt='def triple(n):\n    """Return n times three.\n\n'
-    '    >>> triple(4)\n    12\n    >>> triple(-1)\n    -3\n    """\n',
-    entry_point="triple",
-    reference="def triple(n):\n    return n * 3",
-)
-"""The worked example: as a coder's problem, and with `EXAMPLE_PROGRAM` as a tester's."""
-EXAMPLE_PROGRAM = "def triple(n):\n    return n + 3"
-EXAMPLE_TESTS = [f"assert triple({n}) == {3 * n}" for n in (1, 0, -2, 10, 5, -7, 100, 33)]
-
-# ---- Detailed ---------------------------------------------------------------------------------------------
-
-DETAILED_CODER = """\
-Solve this programming task in Python.
-
-{problem}
-
-Write a complete program that defines `{entry_point}` with the name and the arguments given above, and the \
-imports that it needs. It will be run against tests that you cannot see and that look for mistakes in rare \
-cases, so decide first what happens for empty, extreme and unusual arguments. Put the program into one \
-```python block."""
-
-DETAILED_REPAIR = """\
-Correct a program for this programming task.
-
-{problem}
-
-The program:
-
-{code}
-
-Tests that it fails:
-
-{tests}
-
-What happened:
-
-{feedback}
-
-Find out what is wrong, then write the complete corrected program into one ```python block."""
-
-DETAILED_TESTER = """\
-Find mistakes in a program by testing it. The task was:
-
-{problem}
-
-The program:
-
-{code}
-
-Think about what the task asks for and where this program does something else: empty, extreme and unusual \
-arguments that the task allows, wrong order, off by one. Then write {num_tests} tests, each one statement of the form \
-`assert {called}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
-test must be different, and as many as possible should fail on the program above. Put the tests into one \
-```python block, with nothing else in it."""
-
-DETAILED_TESTER_BLIND = """\
-Write tests for this programming task, before seeing any program:
-
-{problem}
-
-Think about which mistakes a program could make: empty, extreme and unusual arguments, wrong order, wrong \
-type, off by one. Then write {num_tests} tests, each one statement of the form \
-`assert {called}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
-test must be different, and as many as possible should fail on programs with a mistake. Put the tests into \
-one ```python block, with nothing else in it."""
-
-ANOTHER_TEST = """\
-Write another test of `{entry_point}` that differs from these and reaches other lines and branches of the program. \
-Only output code in a ```python block."""
-
 
 TesterExamples = Literal["shown", "hidden"]
 
@@ -150,23 +50,25 @@ class FewShot:
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
+        kind = kind_of(observation)
+        texts, example = SHORT[kind], EXAMPLES[kind]
         if observation["turn"] == 1:
-            shown = EXAMPLE_PROGRAM if observation["code"].strip() else ""
-            asked = observe(EXAMPLE, code=shown, turn=1)
-            answer = "\n".join(EXAMPLE_TESTS[: self.num_tests])
-            return [self._test(asked), _assistant(answer), self._test(observation)]
+            shown = example.wrong if observation["code"].strip() else ""
+            asked = observe(example.problem, code=shown, turn=1)
+            answer = "\n".join(example.tests[: self.num_tests])
+            return [self._test(asked, texts), _assistant(answer), self._test(observation, texts)]
         if observation["round"] > 0:
-            return [_asked(SHORT_REPAIR, observation)]
-        if is_prose(observation):
+            return [_asked(texts.repair, observation)]
+        if kind == "function" and is_prose(observation):
             return [_asked(PROSE_CODER, observation)]
         return [
-            _asked(SHORT_CODER, observe(EXAMPLE)),
-            _assistant(EXAMPLE.reference),
-            _asked(SHORT_CODER, observation),
+            _asked(texts.coder, observe(example.problem)),
+            _assistant(example.problem.reference),
+            _asked(texts.coder, observation),
         ]
 
-    def _test(self, seen: Observation) -> Message:
-        wording = SHORT_TESTER if seen["code"].strip() else SHORT_TESTER_BLIND
+    def _test(self, seen: Observation, texts: Wordings) -> Message:
+        wording = texts.tester if seen["code"].strip() else texts.blind
         return _asked(wording, _for_tester(seen, self.tester_examples), self.num_tests)
 
 
@@ -181,13 +83,15 @@ class Detailed:
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
-        wording = DETAILED_CODER
+        kind = kind_of(observation)
+        texts = DETAILED[kind]
+        wording = texts.coder
         if observation["turn"] == 1:
-            wording = DETAILED_TESTER if observation["code"].strip() else DETAILED_TESTER_BLIND
+            wording = texts.tester if observation["code"].strip() else texts.blind
             observation = _for_tester(observation, self.tester_examples)
         elif observation["round"] > 0:
-            wording = DETAILED_REPAIR
-        elif is_prose(observation):
+            wording = texts.repair
+        elif kind == "function" and is_prose(observation):
             wording = PROSE_CODER
         return [_asked(wording, observation, self.num_tests)]
 
@@ -205,7 +109,7 @@ class OneByOne:
         chat = self.first(observation)
         if not earlier.strip():
             return chat
-        more = ANOTHER_TEST.format(entry_point=observation["entry_point"])
+        more = SHORT[kind_of(observation)].another.format(entry_point=observation["entry_point"])
         return [*chat, _assistant(earlier), Message(role="user", content=more)]
 
 
@@ -313,6 +217,11 @@ def in_block(code: str) -> str:
     code = code.encode("utf-8", "replace").decode()  # tokenizers take no lone surrogates
     ticks = "`" * max([3, *(1 + len(each) for each in re.findall("`+", code))])
     return f"{ticks}python\n{code.strip()}\n{ticks}"
+
+
+def kind_of(observation: Observation) -> Literal["function", "program"]:
+    """Whether a problem asks for a function, or for a program that reads standard input and prints."""
+    return "function" if observation["entry_point"] else "program"
 
 
 def is_prose(observation: Observation) -> bool:

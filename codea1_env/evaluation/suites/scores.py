@@ -27,6 +27,7 @@ from codea1_env.problem_sets.judging import (
     submit_to_tests,
 )
 from codea1_env.problems import Problem
+from codea1_env.reading.examples import RUN
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict, TestVerdict
 from codea1_env.responses import Suite, whole_program
@@ -173,7 +174,7 @@ class SuiteJudge:
     def _reference_fault(self, problem: Problem) -> tuple[str, bool]:
         """Why a reference can judge no tests ("" if it can), and whether that is the sandbox's failure."""
         if not problem.playable:
-            return "it has no reference whose function tests can call", False
+            return "it has no reference", False
         load = self._sandbox.run_calls(problem.reference, problem.entry_point, []).load
         if not load.passed:
             fault = f"its reference does not run: {load.outcome.value}, {load.message}"
@@ -291,8 +292,8 @@ def _ruled(
 
 
 def _no_call(text: str, reason: str, entry_point: str) -> TestVerdict:
-    name = entry_point.rpartition(".")[2]
+    name = entry_point.rpartition(".")[2] or RUN
     if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
         return TestVerdict(text, "invalid", reason, fault=InvalidReason.UNREADABLE)
-    reason = f"never calls {entry_point}"
+    reason = f"never calls {entry_point or RUN}"
     return TestVerdict(text, "invalid", reason, fault=InvalidReason.NEVER_CALLS)

@@ -10,8 +10,9 @@ from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.agent import MARK, BothRoles, LLMAgent, fit
 from codea1_env.agents.llm.completions import Message, SamplingConfig
-from codea1_env.agents.llm.prompts import EXAMPLE, WORDINGS, Detailed, FewShot, Task, is_prose
+from codea1_env.agents.llm.prompts import WORDINGS, Detailed, FewShot, Task, is_prose
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
+from codea1_env.agents.llm.wordings import EXAMPLE
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.code_a1_v1 import parallel_env
 from codea1_env.mistake_book import MistakeBook
