@@ -26,6 +26,7 @@ BUDGETS = {
     "reading": 2_700,
     "report": 1_350,
     "sandbox": 7_100,
+    "suite": 1_200,
     "support and rendering": 900,
     "training": 3_100,
     "top": 3_900,

@@ -25,7 +25,7 @@ LAYERS = (
     ("evaluation",),
     ("agents",),
     ("training",),
-    ("baselines", "integrations"),
+    ("baselines", "integrations", "suite"),
     ("report",),
     ("cli",),
 )

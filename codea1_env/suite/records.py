@@ -1,0 +1,258 @@
+"""Records: what was played in an id, written by the environment itself, and read again for the score.
+
+A record is a folder of `codea1_env.support.jobs`: record.json says what it is of, rounds.jsonl has the actions of all
+episodes in the order in which they ended, then a line that says it is whole. What was true of them follows from the world,
+so no score can be written into a record. Each line has the checksum of all before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codea1_env.suite.checking import Checker
+from codea1_env.suite.rounds import Rounds, again_in
+from codea1_env.suite.tasks import (
+    SuiteError,
+    Task,
+    Track,
+    check_track,
+    digest,
+    find_task,
+    settings_of,
+)
+from codea1_env.suite.worlds import Bools, Ints
+from codea1_env.support.jobs import FolderError, FolderKind, Jobs, read_manifest
+from codea1_env.support.logs import every_line
+
+RECORD = FolderKind("a record of codea1-suite", "record.json", version=1)
+ROUNDS = "rounds.jsonl"
+_ROW = 1024
+"""Episodes of a line, at most."""
+_ABANDONED = 0.05
+"""Share of episodes that may be begun and left: more would be a choice among them."""
+
+
+def folder_of(base: Path, task: Task, seed: int, track: Track) -> Path:
+    """Return the folder of a record in that of a submission."""
+    return base / "records" / track / task.id.replace("/", "-") / str(seed)
+
+
+class Recorder:
+    """Writes one record, from its first episode to its last; what is played behind that is not recorded.
+
+    Args:
+        base: Folder of the submission.
+        rounds: What is played.
+        track: The track.
+        source: What plays, for the file: "suite run", or "make" for an environment.
+        check: Whether the referee judges a sample.
+
+    Raises:
+        SuiteError: The record was begun before, or somebody else writes it.
+    """
+
+    def __init__(
+        self, base: Path, rounds: Rounds, track: Track, source: str, *, check: bool = True
+    ) -> None:
+        self.rounds = rounds
+        task, seed = rounds.task, rounds.world.seed
+        path = folder_of(base, task, seed, track)
+        settings = settings_of(task, seed, track) | {"source": source}
+        try:
+            self._jobs = Jobs(path, settings, RECORD, resume=False)
+        except FolderError as error:
+            raise SuiteError(
+                f"Expect one record for each id, seed and track, actually: {error}"
+            ) from error
+        self._checker = Checker(rounds) if check else None
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+        self._waiting, self._written, self._resets = 0, 0, 0
+        self._chain = hashlib.sha256(json.dumps(settings).encode())
+        self.whole = False
+
+    def begin(self, number: int) -> None:
+        """Count episodes that were begun."""
+        if not self.whole:
+            self._resets += number
+
+    def add(self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, cells: Ints) -> None:
+        """Take episodes that have ended, with what was replayed in each.
+
+        Raises:
+            SuiteError: The referee judges one otherwise than the tables say.
+        """
+        left = self.rounds.task.episodes - self._written - self._waiting
+        if left <= 0:
+            return
+        part = (episodes[:left], programs[:left], tests[:left])
+        if self._checker is not None:
+            self._checker.add(*part, known[:left], cells[:left])
+        self._parts.append(part)
+        self._waiting += len(part[0])
+        last = self._waiting == left
+        if self._waiting >= _ROW or last:
+            self._write()
+        if last:
+            checked = 0
+            if self._checker is not None:
+                self._checker.finish()
+                checked = self._checker.checked
+            self._append({"whole": True, "resets": self._resets, "checked": checked})
+            self._jobs.close()
+            self.whole = True
+
+    def close(self) -> None:
+        """Leave the record as it is: what is not whole cannot be scored."""
+        if self._checker is not None:
+            self._checker.close()
+        if not self.whole:
+            self._jobs.close()
+
+    def _write(self) -> None:
+        episodes, programs, tests = (
+            np.concatenate(each) for each in zip(*self._parts, strict=True)
+        )
+        first = int(episodes[0])
+        played = np.column_stack([programs, tests]).astype(np.uint8)
+        row: dict[str, Any] = {
+            "first": first,
+            "rounds": base64.b64encode(played.tobytes()).decode(),
+        }
+        if not (episodes == np.arange(first, first + len(episodes))).all():
+            row["episodes"] = episodes.tolist()  # of several environments at once
+        self._append(row)
+        self._written += len(episodes)
+        self._parts, self._waiting = [], 0
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        self._chain.update(json.dumps(row).encode())
+        self._jobs.append(ROUNDS, [{**row, "chain": self._chain.hexdigest()[:16]}])
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a whole record says, and what follows from it."""
+
+    task: Task
+    seed: int
+    track: Track
+    value: float
+    """The measure of its id, from 0 to 1."""
+    source: str
+    sha256: str
+    """Of what was played."""
+
+
+def read_record(path: Path) -> Record:
+    """Read a record, and find its measure.
+
+    Raises:
+        SuiteError: It is not whole, of another version, or was edited.
+    """
+    try:
+        content: dict[str, Any] = dict(read_manifest(path, RECORD)["settings"])
+    except FolderError as error:
+        raise SuiteError(str(error)) from error
+    if content.get("suite_sha256") != digest("v1"):
+        raise SuiteError(
+            f"Expect records of codea1-suite v1 ({digest('v1')[:12]}), actually {path} is of {content.get('suite')!r:.20} "
+            f"({str(content.get('suite_sha256'))[:12]!r}). Play it again with this version."
+        )
+    task = find_task(str(content.get("id")))
+    track = check_track(task, str(content.get("track")))
+    seed = content.get("seed")
+    source = content.pop("source", "")
+    if not isinstance(seed, int) or content != settings_of(task, seed, track):
+        raise SuiteError(
+            f"Expect {path} to say what it is of, actually it was edited: {content!r:.200}"
+        )
+    episodes, programs, tests = _actions(path, task, content | {"source": source})
+    value = measure(task, seed, track, episodes, programs, tests)
+    if (task.id.replace("/", "-"), str(seed)) != (
+        path.parent.name,
+        path.name,
+    ) or path.parent.parent.name != track:
+        raise SuiteError(
+            f"Expect records where they were written, no tracks mixed, actually {path} is of {task.id}, seed {seed}, track "
+            f"{track}. Tracks are scored apart: put it back."
+        )
+    return Record(task, seed, track, value, str(source), digest_of(episodes, programs, tests))
+
+
+def _actions(path: Path, task: Task, settings: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
+    chain = hashlib.sha256(json.dumps(settings).encode())
+    parts: list[tuple[Ints, Ints, Ints]] = []
+    end: Mapping[str, Any] = {}
+    for number, (row, _) in enumerate(every_line(path / ROUNDS), 1):
+        if end or row is None:
+            raise SuiteError(
+                f"Expect {path / ROUNDS} as it was written, actually line {number} was edited."
+            )
+        said = row.pop("chain", None)
+        chain.update(json.dumps(row).encode())
+        if said != chain.hexdigest()[:16]:
+            raise SuiteError(
+                f"Expect {path / ROUNDS} as it was written, actually line {number} was edited."
+            )
+        if row.get("whole"):
+            end = row
+        else:
+            played = np.frombuffer(base64.b64decode(row["rounds"]), np.uint8)
+            actions: Ints = played.reshape(-1, 1 + task.K).astype(np.int64)
+            first = row["first"]
+            known = row.get("episodes") or range(first, first + len(actions))
+            parts.append((np.array(known, np.int64), actions[:, 0], actions[:, 1:]))
+    count = sum(len(each[0]) for each in parts)
+    if not end or count != task.episodes:
+        raise SuiteError(
+            f"Expect a whole record of {task.episodes} episodes, actually {path} has {count}. Play the id to its end."
+        )
+    if end["resets"] > count * (1 + _ABANDONED) + 64:
+        raise SuiteError(
+            f"Expect each episode to be played when it was begun, actually {path} has {end['resets']} resets for "
+            f"{count} episodes: whoever leaves episodes chooses among them."
+        )
+    episodes, programs, tests = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return episodes, programs, tests
+
+
+def digest_of(episodes: Ints, programs: Ints, tests: Ints) -> str:
+    """Return the SHA-256 of what was played."""
+    played = np.column_stack([episodes, programs, tests]).astype(np.int64)
+    return hashlib.sha256(played.tobytes()).hexdigest()
+
+
+def measure(
+    task: Task, seed: int, track: Track, episodes: Ints, programs: Ints, tests: Ints
+) -> float:
+    """Return the measure of an id, given what was played."""
+    rounds = Rounds(task, seed)
+    scored = np.flatnonzero(episodes % task.episodes >= task.episodes * (1 - task.last))
+    episodes, programs, tests = episodes[scored], programs[scored], tests[scored]
+    group = rounds.group_of(episodes)
+    problem = group % task.problems
+    right = rounds.world.right[problem, programs]
+    kind = task.measure_in(track)
+    if kind == "right":
+        return float(right.mean())
+    if kind == "valid":
+        ones = np.zeros((len(tests), 1), np.int64)
+        none: Bools = np.zeros(tests.shape, np.bool_)
+        again = again_in(tests)
+        return float(rounds.pay(problem, tests, again, none, ones[:, 0], none)[2].mean())
+    faulty = rounds.world.faulty[rounds.world.of(group, problem)[:, None], programs[:, None], tests]
+    killed = np.asarray(faulty.any(axis=1))[~right]
+    return float(killed.mean()) if len(killed) else 0.0
+
+
+def records_in(base: Path) -> Iterator[Path]:
+    """Return the folders of the records of a submission."""
+    return iter(sorted(each.parent for each in base.glob(f"records/*/*/*/{RECORD.manifest}")))

@@ -1,0 +1,285 @@
+"""Plays ids with an algorithm of this project: tuning, and the records of a submission. Goes on after a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codea1_env.suite.players import RATES, Entry, Run
+from codea1_env.suite.records import Recorder, digest_of, folder_of, measure, read_record
+from codea1_env.suite.tasks import TRACKS, TUNING_SEED, SuiteError, Task, Track, digest, tasks
+from codea1_env.support.jobs import FolderKind, Jobs
+from codea1_env.support.logs import write_whole
+from codea1_env.support.plugins import digest_of as digest_of_file
+from codea1_env.support.pool import run_jobs
+
+SUBMISSION = FolderKind("a submission to codea1-suite", "suite.json", 1, ("ids", "tracks", "seeds"))
+TUNING = "tuning.json"
+TUNING_SEEDS = (TUNING_SEED, TUNING_SEED + 1)
+
+ROWS: Mapping[str, Mapping[str, Any]] = {
+    "negated-rewards": {"lesson": "negated"},
+    "ignored-rewards": {"lesson": "ignored"},
+    "hundredfold-rate": {"factor": 100.0},
+    "blind": {"tester": "blind"},
+    "memory": {"tester": "memory"},
+    "random-tests": {"tester": "random"},
+    "random": {"coder": "random", "tester": "random"},
+    "oracle": {"coder": "oracle", "tester": "oracle"},
+}
+"""Rows that are no algorithm: GRPO with a fault, or with another tester, and players that learn nothing."""
+FAULTY = ("negated-rewards", "ignored-rewards", "hundredfold-rate")
+"""Rows with GRPO's own tuning."""
+
+Rates = Mapping[str, Mapping[str, Sequence[float]]]
+"""Track -> experiment -> learning rates of coder and tester."""
+
+
+class Key(NamedTuple):
+    """Name of a record."""
+
+    track: Track
+    id: str
+    seed: int
+
+
+def find_entry(name: str, args: Mapping[str, Any] | None = None) -> Entry:
+    """Return what plays: an algorithm by name or FILE.py:CLASS, or a row of `ROWS`. Wrong names raise a ValueError."""
+    if name in ROWS:
+        return Entry(**ROWS[name])
+    entry = Entry(algorithm=name, args=dict(args or {}))
+    from codea1_env.agents import make_algorithm
+
+    make_algorithm(name, {"learning_rate": 1.0}, "tabular", dict(entry.args))
+    return entry
+
+
+def play(
+    entry: Entry, task: Task, seed: int, track: Track, base: Path | None = None, check: bool = True
+) -> tuple[float, str]:
+    """Play an id from its first episode to its last; returns the measure and the SHA-256 of what was played.
+
+    Args:
+        entry: What plays.
+        task: The id.
+        seed: The world's.
+        track: Who learns.
+        base: Folder of a submission, for a record; None for none.
+        check: Whether the referee judges a sample of a record.
+    """
+    run = Run(entry, task, seed, track)
+    recorder = None if base is None else Recorder(base, run.rounds, track, "suite run", check=check)
+    parts = []
+    while not run.over:
+        episodes, programs, tests, paid = run.step()
+        parts.append((episodes, programs, tests))
+        if recorder is not None:
+            recorder.begin(len(episodes))
+            recorder.add(episodes, programs, tests, paid.known, paid.replayed)
+    played = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    return measure(task, seed, track, *played), digest_of(*played)
+
+
+def with_rates(entry: Entry, rates: Rates, track: Track, experiment: str) -> Entry:
+    """Return what plays with the rates of an experiment; without any if it has none."""
+    if not entry.learns:
+        return entry
+    try:
+        coder, tester = rates[track][experiment]
+    except KeyError:
+        raise SuiteError(
+            f"Expect a submission that was tuned in track {track}, {experiment}, actually: it was not. `codea1 suite tune` does it."
+        ) from None
+    return dataclasses.replace(entry, coder_rate=float(coder), tester_rate=float(tester))
+
+
+class _Trial(NamedTuple):
+    track: Track
+    experiment: str
+    setting: int
+
+
+def tune(
+    entry: Entry,
+    tracks: Sequence[Track],
+    *,
+    processes: int,
+    tell: Callable[[str], None] = lambda line: None,
+    experiments: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Search learning rates: 6 settings on the same tuning worlds for everybody. Returns the content of tuning.json.
+
+    The score of a setting is the mean measure over those ids of the experiment that separate.
+    """
+    known = dict.fromkeys(task.experiment for task in tasks().values())
+    trials = [
+        _Trial(track, name, setting)
+        for track in tracks
+        for name in experiments or known
+        if _tuned_on(name, track)
+        for setting in range(len(RATES))
+    ]
+    found: dict[_Trial, float] = {}
+
+    def hear(trial: _Trial, value: float) -> None:
+        found[trial] = value
+        tell(f"{trial.track} {trial.experiment} {RATES[trial.setting]}: {value:.3f}")
+
+    run_jobs(trials, lambda trial: partial(_try, entry, trial), hear, _lost, processes=processes, imports=(__name__,))  # fmt: skip
+    rates: dict[str, dict[str, list[float]]] = {}
+    for track, name, _ in trials:
+        best = max(range(len(RATES)), key=lambda i: found[_Trial(track, name, i)])
+        rates.setdefault(track, {})[name] = list(RATES[best])
+    tried = [{"track": t.track, "experiment": t.experiment, "rates": list(RATES[t.setting]), "mean": v} for t, v in found.items()]  # fmt: skip
+    return {"suite_sha256": digest("v1"), "seeds": list(TUNING_SEEDS), "rates": rates, "tried": sorted(tried, key=str)}  # fmt: skip
+
+
+def _tuned_on(experiment: str, track: Track) -> list[Task]:
+    own = [
+        task
+        for task in tasks().values()
+        if task.experiment == experiment and track in task.tracks and task.part == "score"
+    ]
+    return [task for task in own if task.separates] or own
+
+
+def _try(entry: Entry, trial: _Trial, tell: Callable[[float], None]) -> None:
+    coder, tester = RATES[trial.setting]
+    tried = dataclasses.replace(entry, coder_rate=coder, tester_rate=tester)
+    tell(
+        float(
+            np.mean(
+                [
+                    play(tried, task, seed, trial.track)[0]
+                    for task in _tuned_on(trial.experiment, trial.track)
+                    for seed in TUNING_SEEDS
+                ]
+            )
+        )
+    )
+
+
+def _lost(job: object, error: Exception) -> None:
+    raise error
+
+
+def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[Key]:
+    """Return the records of a submission."""
+    return [
+        Key(track, id, seed)
+        for track in tracks
+        for id in ids
+        if track in tasks()[id].tracks
+        for seed in seeds
+    ]
+
+
+def run_all(
+    base: Path,
+    name: str,
+    args: Mapping[str, Any],
+    keys: Sequence[Key],
+    *,
+    rates: Rates,
+    processes: int,
+    check: bool = True,
+    tell: Callable[[Key, float, int], None] = lambda key, value, left: None,
+) -> None:
+    """Play all records that the folder lacks.
+
+    Args:
+        base: Folder of the submission. It is made if need be, and gone on with if it is of the same algorithm.
+        name: What plays, as `find_entry` takes it.
+        args: Hyperparameters of the algorithm.
+        keys: The records.
+        rates: What tuning found.
+        processes: Records at the same time. Has no influence on them.
+        check: Whether the referee judges a sample of each record.
+        tell: Is told of each record, its measure, and how many are left.
+
+    Raises:
+        SuiteError: The referee judged otherwise, or the algorithm was not tuned.
+        FolderError: The folder is of something else.
+    """
+    entry = find_entry(name, args)
+    for key in keys:
+        with_rates(entry, rates, key.track, tasks()[key.id].experiment)
+    settings: dict[str, Any] = {"suite_sha256": digest("v1"), "algorithm": name}
+    settings["args"] = dict(args)
+    settings |= {"algorithm_sha256": digest_of_file(name), "rates": json.loads(json.dumps(rates))}
+    with Jobs(base, settings, SUBMISSION, resume=None):
+        wanted = [key for key in keys if not _is_whole(base, key)]
+        left = len(wanted)
+
+        def hear(key: Key, value: float) -> None:
+            nonlocal left
+            left -= 1
+            tell(key, value, left)
+
+        def begin(key: Key) -> Any:
+            own = with_rates(entry, rates, key.track, tasks()[key.id].experiment)
+            return partial(_record, own, key, base, check)
+
+        run_jobs(wanted, begin, hear, _lost, processes=processes, imports=(__name__,))
+
+
+def _is_whole(base: Path, key: Key) -> bool:
+    path = folder_of(base, tasks()[key.id], key.seed, key.track)
+    if not path.exists():
+        return False
+    try:
+        read_record(path)
+    except SuiteError:
+        return False
+    return True
+
+
+def _record(entry: Entry, key: Key, base: Path, check: bool, tell: Callable[[float], None]) -> None:
+    task = tasks()[key.id]
+    # What a killed process left: an algorithm in the middle of an id cannot go on.
+    shutil.rmtree(folder_of(base, task, key.seed, key.track), ignore_errors=True)
+    tell(play(entry, task, key.seed, key.track, base, check)[0])
+
+
+def write_tuning(base: Path, content: Mapping[str, Any]) -> None:
+    """Write tuning.json into the folder of a submission."""
+    base.mkdir(parents=True, exist_ok=True)
+    write_whole(base / TUNING, json.dumps(content, indent=1) + "\n")
+
+
+def read_tuning(base: Path) -> dict[str, Any]:
+    """Read tuning.json of a submission.
+
+    A player of another library writes its own: `seeds`, all from 1000 on, and `tried`, at most 6 settings for each track and experiment.
+
+    Raises:
+        SuiteError: There is none, it was tuned on seeds of the score, or with more settings.
+    """
+    path = base / TUNING
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        seeds, tried = list(content["seeds"]), list(content["tried"])
+        rates = content.get("rates", {})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SuiteError(
+            f"Expect a tuned submission, whose {path} says on which seeds and what was tried, actually: "
+            f"{type(error).__name__}: {error}. `codea1 suite tune` writes it."
+        ) from error
+    if not seeds or not all(isinstance(each, int) and each >= TUNING_SEED for each in seeds):
+        raise SuiteError(
+            f"Expect seeds of tuning from {TUNING_SEED} on in {path}, actually: {seeds!r:.80}"
+        )
+    known = {task.experiment for task in tasks().values()}
+    for track in TRACKS:
+        for name in known:
+            own = [each for each in tried if isinstance(each, dict) and each.get("track", track) == track and each.get("experiment", name) == name]  # fmt: skip
+            if len(own) > len(RATES):
+                raise SuiteError(f"Expect at most {len(RATES)} settings tried for {name}, track {track}, actually: {len(own)}")  # fmt: skip
+    return {**content, "rates": rates}

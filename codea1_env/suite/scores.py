@@ -1,0 +1,232 @@
+"""Scores of a submission: each id between random players and the oracle, the number of a track, and submission.json.
+
+score = (x - random) / (oracle - random)        of each seed, not cut off: who learns the wrong way is negative
+
+The interval beside a score is of that score: Student's t over seeds. The number of a track is the mean over those ids that
+separate good algorithms from bad ones; the held-out part has a number of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs
+from codea1_env.suite.records import read_record, records_in
+from codea1_env.suite.running import SUBMISSION, find_entry, play, read_tuning, with_rates
+from codea1_env.suite.tasks import SEEDS, TRACKS, SuiteError, Task, Track, digest, tasks
+from codea1_env.support.jobs import FolderError, read_json, read_manifest
+from codea1_env.support.logs import write_whole
+
+_SHIPPED = Path(__file__).parent / "scores" / "v1"
+Values = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Track -> id -> seed -> measure."""
+_EQUAL = 1e-12
+
+
+@functools.cache
+def shipped() -> Mapping[str, Mapping[str, Any]]:
+    """Return the shipped rows by name, as their files have them."""
+    return {path.stem: read_json(path) for path in sorted(_SHIPPED.glob("*.json"))}
+
+
+@dataclass(frozen=True)
+class IdScore:
+    """Score of an id."""
+
+    task: Task
+    values: tuple[float, ...]
+    """Normalised, by seed."""
+    score: Estimate | None
+    """None for fewer than two seeds."""
+
+
+@dataclass(frozen=True)
+class TrackScore:
+    """Scores of a track."""
+
+    track: Track
+    ids: tuple[IdScore, ...]
+    number: Estimate | None
+    """Mean over the ids that separate; None if one of them or a seed is missing."""
+    held_out: Estimate | None
+    missing: int
+    """Records that the track lacks."""
+
+
+def normalised(task: Task, track: Track, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the measures of an id between random players (0) and the oracle (1), by seed."""
+    low, high = (
+        float(np.mean([*shipped()[name]["values"][track][task.id].values()]))
+        for name in ("random", "oracle")
+    )
+    return {seed: (value - low) / (high - low) for seed, value in values.items()}
+
+
+def score_tracks(values: Values) -> list[TrackScore]:
+    """Score all tracks of which there is a record."""
+    return [_score_track(track, values[track]) for track in TRACKS if values.get(track)]
+
+
+def _score_track(track: Track, values: Mapping[str, Mapping[str, float]]) -> TrackScore:
+    wanted = [task for task in tasks().values() if track in task.tracks]
+    found = {task.id: normalised(task, track, values.get(task.id, {})) for task in wanted}
+    seeds = [str(seed) for seed in SEEDS]
+    ids = tuple(
+        IdScore(task, tuple(found[task.id].values()), _estimate([*found[task.id].values()]))
+        for task in wanted
+        if found[task.id]
+    )
+
+    def number(part: str) -> Estimate | None:
+        own = [found[t.id] for t in wanted if t.part == part and t.separates]
+        if not all(set(seeds) <= set(each) for each in own):
+            return None
+        return mean_over_runs([np.mean([each[seed] for each in own]) for seed in seeds])
+
+    missing = sum(seed not in found[task.id] for task in wanted for seed in seeds)
+    return TrackScore(track, ids, number("score"), number("held-out"), missing)
+
+
+def _estimate(values: Sequence[float]) -> Estimate | None:
+    return mean_over_runs(values) if len(values) > 1 else None
+
+
+def paired(
+    task: Task, track: Track, mine: Mapping[str, float], other: Mapping[str, float]
+) -> Estimate | None:
+    """Return how much more one row scores than another, paired by seed; None for fewer than two common seeds."""
+    one, two = normalised(task, track, mine), normalised(task, track, other)
+    return _estimate([one[seed] - two[seed] for seed in one if seed in two])
+
+
+def submission(base: Path) -> dict[str, Any]:
+    """Read all records of a folder, and return the content of submission.json.
+
+    Raises:
+        SuiteError: A record is not whole, was edited, or is of another version or track; nothing was tuned; or there is no record.
+    """
+    tuning: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    if (base / SUBMISSION.manifest).exists():
+        try:
+            settings = read_manifest(base, SUBMISSION)["settings"]
+        except FolderError as error:
+            raise SuiteError(str(error)) from error
+    records = [read_record(path) for path in records_in(base)]
+    if not records:
+        raise SuiteError(f"Expect records of codea1-suite in {base}, actually: none")
+    name = str(settings.get("algorithm", ""))
+    if not settings or find_entry(name, settings["args"]).learns:
+        tuning = read_tuning(base)
+    if settings and tuning and json.loads(json.dumps(tuning["rates"])) != settings["rates"]:
+        raise SuiteError(
+            f"Expect records that were played with the rates in {base}/tuning.json, actually: with others"
+        )
+    values: dict[str, dict[str, dict[str, float]]] = {}
+    played: dict[str, str] = {}
+    for each in records:
+        values.setdefault(each.track, {}).setdefault(each.task.id, {})[str(each.seed)] = each.value
+        played[f"{each.track} {each.task.id} {each.seed}"] = each.sha256
+    file = Path(name.rpartition(":")[0])
+    code = file.read_text(encoding="utf-8") if file.suffix == ".py" and file.is_file() else ""
+    return {
+        "suite": "v1",
+        "suite_sha256": digest("v1"),
+        "kind": "played by codea1" if settings else "recorded",
+        "settings": settings,
+        "code": code,
+        "tuning": tuning,
+        "values": values,
+        "played": played,
+    }
+
+
+def read_submission(path: Path) -> dict[str, Any]:
+    """Read a submission.json; a SuiteError if it is of another version, or not tuned."""
+    try:
+        content = read_json(path)
+    except FolderError as error:
+        raise SuiteError(str(error)) from error
+    if content.get("suite_sha256") != digest("v1"):
+        raise SuiteError(
+            f"Expect a submission to codea1-suite v1, actually {path} is of {content.get('suite')!r:.20}"
+        )
+    fields = {
+        "kind": str,
+        "settings": dict,
+        "code": str,
+        "tuning": dict,
+        "values": dict,
+        "played": dict,
+    }
+    for name, kind in fields.items():
+        if not isinstance(content.get(name), kind):
+            raise SuiteError(
+                f"Expect {path} to be written by `codea1 suite score`, actually: no {name}"
+            )
+    return content
+
+
+def verify(
+    content: Mapping[str, Any],
+    share: float,
+    salt: str,
+    tell: Callable[[str], None] = lambda line: None,
+) -> tuple[int, list[str]]:
+    """Play a share of a submission again; returns how many records that were, and what differs.
+
+    Args:
+        content: A submission.
+        share: Share of its records; at least one is played.
+        salt: Chooses them: whoever submits cannot know which.
+        tell: Is told of each record.
+
+    Raises:
+        SuiteError: The submission does not hold what played it.
+    """
+    settings = content["settings"]
+    if not settings:
+        raise SuiteError(
+            "Expect a submission of `codea1 suite run`, which holds its algorithm, actually: records of another library"
+        )
+    name = _own_code(content)
+    entry = find_entry(name, settings["args"])
+    keys = sorted(
+        content["played"], key=lambda key: hashlib.sha256(f"{salt} {key}".encode()).hexdigest()
+    )
+    chosen = keys[: max(1, round(share * len(keys)))]
+    wrong = []
+    for key in chosen:
+        track, id, seed = key.split(" ")
+        if id not in tasks() or track not in TRACKS:
+            raise SuiteError(f"Expect records of codea1-suite, actually: {key!r:.60}")
+        own = with_rates(entry, settings["rates"], track, tasks()[id].experiment)
+        value, sha256 = play(own, tasks()[id], int(seed), track)
+        claimed = content["values"].get(track, {}).get(id, {}).get(seed)
+        same = isinstance(claimed, int | float) and abs(claimed - value) <= _EQUAL
+        if not same:
+            wrong.append(f"{key}: {claimed!r} was submitted, {value!r} came")
+        elif sha256 != content["played"][key]:
+            wrong.append(f"{key}: another game was played")
+        tell(f"{key}: {'equal' if not wrong or not wrong[-1].startswith(key) else 'differs'}")
+    return len(chosen), wrong
+
+
+def _own_code(content: Mapping[str, Any]) -> str:
+    """Return the name of what played; a file of its own is written where it can be loaded."""
+    name = str(content["settings"]["algorithm"])
+    if not content["code"]:
+        return name
+    import tempfile
+
+    path = Path(tempfile.mkdtemp(prefix="codea1-suite-")) / Path(name.rpartition(":")[0]).name
+    write_whole(path, content["code"])
+    return f"{path}:{name.rpartition(':')[2]}"

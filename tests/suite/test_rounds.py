@@ -1,0 +1,173 @@
+"""Payoffs by table against the game's own referee, rewards and Mistake Book."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from codea1_env.agents import make_algorithm
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.suite import IDS, SuiteError, opponents
+from codea1_env.suite.checking import Checker
+from codea1_env.suite.players import Coder, Entry, Run
+from codea1_env.suite.rounds import Book, Rounds
+from codea1_env.suite.tasks import find_task, shortened
+from codea1_env.suite.updates import update
+
+RNG = np.random.default_rng
+
+
+def played(rounds: Rounds, number: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Episodes, programs and suites, in which some tests are the same and some cells are wrong."""
+    rng, task = RNG(seed), rounds.task
+    episodes = rounds.begin(number)
+    programs = rng.integers(task.programs, size=number)
+    problem = rounds.problem_of(episodes)
+    index = rounds.world.of(rounds.group_of(episodes), problem)
+    tests = rng.integers(task.C, size=(number, task.K))
+    faulty = rounds.world.faulty[index, programs]
+    broken = faulty.any(axis=1) & (rng.random(number) < 0.5)
+    tests[broken, 0] = faulty[broken].argmax(axis=1)
+    tests[rng.random(number) < 0.3, -1] = tests[rng.random(number) < 0.3, 0][0]
+    return episodes, programs, tests
+
+
+@pytest.mark.parametrize(
+    "id", ["reading/2", "rare-faults/0", "weak-golden/1", "noise/0", "validity/1", "kinds/0"]
+)
+def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
+    rounds = Rounds(find_task(id), 1000)
+    checker = Checker(rounds)
+    for part in range(3):
+        # On one problem again and again, so that its book is replayed.
+        episodes, programs, tests = played(rounds, 32, part)
+        rounds.begin((rounds.task.problems - 1) * 32)
+        paid = rounds.end(episodes, programs, tests)
+        checker.add(episodes, programs, tests, paid.known, paid.replayed)
+    assert paid.known.max() > 0
+    checker.finish()
+    assert checker.checked == 96
+
+
+def test_a_table_that_lies_is_found() -> None:
+    rounds = Rounds(find_task("rare-faults/0"), 1001)
+    rounds.world = world = dataclasses_copy(rounds.world)
+    world.faulty = world.faulty ^ (RNG(0).random(world.faulty.shape) < 0.05)
+    checker = Checker(rounds)
+    episodes, programs, tests = played(rounds, 32)
+    # The text has the faults of the true world.
+    true = Rounds(find_task("rare-faults/0"), 1001).world
+    world.text = true.text  # type: ignore[method-assign]
+    paid = rounds.end(episodes, programs, tests)
+    checker.add(episodes, programs, tests, paid.known, paid.replayed)
+    with pytest.raises(SuiteError, match="Expect equal judgements of episode"):
+        checker.finish()
+    checker.close()
+
+
+def dataclasses_copy(world: object) -> object:
+    copied = object.__new__(type(world))
+    copied.__dict__ = dict(world.__dict__)
+    return copied
+
+
+@pytest.mark.parametrize("id", IDS["v1"])
+def test_rounds_one_by_one_are_those_of_arrays(id: str) -> None:
+    task = find_task(id)
+    together, apart, by_one = (Rounds(task, 1000) for _ in range(3))
+    for part in range(3):
+        episodes, programs, tests = played(together, 32 * 10, part)
+        apart.begin(len(episodes))
+        by_one.begin(len(episodes))
+        whole = together.end(episodes, programs, tests)
+        pieces = [apart.end(episodes[i : i + 7], programs[i : i + 7], tests[i : i + 7]) for i in range(0, len(episodes), 7)]  # fmt: skip
+        joined = [np.concatenate(each) for each in zip(*pieces, strict=True)]
+        for one, other in zip(whole, joined, strict=True):
+            np.testing.assert_array_equal(one, other)
+        ones = [by_one.end_one(int(e), int(p), t.tolist()) for e, p, t in zip(episodes, programs, tests, strict=True)]  # fmt: skip
+        assert [each.coder for each in ones] == whole.coder.tolist()
+        assert [each.tester for each in ones] == whole.tester.tolist()
+        assert [each.known for each in ones] == whole.known.tolist()
+
+
+def test_the_book_is_the_games_book_without_a_bound() -> None:
+    task = dataclasses.replace(find_task("cycling/0"), K=3, problems=2)
+    ours, theirs = Book(task, np.zeros((2, 0), np.int64)), MistakeBook(None, stale_after=None)
+    rng = RNG(0)
+    for _ in range(200):
+        problem = np.repeat([0, 1], 16)
+        tests = np.array([rng.permutation(6)[:3] for _ in problem])
+        failed, passed = rng.random((32, 3)) < 0.2, rng.random((32, 3)) < 0.6
+        passed &= np.arange(3) < ours.known[problem][:, None]
+        for each in (0, 1):
+            own = problem == each
+            old = [ours.cells[each, place] for place in np.nonzero(passed[own])[1]]
+            theirs.update(str(each), map(str, tests[own][failed[own]]), map(str, old))
+        ours.update(problem, failed, tests, passed)
+        for each in (0, 1):
+            known = ours.cells[each, : ours.known[each]].tolist()
+            assert theirs.tests(str(each), 3) == list(map(str, known))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("grpo", {}), ("dr_grpo", {}), ("rloo", {}), ("reinforce", {"entropy": 0.1}), ("reinforce++", {}),
+        ("ppo", {"entropy": 0.05}), ("dapo", {}), ("rrtf", {}),
+    ],
+)  # fmt: skip
+def test_steps_on_arrays_are_those_of_the_loop(
+    name: str, args: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from codea1_env.suite import updates
+
+    rng, task = RNG(3), find_task("cycling/0")
+    tables: dict[bool, Coder] = {}
+    steps = []
+    for _ in range(3):
+        keys = np.repeat(rng.integers(4, size=6), 4)
+        drawn = np.array([rng.permutation(task.programs)[:2] for _ in keys])
+        steps.append((keys, drawn, rng.integers(3, size=(6, 4)) / 2))
+    for slow in (False, True):
+        if slow:
+            monkeypatch.setattr(updates, "_weights", lambda *_: None)
+            monkeypatch.setattr(updates, "PPO", type("Other", (), {}))
+        algorithm = make_algorithm(name, {"learning_rate": 1.5}, "tabular", args)
+        tables[slow] = Coder(task)
+        for keys, drawn, rewards in steps:
+            update(algorithm, tables[slow], keys, drawn, rewards)
+    assert np.abs(tables[True].logits).max() > 0.05
+    np.testing.assert_allclose(tables[False].logits, tables[True].logits, atol=1e-9)
+
+
+def test_opponents_are_functions_of_world_salt_and_episode() -> None:
+    rounds = Rounds(find_task("rare-faults/1"), 1000)
+    episodes = np.arange(64)
+    first, again, other = (
+        opponents.CoderOpponent(rounds.world, salt=salt).choose(episodes) for salt in (1, 1, 2)
+    )
+    assert (first == again).all()
+    assert (first != other).any()
+    assert (first.reshape(-1, 4) == first[::4, None]).all()  # groups of suites attack one program
+    suites = opponents.TesterOpponent(rounds.world, "oracle").choose(episodes, rounds, first)
+    faulty = rounds.world.faulty[rounds.problem_of(episodes), first]
+    assert faulty[np.arange(64), suites[:, 0]].sum() == faulty.any(axis=1).sum()
+    assert (suites[:, 0] != suites[:, 1]).all()
+
+
+def test_a_learning_tester_reads_and_a_memory_cannot() -> None:
+    task = shortened(find_task("reading/2"), 60_000)
+    killed = {}
+    for name in ("learns", "blind", "memory", "random"):
+        run = Run(
+            Entry(coder_rate=3, tester_rate=24, tester=name),
+            task,
+            1000,
+            "tester" if name == "learns" else "both",
+        )
+        found = [(paid.killed.sum(), (~paid.right).sum()) for *_, paid in (run.step() for _ in range(task.episodes // 256))][-60:]  # fmt: skip
+        broken, wrong = np.sum(found, axis=0)
+        killed[name] = broken / wrong
+    assert killed["learns"] > 3 * max(killed["blind"], killed["memory"], killed["random"])
