@@ -51,7 +51,7 @@ def make(
         >>> env = make("reading/2", seed=1000)
         >>> observations, infos = env.reset(seed=0)
         >>> {name: space.shape for name, space in env.observation_spaces.items()}
-        {'coder_0': (97,), 'tester_0': (113,)}
+        {'coder_0': (49,), 'tester_0': (65,)}
         >>> _ = env.step({"coder_0": 3})
         >>> _, rewards, terminations, _, _ = env.step({"tester_0": [1, 2, 3, 4]})
         >>> terminations

@@ -97,7 +97,7 @@ class Recorder:
             self._checker.add(*part, known[:left], cells[:left])
         self._parts.append(part)
         self._waiting += len(part[0])
-        last = self._waiting == left
+        last = len(part[0]) == left
         if self._waiting >= _ROW or last:
             self._write()
         if last:

@@ -20,9 +20,9 @@ from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import digest_of as digest_of_file
 from codea1_env.support.pool import run_jobs
 
-SUBMISSION = FolderKind("a submission to codea1-suite", "suite.json", 1, ("ids", "tracks", "seeds"))
+SUBMISSION = FolderKind("a submission to codea1-suite", "suite.json", 1, ("rates",))
 TUNING = "tuning.json"
-TUNING_SEEDS = (TUNING_SEED, TUNING_SEED + 1)
+TUNING_SEEDS = (TUNING_SEED,)
 
 ROWS: Mapping[str, Mapping[str, Any]] = {
     "negated-rewards": {"lesson": "negated"},

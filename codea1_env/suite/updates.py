@@ -136,13 +136,16 @@ def _entropy_rise(logits: Floats) -> Floats:
 def _ppo(ppo: PPO, logits: Floats, keys: Ints, which: Ints, drawn: Ints, rewards: Floats) -> Floats:
     """Do what `PPO.update` does."""
     values = ppo._values
-    new = float(np.mean(list(values.values()))) if len(values) else 0.0
+    total = vars(ppo).get("_total", 0.0)  # of all values: there may be thousands
+    new = total / len(values) if values else 0.0
     names = list(map(str, keys.tolist()))
     known = np.array([values.get(name, new) for name in names])
     raw = rewards - known[which]
     count = np.bincount(which)
     moved = known + ppo.value_rate * np.bincount(which, raw) / count
+    before = sum(values.get(name, 0.0) for name in names)
     values.update(zip(names, moved.tolist(), strict=True))
+    vars(ppo)["_total"] = total + float(moved.sum()) - before
     if np.all(raw == raw[0]):
         return logits
     advantages = ((raw - raw.mean()) / (raw.std(ddof=1) + 1e-4))[:, None]
