@@ -150,8 +150,8 @@ def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
     golden = read_statements(tests, called(item.problem.entry_point), sandbox.analyse)
-    rule = item.problem.compare if item.problem.kind == "program" else "equal"
-    return replace(_only(item.problem, golden.cases), compare=rule, checker="")
+    problem = _only(item.problem, golden.cases)
+    return problem if problem.kind == "program" else replace(problem, compare="equal", checker="")
 
 
 def _passed(

@@ -41,8 +41,8 @@ class ProblemsError(ValueError):
 class GoldenStatements(Sequence[str]):
     """The golden tests as text, `assert f(args) == value`, written when somebody asks for them.
 
-    Cases that no statement says are left out: those of an unknown value, and those that are compared by a rule of
-    their own.
+    Cases that no statement says are left out: those of an unknown value, and those of functions that are compared by a
+    rule of their own.
     """
 
     def __init__(self, entry_point: str, cases: tuple[Case, ...]) -> None:
@@ -213,8 +213,8 @@ class Problem:
                 _check_text(f"tests[{index}]", test)
             if self.tests:
                 self._take(read_statements(self.tests, self.entry_point or RUN))
-        by_value = self.compare == "equal" or self.kind == "program"
-        shown = self.cases if by_value and not self.checker else ()
+        by_value = self.compare == "equal" and not self.checker
+        shown = self.cases if by_value or self.kind == "program" else ()
         object.__setattr__(self, "tests", GoldenStatements(self.entry_point, shown))
 
     def _take_all(self, name: str, kind: type) -> None:

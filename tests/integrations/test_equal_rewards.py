@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -17,17 +18,28 @@ from codea1_env.problems import load_problems
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.spaces import Observation
 
-PROBLEMS = load_problems("starter", "train")[:5]
+PROBLEMS = [*load_problems("starter", "train")[:4], *load_problems("starter-programs", "train")[:2]]
 NAMES = [problem.task_id for problem in PROBLEMS for _ in range(5)]
 OPPONENTS = '''
+import json
+
+
 class Wrong:
-    """Writes a program that returns its first argument, or tests that say what every function returns: 0."""
+    """Writes a program that returns its first argument, or tests that say what every function returns: 0.
+
+    Of a program: one that prints what it read, or the example's input with the output 0.
+    """
 
     def act(self, observations):
         return [self.answer(seen) for seen in observations]
 
     def answer(self, seen):
         name = seen["entry_point"]
+        if not name and seen["turn"] == 0:
+            return "print(open(0).read())"
+        if not name:
+            given = seen["problem"].partition("Example input:\\n")[2].partition("\\nExample output:")[0]
+            return json.dumps([{"input": given, "output": "0"}])
         if seen["turn"] == 0:
             return f"def {name}(*given): return given[0]"
         found = [line.strip()[4:] for line in seen["problem"].splitlines() if line.strip().startswith(">>> ")]
@@ -37,6 +49,14 @@ class Wrong:
 
 def programs(problem) -> list[str]:
     name = problem.entry_point
+    if not name:
+        return [
+            f"Here:\n```python\n{problem.reference}\n```",
+            "print(open(0).read())",
+            "I do not know.",
+            "```python\nprint(0)",
+            "1 / 0",
+        ]
     return [
         f"Here:\n```python\n{problem.reference}\n```",
         f"def {name}(*given): return given[0]",
@@ -48,6 +68,15 @@ def programs(problem) -> list[str]:
 
 def suites(problem) -> list[str]:
     name, tests = problem.entry_point, list(problem.tests)
+    if not name:
+        rows = [{"input": case.args[0], "output": case.expected} for case in problem.cases]
+        return [
+            json.dumps(rows[:8]),
+            f"```json\n{json.dumps([*rows[:2], rows[0], {'input': 'no input', 'output': '1'}])}\n```",
+            "These are no tests.",
+            json.dumps([{"input": 3}]),
+            "\n".join(f"assert run({row['input']!r}) == '-77'" for row in rows[:4]),
+        ]
     return [
         "\n".join(tests[:8]),
         "```python\n" + "\n".join([*tests[:2], tests[0], f"assert {name}() == 1"]) + "\n```",
@@ -145,7 +174,8 @@ def test_trl_environments_with_the_tool_and_without(side, expected) -> None:
     environments = [pickle.loads(pickle.dumps(make()))] + [make() for _ in NAMES[1:]]
     for number, (environment, answer) in enumerate(zip(environments, asked(side), strict=True)):
         asks = environment.reset(task_id=answer.task_id, prompt="not looked at")
-        assert answer.task_id.partition("/")[2] in asks
+        problem = next(each for each in PROBLEMS if each.task_id == answer.task_id)
+        assert (problem.entry_point or problem.prompt.partition("\n")[0]) in asks
         if number % 2:
             assert environment.submit(answer.text).endswith(trl_training.OVER)
     assert episode_rewards(environments, answers_of(side.side)) == expected

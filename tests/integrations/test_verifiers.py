@@ -19,15 +19,13 @@ from test_equal_rewards import OPPONENTS, PROBLEMS, programs, suites  # noqa: E4
 
 from codea1_env.integrations.side import SideAnswer  # noqa: E402
 from codea1_env.integrations.verifiers_env import SeatConfig, load_environment  # noqa: E402
+from codea1_env.problem_sets.schemas import row_of  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("rows") / "problems.jsonl"
-    fields = ("task_id", "prompt", "entry_point", "reference")
-    rows = [{name: getattr(each, name) for name in fields} for each in PROBLEMS]
-    for row, problem in zip(rows, PROBLEMS, strict=True):
-        row["tests"] = list(problem.tests)
+    rows = [{**row_of(each), "contract": "", "metadata": {}} for each in PROBLEMS]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(file)
 
@@ -43,12 +41,15 @@ async def played(env: Any, url: str, rollouts: int) -> list[Any]:
 def test_each_side_gets_what_the_referee_pays(side: str, source: str, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(OPPONENTS)
     prepared = {
-        each.entry_point: (programs if side == "coder" else suites)(each) for each in PROBLEMS
+        (each.entry_point and f"def {each.entry_point}(") or each.prompt.partition("\n")[0]: (
+            programs if side == "coder" else suites
+        )(each)
+        for each in PROBLEMS
     }
     lock, given = threading.Lock(), defaultdict(int)
 
     def answer(chat: list[dict[str, Any]]) -> str:
-        name = next(name for name in prepared if f"def {name}(" in chat[-1]["content"])
+        name = next(name for name in prepared if name in chat[-1]["content"])
         with lock:
             given[name] += 1
         return prepared[name][given[name] - 1]
@@ -56,7 +57,7 @@ def test_each_side_gets_what_the_referee_pays(side: str, source: str, tmp_path: 
     env = load_environment(side, f"{tmp_path / 'wrong.py'}:Wrong", source)
     with chat_server(answer) as server:
         episodes = asyncio.run(played(env, server.url, 5))
-    assert len(episodes) == 50
+    assert len(episodes) == 10 * len(PROBLEMS)
     assert all(episode.ok for episode in episodes)
     traces = [trace for episode in episodes for trace in episode.traces]
     assert {trace.agent.name for trace in traces} == {side}
