@@ -34,6 +34,8 @@ from codea1_env.support.logs import every_line
 
 RECORD = FolderKind("a record of codea1-suite", "record.json", version=1)
 ROUNDS = "rounds.jsonl"
+RECORDS = "records"
+"""Folder of the records of a submission."""
 _ROW = 1024
 """Episodes of a line, at most."""
 _ABANDONED = 0.05
@@ -42,7 +44,7 @@ _ABANDONED = 0.05
 
 def folder_of(base: Path, task: Task, seed: int, track: Track) -> Path:
     """Return the folder of a record in that of a submission."""
-    return base / "records" / track / task.id.replace("/", "-") / str(seed)
+    return base / RECORDS / track / task.id.replace("/", "-") / str(seed)
 
 
 class Recorder:
@@ -255,4 +257,4 @@ def measure(
 
 def records_in(base: Path) -> Iterator[Path]:
     """Return the folders of the records of a submission."""
-    return iter(sorted(each.parent for each in base.glob(f"records/*/*/*/{RECORD.manifest}")))
+    return iter(sorted(each.parent for each in base.glob(f"{RECORDS}/*/*/*/{RECORD.manifest}")))

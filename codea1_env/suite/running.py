@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codea1_env.suite.players import RATES, Entry, Run
-from codea1_env.suite.records import Recorder, digest_of, folder_of, measure, read_record
+from codea1_env.suite.records import RECORDS, Recorder, digest_of, folder_of, measure, read_record
 from codea1_env.suite.tasks import TRACKS, TUNING_SEED, SuiteError, Task, Track, digest, tasks
 from codea1_env.support.jobs import FolderKind, Jobs
 from codea1_env.support.logs import write_whole
@@ -214,7 +214,7 @@ def run_all(
     settings: dict[str, Any] = {"suite_sha256": digest("v1"), "algorithm": name}
     settings["args"] = dict(args)
     settings |= {"algorithm_sha256": digest_of_file(name), "rates": json.loads(json.dumps(rates))}
-    with Jobs(base, settings, SUBMISSION, resume=None):
+    with Jobs(base / RECORDS, settings, SUBMISSION, resume=None):
         wanted = [key for key in keys if not _is_whole(base, key)]
         left = len(wanted)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
-from codea1_env.suite.records import read_record, records_in
+from codea1_env.suite.records import RECORDS, read_record, records_in
 from codea1_env.suite.running import SUBMISSION, find_entry, play, read_tuning, with_rates
 from codea1_env.suite.tasks import SEEDS, TRACKS, SuiteError, Task, Track, digest, tasks
 from codea1_env.support.jobs import FolderError, read_json, read_manifest
@@ -115,9 +115,9 @@ def submission(base: Path) -> dict[str, Any]:
     """
     tuning: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    if (base / SUBMISSION.manifest).exists():
+    if (base / RECORDS / SUBMISSION.manifest).exists():
         try:
-            settings = read_manifest(base, SUBMISSION)["settings"]
+            settings = read_manifest(base / RECORDS, SUBMISSION)["settings"]
         except FolderError as error:
             raise SuiteError(str(error)) from error
     records = [read_record(path) for path in records_in(base)]

@@ -1,0 +1,217 @@
+"""Records, scores and submissions: what is whole counts, and what was changed is found."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codea1_env import suite
+from codea1_env.cli.app import run as main
+from codea1_env.suite import SuiteError, records, tasks
+from codea1_env.suite.records import folder_of, read_record
+from codea1_env.suite.running import ROWS, Key, find_entry, play, run_all, tune, write_tuning
+from codea1_env.suite.scores import submission
+
+ID = "cycling/0"
+TASK = tasks.find_task(ID)
+RATES = {"both": {"cycling": [3.0, 24.0]}}
+TUNED = {"seeds": [1000], "tried": [{"rates": [3.0, 24.0]}], "rates": RATES}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A submission with two records."""
+    base = tmp_path_factory.mktemp("suite") / "mine"
+    write_tuning(base, TUNED)
+    keys = [Key("both", ID, seed) for seed in (0, 1)]
+    run_all(base, "grpo", {}, keys, rates=RATES, processes=2, check=False)
+    return base
+
+
+@pytest.fixture
+def base(played: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(played, tmp_path / "mine"))
+
+
+def own(base: Path, seed: int = 0) -> Path:
+    return folder_of(base, TASK, seed, "both")
+
+
+def test_the_record_says_what_was_played(base: Path) -> None:
+    entry = find_entry("grpo")
+    value, sha256 = play(entry.__class__(coder_rate=3.0, tester_rate=24.0), TASK, 0, "both")
+    record = read_record(own(base))
+    assert (record.value, record.sha256) == (value, sha256)
+    assert 0.5 < value < 1
+
+
+def test_an_environment_records_by_itself_and_the_referee_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    short = tasks.shortened(TASK, 512)
+    monkeypatch.setattr("codea1_env.suite.environments.find_task", lambda *_: short)
+    monkeypatch.setattr("codea1_env.suite.records.find_task", lambda *_: short)
+    env, rng = suite.make(ID, 3, record=tmp_path), np.random.default_rng(0)
+    beside = suite.make(
+        ID, 3, record=tmp_path
+    )  # a second environment writes parts of the same record
+    for number in range(400):
+        for each in (env, beside):
+            each.reset(seed=number if number < 3 else None)
+        for each in (beside, env):
+            each.step({"coder_0": rng.integers(16)})
+            each.step({"tester_0": rng.integers(16, size=1)})
+    record = read_record(folder_of(tmp_path, short, 3, "both"))
+    assert record.source == "make"
+    last = json.loads((folder_of(tmp_path, short, 3, "both") / "rounds.jsonl").read_text().splitlines()[-1])  # fmt: skip
+    assert last["checked"] >= 200
+    assert last["resets"] == 512
+    del env, beside, each
+    gc.collect()
+    with pytest.raises(SuiteError, match="Expect one record for each id, seed and track"):
+        suite.make(ID, 3, record=tmp_path)
+
+
+def edit(path: Path, line: int, change) -> None:  # type: ignore[no-untyped-def]
+    lines = path.read_text().splitlines(keepends=True)
+    lines[line] = change(lines[line])
+    path.write_text("".join(lines))
+
+
+def test_what_is_not_whole_or_edited_is_refused(base: Path) -> None:
+    rounds = own(base) / "rounds.jsonl"
+    text = rounds.read_text()
+    rounds.write_text("".join(text.splitlines(keepends=True)[:-1]))
+    with pytest.raises(SuiteError, match="Expect a whole record of 20480 episodes"):
+        read_record(own(base))
+    rounds.write_text(text)
+    edit(rounds, 2, lambda line: line.replace('"rounds": "A', '"rounds": "B', 1).replace('"rounds": "D', '"rounds": "E', 1).replace('"first": 2048', '"first": 0'))  # fmt: skip
+    with pytest.raises(SuiteError, match="line 3 was edited"):
+        read_record(own(base))
+    rounds.write_text(text.replace("\n", "\n\n", 1))
+    with pytest.raises(SuiteError, match="was edited"):
+        read_record(own(base))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("suite_sha256", "0" * 64, "Expect records of codea1-suite v1"),
+        ("track", "tester", "no tracks mixed|was edited"),
+        ("seed", 1, "was edited|where they were written"),
+        ("id", "cycling/9", "Expect an id of codea1-suite"),
+        ("episodes", 32, "was edited"),
+    ],
+)
+def test_a_record_of_something_else_is_refused(base: Path, key: str, value: object, message: str) -> None:  # fmt: skip
+    path = own(base) / "record.json"
+    content = json.loads(path.read_text())
+    content["settings"][key] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(SuiteError, match=message):
+        read_record(own(base))
+    assert main(["suite", "score", str(base)]) == 2
+    assert not (base / "submission.json").exists()
+
+
+def test_mixed_tracks_are_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (base / "records/tester/cycling-0").mkdir(parents=True)
+    shutil.move(own(base), base / "records/tester/cycling-0/0")
+    assert main(["suite", "score", str(base)]) == 2
+    assert "no tracks mixed" in capsys.readouterr().err
+
+
+def test_a_submission_without_tuning_is_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    for content in (None, {"seeds": [0], "tried": []}, {"seeds": [1000], "tried": [{}] * 7}):
+        (base / "tuning.json").unlink()
+        if content is not None:
+            write_tuning(base, content)
+        assert main(["suite", "score", str(base)]) == 2
+        assert "tun" in capsys.readouterr().err or content
+        (base / "tuning.json").touch()
+    assert not (base / "submission.json").exists()
+
+
+def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suite", "score", str(base)]) == 0
+    path = base / "submission.json"
+    assert main(["suite", "verify", str(path), "--share", "1"]) == 0
+    content = json.loads(path.read_text())
+    content["values"]["both"][ID]["1"] += 0.001
+    path.write_text(json.dumps(content))
+    capsys.readouterr()
+    assert main(["suite", "verify", str(path), "--share", "1", "--salt", "x"]) == 1
+    assert f"both {ID} 1" in capsys.readouterr().out
+    content["suite_sha256"] = ""
+    path.write_text(json.dumps(content))
+    assert main(["suite", "verify", str(path)]) == 2
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(played: Path, tmp_path: Path) -> None:
+    base = tmp_path / "mine"
+    write_tuning(base, TUNED)
+    words = ["suite", "run", "--algorithm", "grpo", "--output-dir", str(base), "--ids", ID, "--tracks", "both", "--seeds", "2", "--processes", "1", "--check", "first"]  # fmt: skip
+    command = [sys.executable, "-m", "codea1_env.cli", *words]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    while not (own(base) / "rounds.jsonl").exists() and process.poll() is None:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(0.5)  # its jobs end with it
+    assert main(words) == 0
+    for seed in (0, 1):
+        assert read_record(own(base, seed)).sha256 == read_record(own(played, seed)).sha256
+
+
+def test_tuning_finds_the_best_of_six_settings() -> None:
+    content = tune(find_entry("grpo"), ["coder"], processes=2, experiments=["cycling"])
+    tried = {tuple(each["rates"]): each["mean"] for each in content["tried"]}
+    assert len(tried) == 6
+    assert tried[tuple(content["rates"]["coder"]["cycling"])] == max(tried.values())
+    assert min(content["seeds"]) >= 1000
+
+
+def test_every_row_can_be_played() -> None:
+    for name in ROWS:
+        entry = find_entry(name)
+        value, _ = play(entry, tasks.shortened(TASK, 512), 1000, "both")
+        assert 0 <= value <= 1
+    with pytest.raises(ValueError, match="Expect the algorithm to be one of"):
+        find_entry("gpo")
+
+
+def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "class Mine:\n    def __init__(self, learning_rate=1.0): self.learning_rate = learning_rate\n"
+        "    def advantages(self, rewards): return rewards - rewards.mean(axis=1, keepdims=True)\n"
+    )
+    base = tmp_path / "runs"
+    write_tuning(base, TUNED)
+    run_all(base, f"{file}:Mine", {}, [Key("both", ID, 0)], rates=RATES, processes=1, check=False)
+    content = submission(base)
+    assert "class Mine" in content["code"]
+    file.write_text("raise SystemExit")
+    (base / "submission.json").write_text(json.dumps(content))
+    assert main(["suite", "verify", str(base / "submission.json")]) == 0
+
+
+def test_leaving_episodes_is_no_way_to_choose_among_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    short = tasks.shortened(TASK, 96)
+    monkeypatch.setattr("codea1_env.suite.environments.find_task", lambda *_: short)
+    monkeypatch.setattr(records, "find_task", lambda *_: short)
+    env = suite.make(ID, 4, record=tmp_path, api="gym", side="tester")
+    for number in range(96):
+        for _ in range(3):
+            env.reset(seed=number)
+        env.step([1])
+    with pytest.raises(SuiteError, match="288 resets for 96 episodes"):
+        read_record(folder_of(tmp_path, short, 4, "tester"))
