@@ -221,5 +221,5 @@ def check_playable(problems: Iterable[Problem]) -> None:
             "",
             f"Expect problems to play that have a reference, actually {first.task_id} has none"
             f"{f', and {len(refused) - 1} more' if refused[1:] else ''}. The referee asks the reference which "
-            "tests are right. Choose other problems; `codea1 eval code` can use these.",
+            "tests are right. Choose other problems, or train with --oracle coder; `codea1 eval code` can use these.",
         )

@@ -156,6 +156,7 @@ WAYS = {
     "asserts": 'assert run("3\\n") == "9\\n"\nassert run("""4\n""") == """16"""',
     "a test function": "```python\ndef test_it():\n    for n in (3, 4):\n        assert run(f'{n}') == str(n * n)\n```",
     "by name": 'assert run(stdin="3") == "9"\nassert "16" == run("4")',
+    "stripped": 'assert run("3\\n").strip() == "9"\nshown = run("4")\nassert "16" == shown.rstrip()',
     "unicode": '[{"input": "\\u0033", "output": "9"}, {"input": "4", "output": "\\u00316"}]',
 }
 
@@ -213,9 +214,19 @@ def test_tests_that_count_are_as_many_as_of_functions(sandbox: Sandbox) -> None:
     assert not any(each.invalid for each in found.dropped)
 
 
-def test_outputs_that_are_no_text_are_wrong_predictions(sandbox: Sandbox) -> None:
-    [test] = judged(sandbox, SQUARE.reference, suite(("3", 9))).suites[0].tests
-    assert (test.status, test.fault, test.passed) == ("corrected", InvalidReason.WRONG_VALUE, True)
+def test_numbers_are_outputs_and_other_data_is_wrong(sandbox: Sandbox) -> None:
+    answer = suite(("3", 9), ("4", ["16"]), ("5", True), ("6", None))
+    right, *wrong = judged(sandbox, SQUARE.reference, answer).suites[0].tests
+    assert (right.status, right.text) == ("kept", "assert run('3\\n') == '9'")
+    assert len(wrong) == 3
+    for test in wrong:
+        assert (test.status, test.fault, test.passed) == (
+            "corrected",
+            InvalidReason.WRONG_VALUE,
+            True,
+        )
+    [found] = parse_suite("assert int(run('3')) == 9", SQUARE, sandbox).tests
+    assert found.text == right.text
 
 
 # Which inputs a problem is for

@@ -145,7 +145,10 @@ def pass_rates(
 
 def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
     """Return the problem with these cases and no other tests; programs that were read have its preamble."""
-    return replace(problem, cases=tuple(cases), base=0, test_module="", preamble="")
+    reference = problem.reference or "pass"  # nobody asks it, and there may be no cases
+    return replace(
+        problem, cases=tuple(cases), base=0, test_module="", preamble="", reference=reference
+    )
 
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.mutation.planted import KINDS, Place, Planted, place_of, plant
+from codea1_env.mutation.planted_reads import ReadPlace, plant_read, read_places
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
@@ -22,7 +23,7 @@ _MOST_CHARS = 60
 
 @dataclass(frozen=True)
 class _Ground:
-    """What faults of a problem are made of."""
+    """What faults of a function are made of."""
 
     place: Place
     argument: int
@@ -30,9 +31,39 @@ class _Ground:
     """A golden test whose other arguments stay."""
     wrong: tuple[str, ...]
 
+    def draw(self, problem: Problem, kind: str, rng: random.Random) -> Planted:
+        """Plant a fault."""
+        name = self.place.parameters[self.argument]
+        return plant(problem.reference, self.place, name, kind, self.wrong, rng)
+
+    def call(self, problem: Problem, value: int) -> str | None:
+        """A call with a value of the argument that decides."""
+        args = list(self.case.args)
+        args[self.argument] = value
+        return call_of(problem.entry_point, replace(self.case, args=tuple(args)))
+
+
+@dataclass(frozen=True)
+class _InputGround:
+    """What faults of a program are made of."""
+
+    place: ReadPlace
+    stdin: str
+    """A golden input whose other words stay."""
+
+    def draw(self, problem: Problem, kind: str, rng: random.Random) -> Planted:
+        """Plant a fault."""
+        return plant_read(problem.reference, self.place, kind, rng)
+
+    def call(self, problem: Problem, value: int) -> str | None:
+        """A call with an input that has a value in the place of the number that decides."""
+        lines = [line.split(" ") for line in self.stdin.split("\n")]
+        lines[self.place.row][self.place.word] = str(value)
+        return call_of("", Case(("\n".join(map(" ".join, lines)),)))
+
 
 class Planter:
-    """Plants faults on whole-number arguments of functions.
+    """Plants faults on whole-number arguments of functions, and on whole numbers that programs read.
 
     Args:
         problems: Problems whose references get faults.
@@ -52,10 +83,14 @@ class Planter:
 
     def __init__(self, problems: Sequence[Problem], sandbox: Sandbox) -> None:
         self._referee = Referee(sandbox)
-        self._grounds: dict[str, _Ground] = {}
+        self._grounds: dict[str, _Ground | _InputGround] = {}
         self.left_out: dict[str, str] = {}
         for problem in problems:
-            found = _ground_of(problem, sandbox)
+            found: _Ground | _InputGround | str
+            if problem.kind == "program":
+                found = _ground_of_program(problem, self._referee)
+            else:
+                found = _ground_of(problem, sandbox)
             if isinstance(found, str):
                 self.left_out[problem.task_id] = found
             else:
@@ -82,17 +117,11 @@ class Planter:
         return [found.get(i) for i in range(len(asked))]
 
     def _draw(self, problem: Problem, kind: str, rng: random.Random) -> Planted:
-        ground = self._grounds[problem.task_id]
-        name = ground.place.parameters[ground.argument]
-        return plant(problem.reference, ground.place, name, kind, ground.wrong, rng)
+        return self._grounds[problem.task_id].draw(problem, kind, rng)
 
     def _round(self, problem: Problem, made: Planted) -> Round:
         """Return a round whose only test hits the fault."""
-        ground = self._grounds[problem.task_id]
-        args = list(ground.case.args)
-        args[ground.argument] = made.value
-        call = call_of(problem.entry_point, replace(ground.case, args=tuple(args)))
-        return Round(problem, made.code, [[f"assert {call} == None"]])
+        return _round_of(problem, made.code, self._grounds[problem.task_id], made.value)
 
 
 def _ground_of(problem: Problem, sandbox: Sandbox) -> _Ground | str:
@@ -113,3 +142,32 @@ def _ground_of(problem: Problem, sandbox: Sandbox) -> _Ground | str:
         if all(len(case.args) > number and type(case.args[number]) is int for case in known):
             return _Ground(place, number, known[0], wrong)
     return "it takes no whole number"
+
+
+def _round_of(problem: Problem, code: str, ground: _Ground | _InputGround, value: int) -> Round:
+    return Round(problem, code, [[f"assert {ground.call(problem, value)} == None"]])
+
+
+_VALUE = 500
+"""One that a fault could be planted on."""
+
+
+def _ground_of_program(problem: Problem, referee: Referee) -> _InputGround | str:
+    """Find a number that a program reads and that may be any of three digits, or say why there is none."""
+    if not problem.reference.strip() or not problem.cases:
+        return "it has no reference, or no golden inputs"
+    try:
+        places = referee.sandbox.analyse(read_places, problem.reference)
+    except AnalysisError as error:
+        return f"its reference cannot be read: {error}"
+    for fields in places:
+        place = ReadPlace(*fields)
+        stdin = problem.cases[0].args[0]
+        words = [line.split(" ") for line in stdin.split("\n")]
+        if place.row >= len(words) or place.word >= len(words[place.row]):
+            continue
+        ground = _InputGround(place, stdin)
+        [verdict] = referee.judge([_round_of(problem, problem.reference, ground, _VALUE)])
+        if any(test.attacks for test in verdict.suites[0].tests):
+            return ground
+    return "it reads no whole number that may have any value"

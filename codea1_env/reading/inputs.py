@@ -99,6 +99,11 @@ class InputSignature:
         """Why an input has another format than the golden inputs, "" if it has theirs."""
         return deviation(arguments[0], self._format) if self._format else ""
 
+    @staticmethod
+    def as_returned(value: Any) -> Any:
+        """The text that is printed where a test predicts a number: `int(run("2")) == 4`."""
+        return str(value) if type(value) in (int, float) else value
+
     def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
         """The same text for the same input."""
         return repr(normal(arguments[0]))

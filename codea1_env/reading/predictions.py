@@ -23,6 +23,8 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 from codea1_env.sandbox.inside.analysis.plain import check_unchanged
 
+from .examples import RUN
+
 MAX_TOLERANCE = 0.01
 """A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
 _NUMBERS = (int, float, complex)
@@ -102,7 +104,8 @@ class Conditions:
 
     def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool = False) -> None:
         self._strict = strict
-        owner, _, self.entry_point = entry_point.rpartition(".")
+        self._prints = not entry_point  # a program: blanks at the ends of an output do not count
+        owner, _, self.entry_point = (entry_point or RUN).rpartition(".")
         self.owner = owner or MAIN_CLASS
         self.meter = meter
         self.volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
@@ -142,6 +145,9 @@ class Conditions:
         """Return the call that an expression is, or None if it is something else."""
         if type(node) not in _CALLS:
             return None
+        if self._prints and type(node) is ast.Call and name_of(node.func) in ("strip", "rstrip"):
+            inner = node.func.value if type(node.func) is ast.Attribute else node
+            return None if node.args or inner is node else self.call(inner, names)
         if type(node) is ast.Name:
             bound = names.get(node.id)
             if type(bound) is not Call:

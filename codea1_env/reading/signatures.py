@@ -368,6 +368,11 @@ class Signature:
                 raise BindingError(f"{name} is missing")
         return placed, others | {name: keywords[name] for name in sorted(keywords)}
 
+    @staticmethod
+    def as_returned(value: Any) -> Any:
+        """A predicted value as the function returns it."""
+        return value
+
     def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
         """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
         if not self._has_odd_default and not _MAY_EQUAL_OTHERS.search(source):

@@ -160,7 +160,7 @@ class _Suite:
         self._entry_point = entry_point.rpartition(".")[2] or RUN
         self._signature = signature
         self._chars = MAX_CHARS
-        self._statements = Statements(entry_point or RUN, self._add, self._drop)
+        self._statements = Statements(entry_point, self._add, self._drop)
 
     def read(self, text: str) -> None:
         try:
@@ -318,7 +318,8 @@ class _Suite:
         if keywords:
             texts += [f"{name}={write(each) or ''}" for name, each in keywords.items()]
         source = ", ".join(texts)
-        value = write(found.value)
+        predicted_value = signature.as_returned(found.value)
+        value = write(predicted_value)
         if value is None or len(source) > signature.longest or "" in texts:
             raise NotLiteralError(TOO_LONG)
         self._chars -= len(source) + len(value)
@@ -326,7 +327,7 @@ class _Suite:
             raise Enough(f"the tests are longer than {MAX_CHARS} characters")
         try:
             call = marshal.dumps((arguments, keywords), 2)  # as the sandbox's calls are sent
-            predicted = codec.encode(found.value)
+            predicted = codec.encode(predicted_value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
         same_as = signature.same_as(arguments, keywords, source)
