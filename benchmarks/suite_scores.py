@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.suite.players import Entry
+from codea1_env.suite.players import SuiteEntry
 from codea1_env.suite.running import (
     FAULTY,
     find_entry,
@@ -73,7 +73,9 @@ def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -
     (SCORES / f"{name}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
 
 
-def _tuned(base: Path, entry: Entry, tracks: tuple[Track, ...], processes: int) -> dict[str, Any]:
+def _tuned(
+    base: Path, entry: SuiteEntry, tracks: tuple[Track, ...], processes: int
+) -> dict[str, Any]:
     """Return the content of tuning.json, with those tracks that it lacks."""
     known = read_tuning(base) if (base / "tuning.json").exists() else {"rates": {}, "tried": []}
     new = [track for track in tracks if track not in known["rates"]]

@@ -20,7 +20,7 @@ from codea1_env.support.extras import MissingExtraError
 ROOT = Path(codea1_env.__file__).resolve().parent.parent
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [page for page in PAGES if "_made" not in page.parts]  # by docs/conf.py
-GROUPS = ("eval", "bench", "sandbox", "problems", "serve")
+GROUPS = ("eval", "bench", "sandbox", "problems", "serve", "suite")
 
 pytestmark = [
     pytest.mark.skipif(not PAGES[-1].is_file(), reason="needs the repository"),

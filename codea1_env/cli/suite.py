@@ -20,7 +20,7 @@ from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Cell, Sheet
 from codea1_env.suite.running import (
     TUNING,
-    Key,
+    RecordKey,
     find_entry,
     keys_of,
     read_tuning,
@@ -148,7 +148,7 @@ def run_suite(arguments: Sequence[str]) -> int:
         seeds = range(min(command.seeds, _QUICK_SEEDS) if command.quick else command.seeds)
         keys = keys_of(ids, command.tracks, seeds)
 
-    def tell(key: Key, value: float, left: int) -> None:
+    def tell(key: RecordKey, value: float, left: int) -> None:
         say(console, f"{key.track} {key.id} seed {key.seed}: {value:.3f} ({left} left)")
 
     first = [key for key in keys if key.seed == 0]

@@ -23,7 +23,7 @@ _SHARE = 0.01
 _EQUAL = 1e-12
 
 
-class Checker:
+class SampleChecker:
     """Checks the rounds of one record. `checked` counts them."""
 
     def __init__(self, rounds: Rounds) -> None:

@@ -69,13 +69,27 @@ def make(
     track: Track = check_track(task, side or "both")
     play = open_play(task, seed, track, None if record is None else Path(record))
     if api == "gym":
-        return OneSide(play) if num_envs is None else OneSideGames(play, num_envs)
+        return SuiteSideEnv(play) if num_envs is None else SuiteSideVectorEnv(play, num_envs)
     kinds = {"parallel": SuiteParallelEnv, "aec": SuiteAECEnv}
     if api == "vector":
         return VectorGames(play, num_envs or 1)
     if api not in kinds:
         raise SuiteError(f"Expect api to be parallel, aec, gym or vector, actually: {api!r:.40}")
     return kinds[api](play)
+
+
+def one_side(task: str, side: Literal["coder", "tester"], **arguments: Any) -> SuiteSideEnv:
+    """Make what `gymnasium.make("codea1_env/Suite-v1", task="reading/2", side="tester")` returns."""
+    made: SuiteSideEnv = make(task, api="gym", side=side, **arguments)
+    return made
+
+
+def one_side_games(
+    num_envs: int, task: str, side: Literal["coder", "tester"], **arguments: Any
+) -> SuiteSideVectorEnv:
+    """Make what `gymnasium.make_vec("codea1_env/Suite-v1", num_envs=64, task="reading/2", side="tester")` returns."""
+    made: SuiteSideVectorEnv = make(task, api="gym", side=side, num_envs=num_envs, **arguments)
+    return made
 
 
 class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
@@ -201,7 +215,7 @@ class SuiteAECEnv(AECEnv):  # type: ignore[misc]
         self._both.close()
 
 
-class OneSide(gymnasium.Env[Observations, Any]):
+class SuiteSideEnv(gymnasium.Env[Observations, Any]):
     """One player against a shipped population of the other; an episode is one step."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  Gymnasium's name and type
@@ -230,7 +244,7 @@ class OneSide(gymnasium.Env[Observations, Any]):
         self.play.close()
 
 
-class OneSideGames(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
+class SuiteSideVectorEnv(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
     """Many episodes of one side at once; each ends and begins anew in one step (`AutoresetMode.SAME_STEP`)."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  Gymnasium's name and type

@@ -12,7 +12,7 @@ import numpy as np
 
 from codea1_env.suite.rounds import Rounds
 from codea1_env.suite.tasks import GROUP
-from codea1_env.suite.worlds import Bools, Ints, World
+from codea1_env.suite.worlds import Bools, Ints, SuiteWorld
 
 SUITES = 4
 """Episodes in a row with one program of an opponent."""
@@ -33,7 +33,7 @@ class CoderOpponent:
         salt: A seed.
     """
 
-    def __init__(self, world: World, kind: Kind = "population", salt: int = 0) -> None:
+    def __init__(self, world: SuiteWorld, kind: Kind = "population", salt: int = 0) -> None:
         blocks = world.groups * GROUP // SUITES
         rng = np.random.default_rng([world.seed, 1, salt])
         task = world.task
@@ -61,7 +61,7 @@ class TesterOpponent:
         salt: A seed.
     """
 
-    def __init__(self, world: World, kind: Kind = "population", salt: int = 0) -> None:
+    def __init__(self, world: SuiteWorld, kind: Kind = "population", salt: int = 0) -> None:
         self.world, self._kind = world, kind
         task, episodes = world.task, world.groups * GROUP
         rng = np.random.default_rng([world.seed, 2, salt])

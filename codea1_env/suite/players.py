@@ -17,9 +17,9 @@ import numpy as np
 from codea1_env.agents import make_algorithm
 from codea1_env.suite.opponents import SUITES, CoderOpponent, TesterOpponent
 from codea1_env.suite.rounds import Payoffs, Rounds
-from codea1_env.suite.tasks import GROUP, Task, Track
+from codea1_env.suite.tasks import GROUP, SuiteTask, Track
 from codea1_env.suite.updates import draw, update
-from codea1_env.suite.worlds import Floats, Ints, World
+from codea1_env.suite.worlds import Floats, Ints, SuiteWorld
 
 PROGRAMS = GROUP // SUITES
 """Programs of a group."""
@@ -32,7 +32,7 @@ RATES = tuple((3.0**i, 8 * 3.0**i) for i in range(6))
 
 
 @dataclass(frozen=True)
-class Entry:
+class SuiteEntry:
     """What plays: an algorithm and how it is used, or players that learn nothing."""
 
     algorithm: str = "grpo"
@@ -56,7 +56,7 @@ class Entry:
 class Coder:
     """A softmax over the programs of each problem."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: SuiteTask) -> None:
         self.logits = np.zeros((task.problems, task.programs))
 
     def logits_of(self, keys: Ints) -> Floats:
@@ -71,7 +71,7 @@ class Coder:
 class TableTester:
     """Logits of a problem and of a program that was seen before are added; the program's number is problem * programs + choice."""
 
-    def __init__(self, task: Task, blind: bool) -> None:
+    def __init__(self, task: SuiteTask, blind: bool) -> None:
         self._programs, self._blind = task.programs, blind
         self.question = np.zeros((task.problems, task.C))
         self.shown = np.zeros((task.problems * task.programs, 1 if blind else task.C))
@@ -91,7 +91,7 @@ class TableTester:
 class LinearTester:
     """Logits are linear in the bits of a program; the program's number is group * programs + choice."""
 
-    def __init__(self, world: World, blind: bool) -> None:
+    def __init__(self, world: SuiteWorld, blind: bool) -> None:
         tags = world.tags.reshape(-1, world.bits)
         self._seen = np.ones((len(tags), 1 if blind else 1 + world.bits), np.float32)
         if not blind:
@@ -112,7 +112,7 @@ class LinearTester:
 class MemoryTester:
     """Control that learns nothing of other programs: it repeats the tests that broke a program, and else tries new ones."""
 
-    def __init__(self, world: World, rng: np.random.Generator) -> None:
+    def __init__(self, world: SuiteWorld, rng: np.random.Generator) -> None:
         self._rng, self._cells = rng, world.task.C
         self._known: dict[int, set[int]] = {}
         self._tried: dict[int, set[int]] = {}
@@ -141,10 +141,12 @@ class MemoryTester:
                 self._known.setdefault(key, set()).update(broke)
 
 
-class Run:
+class SuiteRun:
     """An entry plays an id. `step` plays up to 256 episodes; nothing is left when `over`."""
 
-    def __init__(self, entry: Entry, task: Task, seed: int, track: Track = "both") -> None:
+    def __init__(
+        self, entry: SuiteEntry, task: SuiteTask, seed: int, track: Track = "both"
+    ) -> None:
         self.entry, self.task, self.track = entry, task, track
         self.rounds = Rounds(task, seed)
         world = self.rounds.world

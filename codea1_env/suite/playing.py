@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from codea1_env.suite.opponents import CoderOpponent, TesterOpponent
 from codea1_env.suite.records import Recorder, folder_of
 from codea1_env.suite.rounds import One, Payoffs, Rounds
-from codea1_env.suite.tasks import GROUP, SuiteError, Task, Track
+from codea1_env.suite.tasks import GROUP, SuiteError, SuiteTask, Track
 from codea1_env.suite.worlds import Ints
 
 Observations = NDArray[np.float32]
@@ -27,7 +27,9 @@ class Play:
     episode, so that equal seeds give equal games. With one the episodes go on: each is played once.
     """
 
-    def __init__(self, task: Task, seed: int, track: Track, record: Path | None = None) -> None:
+    def __init__(
+        self, task: SuiteTask, seed: int, track: Track, record: Path | None = None
+    ) -> None:
         self.task, self.track = task, track
         self.rounds = Rounds(task, seed)
         self.recorder = None if record is None else Recorder(record, self.rounds, track, "make")
@@ -154,7 +156,7 @@ class Play:
 _OPEN: weakref.WeakValueDictionary[Path, Play] = weakref.WeakValueDictionary()
 
 
-def open_play(task: Task, seed: int, track: Track, record: Path | None) -> Play:
+def open_play(task: SuiteTask, seed: int, track: Track, record: Path | None) -> Play:
     """Return a play; where this process has one open with the same record, that one."""
     if record is None:
         return Play(task, seed, track)

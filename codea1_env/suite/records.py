@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.suite.checking import Checker
+from codea1_env.suite.checking import SampleChecker
 from codea1_env.suite.rounds import Rounds, again_in
 from codea1_env.suite.tasks import (
     SuiteError,
-    Task,
+    SuiteTask,
     Track,
     check_track,
     digest,
@@ -42,7 +42,7 @@ _ABANDONED = 0.05
 """Share of episodes that may be begun and left: more would be a choice among them."""
 
 
-def folder_of(base: Path, task: Task, seed: int, track: Track) -> Path:
+def folder_of(base: Path, task: SuiteTask, seed: int, track: Track) -> Path:
     """Return the folder of a record in that of a submission."""
     return base / RECORDS / track / task.id.replace("/", "-") / str(seed)
 
@@ -74,7 +74,7 @@ class Recorder:
             raise SuiteError(
                 f"Expect one record for each id, seed and track, actually: {error}"
             ) from error
-        self._checker = Checker(rounds) if check else None
+        self._checker = SampleChecker(rounds) if check else None
         self._parts: list[tuple[Ints, Ints, Ints]] = []
         self._waiting, self._written, self._resets = 0, 0, 0
         self._chain = hashlib.sha256(json.dumps(settings).encode())
@@ -143,7 +143,7 @@ class Recorder:
 class Record:
     """What a whole record says, and what follows from it."""
 
-    task: Task
+    task: SuiteTask
     seed: int
     track: Track
     value: float
@@ -189,7 +189,7 @@ def read_record(path: Path) -> Record:
     return Record(task, seed, track, value, str(source), digest_of(episodes, programs, tests))
 
 
-def _actions(path: Path, task: Task, settings: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
+def _actions(path: Path, task: SuiteTask, settings: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
     chain = hashlib.sha256(json.dumps(settings).encode())
     parts: list[tuple[Ints, Ints, Ints]] = []
     end: Mapping[str, Any] = {}
@@ -233,7 +233,7 @@ def digest_of(episodes: Ints, programs: Ints, tests: Ints) -> str:
 
 
 def measure(
-    task: Task, seed: int, track: Track, episodes: Ints, programs: Ints, tests: Ints
+    task: SuiteTask, seed: int, track: Track, episodes: Ints, programs: Ints, tests: Ints
 ) -> float:
     """Return the measure of an id, given what was played."""
     rounds = Rounds(task, seed)

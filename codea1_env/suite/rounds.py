@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codea1_env.suite.tasks import GROUP, Task
+from codea1_env.suite.tasks import GROUP, SuiteTask
 from codea1_env.suite.worlds import Bools, Floats, Ints, world_of
 
 _AGES = 1 << 40
@@ -50,7 +50,7 @@ class One(NamedTuple):
 class Book:
     """Mistake Books of all problems: how often each cell broke a program, less the programs that passed it since."""
 
-    def __init__(self, task: Task, golden: Ints) -> None:
+    def __init__(self, task: SuiteTask, golden: Ints) -> None:
         self.size = golden.shape[1] if task.book == "golden" else task.K
         self._fixed = task.book == "golden"
         self.count = np.zeros((task.problems, task.C), np.int64)
@@ -116,11 +116,11 @@ class Rounds:
         >>> rounds = Rounds(find_task("rare-faults/0"), seed=0)
         >>> episodes = rounds.begin(32)
         >>> paid = rounds.end(episodes, np.zeros(32, int), np.tile([3, 4], (32, 1)))
-        >>> paid.validity[0], paid.coder.shape
+        >>> float(paid.validity[0]), paid.coder.shape
         (1.0, (32,))
     """
 
-    def __init__(self, task: Task, seed: int) -> None:
+    def __init__(self, task: SuiteTask, seed: int) -> None:
         self.task, self.world = task, world_of(task, seed)
         self.restart()
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codea1_env.suite.players import RATES, Entry, Run
+from codea1_env.suite.players import RATES, SuiteEntry, SuiteRun
 from codea1_env.suite.records import RECORDS, Recorder, digest_of, folder_of, measure, read_record
-from codea1_env.suite.tasks import TRACKS, TUNING_SEED, SuiteError, Task, Track, digest, tasks
+from codea1_env.suite.tasks import TRACKS, TUNING_SEED, SuiteError, SuiteTask, Track, digest, tasks
 from codea1_env.support.jobs import FolderKind, Jobs
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import digest_of as digest_of_file
@@ -42,7 +42,7 @@ Rates = Mapping[str, Mapping[str, Sequence[float]]]
 """Track -> experiment -> learning rates of coder and tester."""
 
 
-class Key(NamedTuple):
+class RecordKey(NamedTuple):
     """Name of a record."""
 
     track: Track
@@ -50,11 +50,11 @@ class Key(NamedTuple):
     seed: int
 
 
-def find_entry(name: str, args: Mapping[str, Any] | None = None) -> Entry:
+def find_entry(name: str, args: Mapping[str, Any] | None = None) -> SuiteEntry:
     """Return what plays: an algorithm by name or FILE.py:CLASS, or a row of `ROWS`. Wrong names raise a ValueError."""
     if name in ROWS:
-        return Entry(**ROWS[name])
-    entry = Entry(algorithm=name, args=dict(args or {}))
+        return SuiteEntry(**ROWS[name])
+    entry = SuiteEntry(algorithm=name, args=dict(args or {}))
     from codea1_env.agents import make_algorithm
 
     make_algorithm(name, {"learning_rate": 1.0}, "tabular", dict(entry.args))
@@ -62,7 +62,12 @@ def find_entry(name: str, args: Mapping[str, Any] | None = None) -> Entry:
 
 
 def play(
-    entry: Entry, task: Task, seed: int, track: Track, base: Path | None = None, check: bool = True
+    entry: SuiteEntry,
+    task: SuiteTask,
+    seed: int,
+    track: Track,
+    base: Path | None = None,
+    check: bool = True,
 ) -> tuple[float, str]:
     """Play an id from its first episode to its last; returns the measure and the SHA-256 of what was played.
 
@@ -74,7 +79,7 @@ def play(
         base: Folder of a submission, for a record; None for none.
         check: Whether the referee judges a sample of a record.
     """
-    run = Run(entry, task, seed, track)
+    run = SuiteRun(entry, task, seed, track)
     recorder = None if base is None else Recorder(base, run.rounds, track, "suite run", check=check)
     parts = []
     while not run.over:
@@ -87,7 +92,7 @@ def play(
     return measure(task, seed, track, *played), digest_of(*played)
 
 
-def with_rates(entry: Entry, rates: Rates, track: Track, experiment: str) -> Entry:
+def with_rates(entry: SuiteEntry, rates: Rates, track: Track, experiment: str) -> SuiteEntry:
     """Return what plays with the rates of an experiment; without any if it has none."""
     if not entry.learns:
         return entry
@@ -107,7 +112,7 @@ class _Trial(NamedTuple):
 
 
 def tune(
-    entry: Entry,
+    entry: SuiteEntry,
     tracks: Sequence[Track],
     *,
     processes: int,
@@ -141,7 +146,7 @@ def tune(
     return {"suite_sha256": digest("v1"), "seeds": list(TUNING_SEEDS), "rates": rates, "tried": sorted(tried, key=str)}  # fmt: skip
 
 
-def _tuned_on(experiment: str, track: Track) -> list[Task]:
+def _tuned_on(experiment: str, track: Track) -> list[SuiteTask]:
     own = [
         task
         for task in tasks().values()
@@ -150,7 +155,7 @@ def _tuned_on(experiment: str, track: Track) -> list[Task]:
     return [task for task in own if task.separates] or own
 
 
-def _try(entry: Entry, trial: _Trial, tell: Callable[[float], None]) -> None:
+def _try(entry: SuiteEntry, trial: _Trial, tell: Callable[[float], None]) -> None:
     coder, tester = RATES[trial.setting]
     tried = dataclasses.replace(entry, coder_rate=coder, tester_rate=tester)
     tell(
@@ -170,10 +175,10 @@ def _lost(job: object, error: Exception) -> None:
     raise error
 
 
-def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[Key]:
+def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[RecordKey]:
     """Return the records of a submission."""
     return [
-        Key(track, id, seed)
+        RecordKey(track, id, seed)
         for track in tracks
         for id in ids
         if track in tasks()[id].tracks
@@ -185,12 +190,12 @@ def run_all(
     base: Path,
     name: str,
     args: Mapping[str, Any],
-    keys: Sequence[Key],
+    keys: Sequence[RecordKey],
     *,
     rates: Rates,
     processes: int,
     check: bool = True,
-    tell: Callable[[Key, float, int], None] = lambda key, value, left: None,
+    tell: Callable[[RecordKey, float, int], None] = lambda key, value, left: None,
 ) -> None:
     """Play all records that the folder lacks.
 
@@ -218,19 +223,19 @@ def run_all(
         wanted = [key for key in keys if not _is_whole(base, key)]
         left = len(wanted)
 
-        def hear(key: Key, value: float) -> None:
+        def hear(key: RecordKey, value: float) -> None:
             nonlocal left
             left -= 1
             tell(key, value, left)
 
-        def begin(key: Key) -> Any:
+        def begin(key: RecordKey) -> Any:
             own = with_rates(entry, rates, key.track, tasks()[key.id].experiment)
             return partial(_record, own, key, base, check)
 
         run_jobs(wanted, begin, hear, _lost, processes=processes, imports=(__name__,))
 
 
-def _is_whole(base: Path, key: Key) -> bool:
+def _is_whole(base: Path, key: RecordKey) -> bool:
     path = folder_of(base, tasks()[key.id], key.seed, key.track)
     if not path.exists():
         return False
@@ -241,7 +246,9 @@ def _is_whole(base: Path, key: Key) -> bool:
     return True
 
 
-def _record(entry: Entry, key: Key, base: Path, check: bool, tell: Callable[[float], None]) -> None:
+def _record(
+    entry: SuiteEntry, key: RecordKey, base: Path, check: bool, tell: Callable[[float], None]
+) -> None:
     task = tasks()[key.id]
     # What a killed process left: an algorithm in the middle of an id cannot go on.
     shutil.rmtree(folder_of(base, task, key.seed, key.track), ignore_errors=True)

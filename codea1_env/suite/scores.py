@@ -21,7 +21,7 @@ import numpy as np
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.suite.records import RECORDS, read_record, records_in
 from codea1_env.suite.running import SUBMISSION, find_entry, play, read_tuning, with_rates
-from codea1_env.suite.tasks import SEEDS, TRACKS, SuiteError, Task, Track, digest, tasks
+from codea1_env.suite.tasks import SEEDS, TRACKS, SuiteError, SuiteTask, Track, digest, tasks
 from codea1_env.support.jobs import FolderError, read_json, read_manifest
 from codea1_env.support.logs import write_whole
 
@@ -41,7 +41,7 @@ def shipped() -> Mapping[str, Mapping[str, Any]]:
 class IdScore:
     """Score of an id."""
 
-    task: Task
+    task: SuiteTask
     values: tuple[float, ...]
     """Normalised, by seed."""
     score: Estimate | None
@@ -61,7 +61,7 @@ class TrackScore:
     """Records that the track lacks."""
 
 
-def normalised(task: Task, track: Track, values: Mapping[str, float]) -> dict[str, float]:
+def normalised(task: SuiteTask, track: Track, values: Mapping[str, float]) -> dict[str, float]:
     """Return the measures of an id between random players (0) and the oracle (1), by seed."""
     low, high = (
         float(np.mean([*shipped()[name]["values"][track][task.id].values()]))
@@ -100,7 +100,7 @@ def _estimate(values: Sequence[float]) -> Estimate | None:
 
 
 def paired(
-    task: Task, track: Track, mine: Mapping[str, float], other: Mapping[str, float]
+    task: SuiteTask, track: Track, mine: Mapping[str, float], other: Mapping[str, float]
 ) -> Estimate | None:
     """Return how much more one row scores than another, paired by seed; None for fewer than two common seeds."""
     one, two = normalised(task, track, mine), normalised(task, track, other)

@@ -28,7 +28,7 @@ class SuiteError(ValueError):
 
 
 @dataclass(frozen=True)
-class Task:
+class SuiteTask:
     """An id: what is played, and what is measured. The comments in v1.toml say what the fields mean."""
 
     id: str
@@ -76,7 +76,7 @@ def digest(version: str) -> str:
 
 
 @functools.cache
-def tasks(version: str = "v1") -> Mapping[str, Task]:
+def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
     """Return all ids of a version, those of the held-out part last.
 
     Raises a SuiteError if there is no such version.
@@ -94,7 +94,7 @@ def tasks(version: str = "v1") -> Mapping[str, Task]:
             values = {**defaults, **shared, **own}
             name = f"{experiment}/{'held-out' if values['part'] == 'held-out' else number}"
             values["tracks"] = tuple(values["tracks"])
-            found[name] = Task(id=name, version=version, experiment=experiment, **values)
+            found[name] = SuiteTask(id=name, version=version, experiment=experiment, **values)
     return dict(sorted(found.items(), key=lambda item: item[1].part == "held-out"))
 
 
@@ -103,7 +103,7 @@ IDS: Mapping[str, tuple[str, ...]] = {version: tuple(tasks(version)) for version
 """Version -> its ids."""
 
 
-def find_task(id: str, version: str = "v1") -> Task:
+def find_task(id: str, version: str = "v1") -> SuiteTask:
     """Return an id's task; a SuiteError if there is none.
 
     Example:
@@ -119,7 +119,7 @@ def find_task(id: str, version: str = "v1") -> Task:
     return known[id]
 
 
-def check_track(task: Task, track: str) -> Track:
+def check_track(task: SuiteTask, track: str) -> Track:
     """Return a track that an id has; a SuiteError for another one."""
     for each in task.tracks:
         if each == track:
@@ -129,7 +129,7 @@ def check_track(task: Task, track: str) -> Track:
     )
 
 
-def settings_of(task: Task, seed: int, track: Track) -> dict[str, Any]:
+def settings_of(task: SuiteTask, seed: int, track: Track) -> dict[str, Any]:
     """Return what decides a record, as its first line has it."""
     return {
         "suite": task.version,
@@ -141,6 +141,6 @@ def settings_of(task: Task, seed: int, track: Track) -> dict[str, Any]:
     }
 
 
-def shortened(task: Task, episodes: int) -> Task:
+def shortened(task: SuiteTask, episodes: int) -> SuiteTask:
     """Return a task with fewer episodes, for trials: its records are not whole."""
     return dataclasses.replace(task, episodes=min(task.episodes, -(-episodes // GROUP) * GROUP))

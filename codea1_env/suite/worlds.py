@@ -13,7 +13,7 @@ them, where there are more); the others say nothing. The tag of a right program 
 any. In a world of *kinds* each bit stands for a kind of fault. A tester sees the bits, as `features_of` reads them.
 
     >>> from codea1_env.suite.tasks import find_task
-    >>> world = World(find_task("reading/2"), seed=0)
+    >>> world = SuiteWorld(find_task("reading/2"), seed=0)
     >>> code = world.text(group=3, problem=3, program=5)
     >>> bool((features_of(code, world.bits) == world.tags[3, 5]).all())
     True
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.problems import Problem
-from codea1_env.suite.tasks import GROUP, Task
+from codea1_env.suite.tasks import GROUP, SuiteTask
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -39,7 +39,7 @@ _DIGITS = 10
 _TAG = re.compile(r"tag = 0b([01]+)")
 
 
-class World:
+class SuiteWorld:
     """What is true in a world. Arrays are indexed by problem or group, program, and cell.
 
     Args:
@@ -47,7 +47,7 @@ class World:
         seed: Decides everything.
     """
 
-    def __init__(self, task: Task, seed: int) -> None:
+    def __init__(self, task: SuiteTask, seed: int) -> None:
         self.task, self.seed = task, seed
         rng = np.random.default_rng([seed, zlib.crc32(task.id.encode())])
         m, p, c = task.problems, task.programs, task.C
@@ -178,9 +178,9 @@ class World:
 
 
 @functools.lru_cache(maxsize=4)
-def world_of(task: Task, seed: int) -> World:
+def world_of(task: SuiteTask, seed: int) -> SuiteWorld:
     """Return a world; the last ones are kept, since nothing changes them."""
-    return World(task, seed)
+    return SuiteWorld(task, seed)
 
 
 def features_of(code: str, bits: int) -> NDArray[np.float32]:

@@ -16,6 +16,8 @@ from pathlib import Path
 ENV_ID = "codea1_env/code_a1_v1"
 ONE_SIDE = {"codea1_env/OneSide-v1": "OneSide", "codea1_env/OneSidePool-v1": "Pool"}
 """Ids of Gymnasium, and what the names of their classes begin with."""
+SUITE = "codea1_env/Suite-v1"
+"""Id of Gymnasium for one side of the benchmark."""
 _INTERRUPTED = 130
 _SPINS = "1000"
 """Turns that a waiting thread of GNU's OpenMP, which torch brings, spins before it sleeps. Its own number is 300 times as many."""
@@ -72,6 +74,9 @@ def register_environments() -> None:
             gymnasium.register(
                 name, entry_point=f"{home}Env", vector_entry_point=f"{home}VectorEnv"
             )
+    if SUITE not in gymnasium.registry:
+        home = "codea1_env.suite.environments:one_side"
+        gymnasium.register(SUITE, entry_point=home, vector_entry_point=f"{home}_games")
 
 
 def _leave(*_: object) -> None:

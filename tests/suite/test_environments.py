@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -75,6 +76,15 @@ def test_one_side_of_many_games_is_that_of_one() -> None:
         if number:
             one.reset()
         assert one.step(action)[1] == rewards[number]
+
+
+def test_gymnasium_knows_one_side() -> None:
+    env = gymnasium.make("codea1_env/Suite-v1", task="reading/2", seed=1000, side="tester")
+    games = gymnasium.make_vec(
+        "codea1_env/Suite-v1", 16, task="reading/2", seed=1000, side="tester"
+    )
+    assert (env.reset(seed=1)[0] == games.reset(seed=1)[0][0]).all()
+    assert env.step(np.array([1, 2, 3, 4]))[1] == games.step(np.tile([1, 2, 3, 4], (16, 1)))[1][0]
 
 
 def test_a_copy_is_a_game_of_its_own() -> None:

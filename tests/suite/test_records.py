@@ -19,7 +19,7 @@ from codea1_env import suite
 from codea1_env.cli.app import run as main
 from codea1_env.suite import SuiteError, records, tasks
 from codea1_env.suite.records import folder_of, read_record
-from codea1_env.suite.running import ROWS, Key, find_entry, play, run_all, tune, write_tuning
+from codea1_env.suite.running import ROWS, RecordKey, find_entry, play, run_all, tune, write_tuning
 from codea1_env.suite.scores import submission
 
 ID = "cycling/0"
@@ -33,7 +33,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A submission with two records."""
     base = tmp_path_factory.mktemp("suite") / "mine"
     write_tuning(base, TUNED)
-    keys = [Key("both", ID, seed) for seed in (0, 1)]
+    keys = [RecordKey("both", ID, seed) for seed in (0, 1)]
     run_all(base, "grpo", {}, keys, rates=RATES, processes=2, check=False)
     return base
 
@@ -196,7 +196,9 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
     )
     base = tmp_path / "runs"
     write_tuning(base, TUNED)
-    run_all(base, f"{file}:Mine", {}, [Key("both", ID, 0)], rates=RATES, processes=1, check=False)
+    run_all(
+        base, f"{file}:Mine", {}, [RecordKey("both", ID, 0)], rates=RATES, processes=1, check=False
+    )
     content = submission(base)
     assert "class Mine" in content["code"]
     file.write_text("raise SystemExit")

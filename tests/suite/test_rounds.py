@@ -10,8 +10,8 @@ import pytest
 from codea1_env.agents import make_algorithm
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.suite import IDS, SuiteError, opponents
-from codea1_env.suite.checking import Checker
-from codea1_env.suite.players import Coder, Entry, Run
+from codea1_env.suite.checking import SampleChecker
+from codea1_env.suite.players import Coder, SuiteEntry, SuiteRun
 from codea1_env.suite.rounds import Book, Rounds
 from codea1_env.suite.tasks import find_task, shortened
 from codea1_env.suite.updates import update
@@ -39,7 +39,7 @@ def played(rounds: Rounds, number: int, seed: int = 0) -> tuple[np.ndarray, np.n
 )
 def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
     rounds = Rounds(find_task(id), 1000)
-    checker = Checker(rounds)
+    checker = SampleChecker(rounds)
     for part in range(3):
         # On one problem again and again, so that its book is replayed.
         episodes, programs, tests = played(rounds, 32, part)
@@ -55,7 +55,7 @@ def test_a_table_that_lies_is_found() -> None:
     rounds = Rounds(find_task("rare-faults/0"), 1001)
     rounds.world = world = dataclasses_copy(rounds.world)
     world.faulty = world.faulty ^ (RNG(0).random(world.faulty.shape) < 0.05)
-    checker = Checker(rounds)
+    checker = SampleChecker(rounds)
     episodes, programs, tests = played(rounds, 32)
     # The text has the faults of the true world.
     true = Rounds(find_task("rare-faults/0"), 1001).world
@@ -161,8 +161,8 @@ def test_a_learning_tester_reads_and_a_memory_cannot() -> None:
     task = shortened(find_task("reading/2"), 60_000)
     killed = {}
     for name in ("learns", "blind", "memory", "random"):
-        run = Run(
-            Entry(coder_rate=3, tester_rate=24, tester=name),
+        run = SuiteRun(
+            SuiteEntry(coder_rate=3, tester_rate=24, tester=name),
             task,
             1000,
             "tester" if name == "learns" else "both",
