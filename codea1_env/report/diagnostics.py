@@ -60,22 +60,26 @@ def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
         if score["area"] is not None:
             area = Estimate(*(float(score[key]) for key in ("area", "low", "high")))
         control = each["row"] == experiment["control"]
-        value = figure_cell(None if score["score"] is None else float(score["score"]), ".2f")
         rows.append(
             [
                 text_cell(each["row"] + (" (control)" if control else "")),
                 *(_setting(each, setting) for setting in experiment["settings"]),
-                value._replace(text="control") if control else value,
-                figure_cell(area),
+                figure_cell(area)._replace(text="control") if control else figure_cell(area),
                 text_cell("; ".join(each["failures"]) or "none"),
             ]
         )
     note = (
         f"{experiment['measure']}, the mean over seeds; columns: {experiment['knob']}. In brackets the difference from the "
         "control, with * where the 95% interval excludes 0; nothing is corrected for the number of comparisons. "
-        "Area: mean difference over the columns, with its interval over seeds; score: the area within 0 and 1."
+        "Area: mean difference over the columns, with its interval over seeds; none where rows are expected on both sides."
     )
-    headings = ["row", *experiment["settings"], "score", "area [95%]", "failed"]
+    nothing = experiment["tells_nothing"]
+    if nothing:
+        note += f" A learner with faulty rewards beats GRPO at {', '.join(nothing)}: these columns tell nothing."
+    settings = [
+        f"{each} (tells nothing)" if each in nothing else each for each in experiment["settings"]
+    ]
+    headings = ["row", *settings, "area [95%]", "failed"]
     return Sheet(f"{found.name}: {experiment['name']}", note, headings, rows)
 
 

@@ -187,11 +187,39 @@ def test_scores_by_hand():
     row, control = score_rows(experiment, runs)
     assert row.means == pytest.approx({"0": 0.6, "2": 0.9})
     assert row.differences["0"].value == pytest.approx(0.2)
-    assert row.score == pytest.approx((0.25 + 0.35) / 2)
+    assert row.area is not None
+    assert row.area.value == pytest.approx((0.25 + 0.35) / 2)
     assert control.differences == {}
     text = text_of(experiment, runs, expectations())
     assert "| iid-tests (control) | 0.400 | 0.500 | control |" in text
     assert "2: expected +, came +" in text
+
+
+def test_a_column_in_which_a_faulty_learner_wins_tells_nothing():
+    rows = ("code-a1", "iid-tests", "negated-rewards")
+    experiment = dataclasses.replace(EXPERIMENTS["cycling"], rows=rows)
+    values = {"code-a1": (0.5, 0.6), "iid-tests": (0.4, 0.4), "negated-rewards": (0.7, 0.1)}
+    runs = [
+        run_of(row, setting, seed, value + seed / 100)
+        for row, both in values.items()
+        for setting, value in zip(("0", "2"), both, strict=True)
+        for seed in (0, 1)
+    ]
+    assert "| 0 (tells nothing) | 2 |" in text_of(experiment, runs, {})
+
+
+def test_areas_of_two_signs_are_not_summed():
+    experiment = dataclasses.replace(EXPERIMENTS["kinds"], rows=("code-a1", "random-half"))
+    runs = [
+        dataclasses.replace(
+            run_of(row, setting, seed, 0.0), experiment="kinds", measures={"killed/out": value}
+        )
+        for row, both in {"code-a1": (0.9, 0.1), "random-half": (0.5, 0.5)}.items()
+        for setting, value in zip(("4/4", "0/4"), both, strict=True)
+        for seed in (0, 1)
+    ]
+    flat = content_of([experiment], runs, {})["scores"]
+    assert [each["area"] for each in flat] == [None, None]
 
 
 def test_a_row_that_fails_is_named_and_the_rest_is_shown(sandbox, tmp_path):

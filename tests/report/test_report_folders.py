@@ -292,7 +292,7 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     assert told[4][:40] == expected.refuted_by[:40]
     assert [cell.text for cell in sheets[1].rows[0]][3:5] == ["failed", "-"]
     assert sheets[1].rows[1][0].text == "random-tests (control)"
-    assert sheets[1].rows[1][-3].text == "control"
+    assert sheets[1].rows[1][-2].text == "control"
     left = "carries-none, carries-half, black-box, frozen-tester, fixed-tests, other-programs, oracle-tester"
     assert told[4].endswith(f"Not in this run: {left}.")
     assert len(charts) == 3

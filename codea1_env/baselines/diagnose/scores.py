@@ -1,4 +1,7 @@
-"""Scores of an experiment: curves over the knob, differences from the control, and a score for each row; scores.json."""
+"""Curves of an experiment over the knob, differences from the control, and the area between them; scores.json.
+
+Scores of algorithms are made by `codea1_env.suite`; an area here says how far a row is from its control.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ from codea1_env.support.jobs import read_table
 
 WIDEST = 0.5
 """Width of an interval from which on it says nothing of a sign: measures are from 0 to 1."""
+_GRPO = ("code-a1", "grpo")
+_FAULTY = ("negated-rewards", "random-rewards")
 _BESIDE = (*GAME_FIGURES, "killed/seen", "killed/in", "right/in", "right/out")
 
 
@@ -41,11 +46,6 @@ class RowScore:
     """Seeds that the area is of: those of which row and control have all settings."""
     failures: tuple[str, ...]
     """Setting, seed and message of each run that failed."""
-
-    @property
-    def score(self) -> float | None:
-        """Area from 0 (no better than the control) to 1."""
-        return None if self.area is None else min(1.0, max(0.0, self.area.value))
 
 
 def score_rows(experiment: Experiment, runs: Sequence[RowRun]) -> list[RowScore]:
@@ -143,7 +143,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 SCORES = "scores.json"
-VERSION = 2
+VERSION = 3
 """Rises when the file says something else."""
 
 
@@ -185,13 +185,29 @@ def unfinished(folder: Path) -> dict[str, Any] | None:
     return content_of(experiments, runs, expected) if experiments else None
 
 
+def two_signs(experiment: Experiment) -> bool:
+    """Whether a row is expected on both sides of its control: what is won and lost is not summed to nothing."""
+    return {"+", "-"} <= set(expectations()[experiment.name].signs)
+
+
+def tell_nothing(rows: Sequence[RowScore]) -> list[str]:
+    """Return the settings in which a faulty learner does better than GRPO."""
+    means = {row.row: row.means for row in rows}
+    good = next((means[name] for name in _GRPO if name in means), None)
+    bad = [means[name] for name in _FAULTY if name in means]
+    return [
+        setting
+        for setting in (good or {})
+        if any((own[setting] or 0) > ((good or {})[setting] or 0) for own in bad)
+    ]
+
+
 def _flat(experiment: Experiment, row: RowScore) -> dict[str, Any]:
-    area = row.area if row.row != experiment.control else None
+    area = None if row.row == experiment.control or two_signs(experiment) else row.area
     return {
         "experiment": experiment.name,
         "tag": experiment.tag,
         "row": row.row,
-        "score": row.score if area else None,
         "low": area.low if area else None,
         "high": area.high if area else None,
         "area": area.value if area else None,
@@ -215,6 +231,7 @@ def _whole(
         "settings": list(rows[0].means),
         "expected": expectation.expected if expectation else "",
         "refuted_by": expectation.refuted_by if expectation else "",
+        "tells_nothing": tell_nothing(rows),
         "signs": signs_of(experiment, rows[0], expectation) if expectation else [],
         "rows": [
             {
