@@ -61,11 +61,10 @@ class FewShot:
             return [_asked(texts.repair, observation)]
         if kind == "function" and is_prose(observation):
             return [_asked(PROSE_CODER, observation)]
-        return [
-            _asked(texts.coder, observe(example.problem)),
-            _assistant(example.problem.reference),
-            _asked(texts.coder, observation),
-        ]
+        chat = []
+        for solved in (example.problem, *example.others):
+            chat += [_asked(texts.coder, observe(solved)), _assistant(solved.reference)]
+        return [*chat, _asked(texts.coder, observation)]
 
     def _test(self, seen: Observation, texts: Wordings) -> Message:
         wording = texts.tester if seen["code"].strip() else texts.blind
@@ -191,6 +190,7 @@ def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
     text = wording.format(
         problem=in_block(seen["problem"]),
         prose=seen["problem"].strip(),
+        stated=split_examples(seen["problem"], seen["entry_point"])[0].strip(),  # without examples
         signature=task.signature,
         text=task.description,
         like=f" like these:\n{in_block(task.asserts)}\n" if task.asserts else ". ",

@@ -26,6 +26,8 @@ class Example(NamedTuple):
     wrong: str
     """A program for it that is wrong."""
     tests: list[str]
+    others: tuple[Problem, ...] = ()
+    """More that a coder is shown."""
 
 
 # ---- Both -------------------------------------------------------------------------------------------------
@@ -139,9 +141,11 @@ Only output code in a ```python block."""
 # ---- Programs that read and print -------------------------------------------------------------------------
 
 SHORT_SCRIPT_CODER = """\
-{prose}
+Write a Python program that reads standard input.
 
-Write a Python program that reads this from standard input and prints the answer. {only_code}"""
+{stated}
+
+{only_code}"""
 
 SHORT_SCRIPT_REPAIR = """\
 {prose}
@@ -169,13 +173,28 @@ Write {num_tests} assert statements that test a program for it. `run(input)` is 
 SCRIPT_EXAMPLE = Example(
     Problem(
         task_id="example",
-        prompt="Print a whole number n times three.\n\nInput: one line with n.\n\n"
+        prompt="Read an integer n and print three times n. It is between -1000 and 1000.\n\n"
         "Example input:\n4\nExample output:\n12\n",
         entry_point="",
         reference="n = int(input())\nprint(n * 3)",
     ),
     "n = int(input())\nprint(n + 3)",
     [f'assert run("{n}\\n") == "{3 * n}\\n"' for n in (1, 0, -2, 10, 5, -7, 100, 33)],
+    # With one example small models write functions, and words around the answer.
+    (
+        Problem(
+            task_id="second",
+            prompt="Read two integers, each from its own line, and print a times b. They are between -1000 and 1000.",
+            entry_point="",
+            reference="a = int(input())\nb = int(input())\nprint(a * b)",
+        ),
+        Problem(
+            task_id="third",
+            prompt="Read a word and print it in brackets. It has 1 to 30 letters.",
+            entry_point="",
+            reference='word = input()\nprint("(" + word + ")")',
+        ),
+    ),
 )
 
 DETAILED_SCRIPT_CODER = """\

@@ -227,6 +227,19 @@ def test_worked_example_is_right_and_as_long_as_asked_for(sandbox: Sandbox, numb
     assert all(result.passed for result in sandbox.run_tests(program.code, tests))
 
 
+def test_programs_are_asked_for_without_examples_behind_worked_ones_that_are_right(
+    sandbox: Sandbox,
+) -> None:
+    for problem in load_problems("starter-programs"):
+        chat = FewShot()(observe(problem))
+        assert problem.prompt.partition("\n\nExample input:")[0] in chat[-1]["content"]
+        assert "Example" not in text(chat)
+    answers = [each["content"] for each in chat if each["role"] == "assistant"]
+    programs = [each.removeprefix("```python").removesuffix("```") for each in answers]
+    printed = [sandbox.run_script(program, "5\n7\n").stdout for program in programs]
+    assert printed == ["15\n", "35\n", "(5)\n"]
+
+
 def length(chat: list[Message]) -> int:
     return len(text(chat))
 
