@@ -217,7 +217,7 @@ def test_tests_that_count_are_as_many_as_of_functions(sandbox: Sandbox) -> None:
 def test_numbers_are_outputs_and_other_data_is_wrong(sandbox: Sandbox) -> None:
     answer = suite(("3", 9), ("4", ["16"]), ("5", True), ("6", None))
     right, *wrong = judged(sandbox, SQUARE.reference, answer).suites[0].tests
-    assert (right.status, right.text) == ("kept", "assert run('3\\n') == '9'")
+    assert (right.status, right.text) == ("kept", "assert run('3\\n') == '9\\n'")
     assert len(wrong) == 3
     for test in wrong:
         assert (test.status, test.fault, test.passed) == (
@@ -226,7 +226,7 @@ def test_numbers_are_outputs_and_other_data_is_wrong(sandbox: Sandbox) -> None:
             True,
         )
     [found] = parse_suite("assert int(run('3')) == 9", SQUARE, sandbox).tests
-    assert found.text == right.text
+    assert found.text == "assert run('3\\n') == '9'"
 
 
 # Which inputs a problem is for
