@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from codea1_env.suite.rounds import Rounds
-from codea1_env.suite.tasks import GROUP
+from codea1_env.suite.tasks import GROUP, SuiteError
 from codea1_env.suite.worlds import Bools, Ints, SuiteWorld
 
 SUITES = 4
@@ -21,7 +21,7 @@ _MOST_RIGHT = 0.5
 _INFORMED = 0.25
 """Share of the population's suites that have a faulty cell, if the program has one."""
 
-Kind = Literal["population", "random", "oracle"]
+Kind = Literal["population", "random", "oracle", "fixed", "pool"]
 
 
 class CoderOpponent:
@@ -57,7 +57,8 @@ class TesterOpponent:
     Args:
         world: The world.
         kind: "population": drawn evenly, and a fourth of the suites begins with a faulty cell; "random": drawn evenly;
-            "oracle": begins with a faulty cell and predicts right values.
+            "oracle": begins with a faulty cell and predicts right values; "fixed": of a problem always the same 4 suites, with as
+            many different tests as four random ones; "pool": cells on which programs of the pool are wrong, any of them.
         salt: A seed.
     """
 
@@ -68,7 +69,12 @@ class TesterOpponent:
         self._cells = rng.integers(task.C, size=(episodes, task.K))
         while (same := _twice(self._cells)).any():
             self._cells[same] = rng.integers(task.C, size=(int(same.sum()), task.K))
-        share = {"population": _INFORMED, "random": 0.0, "oracle": 1.0}[kind]
+        if kind == "fixed":
+            problem = np.arange(episodes) // GROUP % task.problems
+            self._cells = self._cells[problem * GROUP + np.arange(episodes) % SUITES]
+        elif kind == "pool":
+            self._cells = _of_the_pool(world, episodes, rng)
+        share = {"population": _INFORMED, "oracle": 1.0}.get(kind, 0.0)
         self._informed = rng.random(episodes) < share
         self._start = rng.integers(task.C, size=episodes)
 
@@ -94,6 +100,18 @@ class TesterOpponent:
             tests[told[same], place] = tests[told[same], 0]
         tests[told, 0] = cell
         return tests
+
+
+def _of_the_pool(world: SuiteWorld, episodes: int, rng: np.random.Generator) -> Ints:
+    """Draw suites of cells on which a wrong program of the pool fails, whichever plays. Raises a SuiteError where there is no pool."""
+    task = world.task
+    if task.kind != "fixed":
+        raise SuiteError(f"Expect an id whose programs are of a pool, actually: {task.id}")
+    known = world.faulty.any(axis=1)
+    noisy = np.where(
+        known[np.arange(episodes) // GROUP % task.problems], rng.random((episodes, task.C)), 0
+    )
+    return np.argpartition(-noisy, task.K - 1, axis=1)[:, : task.K]
 
 
 def _from(start: Ints, allowed: Bools, tests: Ints) -> Ints:

@@ -45,7 +45,7 @@ class SuiteEntry:
     factor: float = 1.0
     """What both rates are multiplied by, after tuning."""
     coder: Literal["learns", "random", "oracle"] = "learns"
-    tester: Literal["learns", "blind", "memory", "random", "oracle"] = "learns"
+    tester: Literal["learns", "blind", "memory", "random", "oracle", "fixed", "pool"] = "learns"
 
     @property
     def learns(self) -> bool:
@@ -155,7 +155,7 @@ class SuiteRun:
         tester = "population" if track == "coder" else entry.tester
         self._coder_opponent = None if coder == "learns" else CoderOpponent(world, coder)
         self._tester_opponent = (
-            TesterOpponent(world, tester) if tester in ("population", "random", "oracle") else None
+            None if tester in ("learns", "blind", "memory") else TesterOpponent(world, tester)
         )
         blind = tester == "blind"
         self.coder = Coder(task)

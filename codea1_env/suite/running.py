@@ -31,6 +31,9 @@ ROWS: Mapping[str, Mapping[str, Any]] = {
     "blind": {"tester": "blind"},
     "memory": {"tester": "memory"},
     "random-tests": {"tester": "random"},
+    "fixed-tests": {"tester": "fixed"},
+    "oracle-tests": {"tester": "oracle"},
+    "pool-tests": {"tester": "pool"},
     "random": {"coder": "random", "tester": "random"},
     "oracle": {"coder": "oracle", "tester": "oracle"},
 }

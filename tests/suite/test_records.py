@@ -180,6 +180,8 @@ def test_tuning_finds_the_best_of_six_settings() -> None:
 
 
 def test_every_row_can_be_played() -> None:
+    with pytest.raises(SuiteError, match="Expect an id whose programs are of a pool"):
+        play(find_entry("pool-tests"), tasks.find_task("kinds/0"), 1000, "both")
     for name in ROWS:
         entry = find_entry(name)
         value, _ = play(entry, tasks.shortened(TASK, 512), 1000, "both")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from codea1_env.agents import make_algorithm
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.suite import IDS, SuiteError, opponents
+from codea1_env.suite import IDS, SuiteError, make, opponents
 from codea1_env.suite.checking import SampleChecker
 from codea1_env.suite.players import Coder, SuiteEntry, SuiteRun
 from codea1_env.suite.rounds import Book, Rounds
@@ -53,7 +54,7 @@ def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
 
 def test_a_table_that_lies_is_found() -> None:
     rounds = Rounds(find_task("rare-faults/0"), 1001)
-    rounds.world = world = dataclasses_copy(rounds.world)
+    rounds.world = world = copy.copy(rounds.world)
     world.faulty = world.faulty ^ (RNG(0).random(world.faulty.shape) < 0.05)
     checker = SampleChecker(rounds)
     episodes, programs, tests = played(rounds, 32)
@@ -65,12 +66,6 @@ def test_a_table_that_lies_is_found() -> None:
     with pytest.raises(SuiteError, match="Expect equal judgements of episode"):
         checker.finish()
     checker.close()
-
-
-def dataclasses_copy(world: object) -> object:
-    copied = object.__new__(type(world))
-    copied.__dict__ = dict(world.__dict__)
-    return copied
 
 
 @pytest.mark.parametrize("id", IDS["v1"])
@@ -171,3 +166,15 @@ def test_a_learning_tester_reads_and_a_memory_cannot() -> None:
         broken, wrong = np.sum(found, axis=0)
         killed[name] = broken / wrong
     assert killed["learns"] > 3 * max(killed["blind"], killed["memory"], killed["random"])
+
+
+@pytest.mark.parametrize("id", ["rare-faults/1", "reading/2"])
+def test_grpo_of_the_suite_is_paid_what_an_environment_pays(id: str) -> None:
+    run, env = SuiteRun(SuiteEntry(), find_task(id), 1000), make(id, 1000)
+    for _ in range(3):
+        _, programs, tests, paid = run.step()
+        for number, (program, suite) in enumerate(zip(programs, tests, strict=True)):
+            env.reset()
+            env.step({"coder_0": program})
+            _, rewards, *_ = env.step({"tester_0": suite})
+            assert rewards == {"coder_0": paid.coder[number], "tester_0": paid.tester[number]}
