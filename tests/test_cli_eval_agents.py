@@ -258,8 +258,10 @@ def test_a_tester_meets_the_panel(tmp_path, capsys):
     folder = ["--output-dir", str(tmp_path / "panel")]
     assert run(["eval", "tests", *asked, *folder, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["counts"]["copied_new"] == [2, 2]
-    assert report["counts"]["worked_out_new"] == report["counts"]["shown_blind"] == [0, 2]
+    assert report["counts"]["copied_new"]["hits"] == 2
+    assert (
+        report["counts"]["worked_out_new"]["hits"] == report["counts"]["shown_blind"]["hits"] == 0
+    )
     assert report["figures"]["copied_new"]["value"] == 1.0
     rows = (tmp_path / "panel" / "verdicts.jsonl").read_text().splitlines()
     assert len(rows) == 20

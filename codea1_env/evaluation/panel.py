@@ -12,8 +12,8 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
 
 from codea1_env.evaluation.held_out import hold_out
@@ -36,13 +36,15 @@ _ROWS: dict[str, str] = {
     "copied_new": "a number of the text, other problems and kinds",
     "worked_out_unseen": "next to a number of the text, other problems",
     "worked_out_new": "to be worked out, other problems and kinds",
-    "shown_blind": "the same as 'other problems', without the program",
+    "shown_blind": "the same as 'other problems and kinds', without the program",
     "written": "wrong programs that a model wrote",
     "new_mutants": "mutants that copies of the examples do not kill",
     "valid": "right programs: tests that are right",
 }
 ROWS: Mapping[str, str] = _ROWS
 """Name -> what its programs are wrong on. Every row but the last counts programs that a suite breaks; it counts tests."""
+RUN_ROWS = ("copied_new", "shown_blind", "valid")
+"""Rows that a training run measures. `codea1 eval tests --panel` measures all of them."""
 _PLANTED = {
     "blind": (("above",), "eval"),
     "copied_seen": (("equal", "table", "range"), "train"),
@@ -52,6 +54,9 @@ _PLANTED = {
     "worked_out_new": (("between", "minus", "digits"), "eval"),
 }
 """Row -> its kinds of faults, and the split of the problems."""
+_SHOWN_BLIND = "copied_new"
+"""Row whose programs are asked about without being shown."""
+_NONE = "the problems that are not trained on have none"
 _EACH = 3
 """Mutants of a problem at most: more would be much alike."""
 _DRAWN = 12
@@ -83,6 +88,8 @@ class PanelCount:
     """Programs that its suites break; tests that are right, of right programs."""
     of: int
     """Programs, or tests, that could be judged."""
+    right: int = 0
+    """Of the hits, those by a test that states the right value; others claim that the fault is right."""
 
     @property
     def share(self) -> Estimate | None:
@@ -91,6 +98,9 @@ class PanelCount:
 
     def __str__(self) -> str:
         return f"{self.hits} of {self.of}"
+
+    def __add__(self, other: PanelCount) -> PanelCount:
+        return PanelCount(self.hits + other.hits, self.of + other.of, self.right + other.right)
 
 
 @dataclass(frozen=True)
@@ -126,8 +136,7 @@ def add_up(counts: Iterable[tuple[str, PanelCount]]) -> dict[str, PanelCount]:
     """Add up the counts of each row."""
     found: dict[str, PanelCount] = {}
     for row, count in counts:
-        old = found.get(row, PanelCount(0, 0))
-        found[row] = PanelCount(old.hits + count.hits, old.of + count.of)
+        found[row] = found.get(row, PanelCount(0, 0)) + count
     return found
 
 
@@ -142,8 +151,9 @@ def _verdicts(tester: Agent, programs: Sequence[PanelProgram], referee: Referee)
 
 def _broken(verdict: Verdict) -> PanelCount:
     tests = [test for suite in verdict.suites for test in suite.tests]
-    if any(test.broke for test in tests):
-        return PanelCount(1, 1)
+    broke = [test for test in tests if test.broke]
+    if broke:
+        return PanelCount(1, 1, int(any(test.status == "kept" for test in broke)))
     unknown = any(test.outcome is Outcome.UNJUDGED for test in tests)
     return PanelCount(0, int(not unknown))
 
@@ -151,7 +161,7 @@ def _broken(verdict: Verdict) -> PanelCount:
 def _right_tests(verdict: Verdict) -> PanelCount:
     suite = verdict.suites[0]
     kept = sum(test.status == "kept" for test in suite.tests)
-    return PanelCount(kept, kept + suite.outcome.invalid)
+    return PanelCount(kept, kept + suite.outcome.invalid, kept)
 
 
 def draw_panel(
@@ -160,6 +170,7 @@ def draw_panel(
     referee: Referee,
     seed: int,
     size: int = SIZE,
+    rows: Collection[str] = tuple(ROWS),
 ) -> Panel:
     """Draw a panel: planted faults of the set `planted`, and what `problems` have that are not `trained` on.
 
@@ -170,43 +181,42 @@ def draw_panel(
         referee: Judges as the run does.
         seed: Draws.
         size: Programs of a row at most.
+        rows: What is drawn. A row has the same programs whatever others are.
     """
     names = {each.task_id for each in trained}
     others = [each for each in problems if each.task_id not in names and each.reference.strip()]
-    makers: dict[str, Callable[[], list[PanelProgram]]] = {
-        "planted": lambda: _planted(referee.sandbox, random.Random(f"{seed} planted"), size),
-        "written": lambda: _written(names, random.Random(f"{seed} written"), size),
-        "new_mutants": lambda: _mutants(others, referee, random.Random(f"{seed} mutants"), size),
-        "valid": lambda: _right(others, random.Random(f"{seed} valid"), size),
+    makers: dict[str, Callable[[random.Random], list[PanelProgram]]] = {
+        "written": lambda rng: _written(names, rng, size),
+        "new_mutants": lambda rng: _mutants(others, referee, rng, size),
+        "valid": lambda rng: _right(others, rng, size),
     }
-    programs = [each for make in makers.values() for each in make()]
+    programs = _planted(referee.sandbox, seed, size, rows)
+    for row, make in makers.items():
+        if row in rows:
+            programs += make(random.Random(f"{seed} {row}"))
     found = {each.row for each in programs}
-    missing = {
-        row: "the problems that are not trained on have none" for row in ROWS if row not in found
-    }
+    missing = {row: _NONE for row in ROWS if row in rows and row not in found}
     return Panel(tuple(programs), missing)
 
 
-def _planted(sandbox: Sandbox, rng: random.Random, size: int) -> list[PanelProgram]:
+def _planted(sandbox: Sandbox, seed: int, size: int, rows: Collection[str]) -> list[PanelProgram]:
     problems = load_problems("planted")
     planter = Planter(problems, sandbox)
-    asked: list[tuple[str, Problem, str]] = []
+    found: list[PanelProgram] = []
     for row, (kinds, split) in _PLANTED.items():
+        if row not in rows and not (row == _SHOWN_BLIND and "shown_blind" in rows):
+            continue
+        rng = random.Random(f"{seed} {row}")
         known = [each for each in problems if each.metadata["split"] == split]
-        order = [
-            each for _ in range(-(-size // len(known))) for each in rng.sample(known, len(known))
-        ]
-        asked += [(row, each, kinds[i % len(kinds)]) for i, each in enumerate(order[:size])]
-    made = planter.plant([(problem, kind) for _, problem, kind in asked], rng)
-    found = [
-        PanelProgram(row, problem, planted.code, kind)
-        for (row, problem, kind), planted in zip(asked, made, strict=True)
-        if planted is not None
-    ]
-    blind = [each for each in found if each.row == "copied_unseen"]
-    return found + [
-        PanelProgram("shown_blind", each.problem, each.code, each.kind) for each in blind
-    ]
+        times = -(-size // len(known))
+        order = [each for _ in range(times) for each in rng.sample(known, len(known))]
+        asked = [(each, kinds[i % len(kinds)]) for i, each in enumerate(order[:size])]
+        for (problem, kind), made in zip(asked, planter.plant(asked, rng), strict=True):
+            if made is not None:
+                found.append(PanelProgram(row, problem, made.code, kind))
+    blind = [each for each in found if each.row == _SHOWN_BLIND]
+    found += [replace(each, row="shown_blind") for each in blind]
+    return [each for each in found if each.row in rows]
 
 
 def _written(trained: set[str], rng: random.Random, size: int) -> list[PanelProgram]:

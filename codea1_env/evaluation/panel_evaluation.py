@@ -104,17 +104,17 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
         [suite] = parse_suites([(text, problem)], self.sandbox)
         [verdict] = self.referee.judge([Round(problem, program.code, [suite])])
         count = count_of(program, verdict)
-        return {"row": program.row, "fault": program.kind, "hits": count.hits, "of": count.of}
+        return {"row": program.row, "fault": program.kind, **dataclasses.asdict(count)}
 
     def counts(self) -> dict[str, PanelCount]:
         """Row -> counts, in the order of `ROWS`."""
         verdicts = (each for task in self.scored for each in self.verdicts[task])
-        found = add_up((each["row"], PanelCount(each["hits"], each["of"])) for each in verdicts)
+        found = add_up((each["row"], _count(each)) for each in verdicts)
         return {row: found[row] for row in ROWS if row in found}
 
     def values(self, verdicts: Sequence[Mapping[str, Any]]) -> Mapping[str, float | None]:
         """Share of each row, of one problem."""
-        found = add_up((each["row"], PanelCount(each["hits"], each["of"])) for each in verdicts)
+        found = add_up((each["row"], _count(each)) for each in verdicts)
         return {row: count.hits / count.of if count.of else None for row, count in found.items()}
 
     def figures(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
 
     def summary(self) -> dict[str, Any]:
         """Add counts, and rows that have no programs."""
-        counts = {row: [count.hits, count.of] for row, count in self.counts().items()}
+        counts = {row: dataclasses.asdict(count) for row, count in self.counts().items()}
         return super().summary() | {
             "counts": counts,
             "panel": self.panel.digest,
@@ -134,12 +134,16 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """Rows with counts."""
         rows = []
-        for row, (hits, of) in report["counts"].items():
-            count = PanelCount(hits, of)
-            rows.append([ROWS[row], str(count.share or "-"), str(count)])
-        return [["breaks", "share [95% interval]", "counts"], *rows]
+        for row, fields in report["counts"].items():
+            count = PanelCount(**fields)
+            rows.append([ROWS[row], str(count.share or "-"), str(count), str(count.right)])
+        return [["breaks", "share [95% interval]", "counts", "by a right value"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Say which rows are missing."""
         said = [f"Left out: {ROWS[row]} ({why})" for row, why in report["left_out"].items()]
         return [*super().lines(report), *said]
+
+
+def _count(row: Mapping[str, Any]) -> PanelCount:
+    return PanelCount(row["hits"], row["of"], row["right"])

@@ -20,14 +20,15 @@ def counts_of(rows: Iterable[Row]) -> dict[str, dict[str, PanelCount]]:
     """Return row -> column -> count, from panel.jsonl: "before", "after" and the scripts.
 
     Example:
-        >>> counts_of([{"step": 0, "player": "tester", "row": "valid", "hits": 1, "of": 2}])
-        {'valid': {'before': PanelCount(hits=1, of=2)}}
+        >>> counts_of([{"step": 0, "player": "tester", "row": "valid", "hits": 1, "of": 2, "right": 1}])
+        {'valid': {'before': PanelCount(hits=1, of=2, right=1)}}
     """
     found: dict[str, dict[str, PanelCount]] = {}
     for row in rows:
         tested = row["player"] == "tester"
         column = ("after" if row["step"] else "before") if tested else row["player"]
-        found.setdefault(row["row"], {})[column] = PanelCount(row["hits"], row["of"])
+        count = PanelCount(row["hits"], row["of"], row["right"])
+        found.setdefault(row["row"], {})[column] = count
     return found
 
 
@@ -52,9 +53,13 @@ def panel_table(rows: Sequence[Row]) -> Table | None:
     table = Table(title="what the tester breaks", title_justify="left", caption=CAPTION)
     table.caption_justify = "left"
     table.add_column("")
-    for name in ("before", "after", *PLAYERS):
+    for name in ("before", "after", "of these by a right value", *PLAYERS):
         table.add_column(name, justify="right")
     for name, label in ROWS.items():
         if found := counts.get(name):
-            table.add_row(label, *(cell(found.get(each)) for each in ("before", "after", *PLAYERS)))
+            before, after, *scripts = (
+                cell(found.get(each)) for each in ("before", "after", *PLAYERS)
+            )
+            right = str(found["after"].right) if "after" in found else "-"
+            table.add_row(label, before, after, right, *scripts)
     return table

@@ -399,8 +399,12 @@ class Run:
         with self.display.phase("evaluate"), draws:
             row, rows = self._held_back.measure(self.players, self.book, self._remembered)
             others, other_rows = self._unseen.measure(self.players)
-            on_panel, counts = self._panel.measure(self.players.tester)
+            on_panel, counts = self._panel.measure(self.players.tester, self.step)
         self._known["evaluate"] = time.monotonic() - started
+        if self.step == 0 and self._panel.untrained():  # only the end will take this time
+            used = self.players.take_usage().get("tester", Usage())
+            each = used.seconds / max(used.answers, 1)
+            self._known["evaluate"] += each * self._panel.programs
         self.folder.append(run_folder.HELD_OUT, ({"step": self.step, **each} for each in rows))
         if other_rows:
             unseen = ({"step": self.step, **each} for each in other_rows)

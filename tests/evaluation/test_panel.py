@@ -91,6 +91,6 @@ def test_wrong_values_break_but_are_not_right(sandbox: Sandbox) -> None:
             return ["assert add_three(417) == 1\n\nassert add_three(1) == 4"] * len(observations)
 
     counts = Panel((wrong, right)).measure(Guess(), Referee(sandbox))
-    assert counts == {"written": PanelCount(1, 1), "valid": PanelCount(1, 2)}
+    assert counts == {"written": PanelCount(1, 1, 0), "valid": PanelCount(1, 2, 1)}
     assert str(counts["valid"]) == "1 of 2"
     assert PanelCount(0, 0).share is None

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.evaluation.panel import ROWS
+from codea1_env.evaluation.panel import RUN_ROWS
 from codea1_env.mistake_book import BookChange
 from codea1_env.problems import load_problems
 from codea1_env.referee import Counters, Referee
@@ -125,10 +125,10 @@ def test_a_run_with_sparring_and_panel(tmp_path: Path, sandbox: Sandbox, model: 
     assert {(each["step"], each["player"]) for each in counts} == {
         (0, "tester"), (0, "copier"), (0, "numbers"), (2, "tester"),
     }  # fmt: skip
-    assert {each["row"] for each in counts} <= set(ROWS)
+    assert {each["row"] for each in counts} == set(RUN_ROWS)
     assert len({each["panel"] for each in counts}) == 1
     measured = rows(whole, METRICS)
-    assert "panel/copied_unseen" in measured[0]
+    assert "panel/copied_new" in measured[0]
     assert "sparring/found" in measured[1]
     assert {each.get("sparring", False) for each in rows(whole, EPISODES)} == {True, False}
 
@@ -155,7 +155,7 @@ def test_a_run_with_sparring_and_panel(tmp_path: Path, sandbox: Sandbox, model: 
 
 def test_the_table_shows_counts_with_intervals() -> None:
     counts = [
-        {"step": step, "player": player, "row": "copied_unseen", "hits": hits, "of": 24}
+        {"step": step, "player": player, "row": "copied_new", "hits": hits, "of": 24, "right": 3}
         for step, player, hits in (
             (0, "tester", 2),
             (0, "copier", 0),

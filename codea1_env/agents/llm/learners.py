@@ -79,7 +79,8 @@ class GRPOLearner(LanguagePlayer):
         self.shape = shape
         self.tokenizer = tokenizer
         self._memory = Memory()
-        self._base = training_state.fingerprint(model)
+        self.base = training_state.fingerprint(model)
+        """Digest of the model before it learns."""
         self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
         self._engine = engine
         samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
@@ -149,12 +150,12 @@ class GRPOLearner(LanguagePlayer):
     def save(self, path: Path) -> None:
         """Write weights, optimizer and counters."""
         self.save_weights(path)
-        training_state.save_trainer(self.drive, self._base, path)
+        training_state.save_trainer(self.drive, self.base, path)
         self.agent.save(path)
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote. Raises a ValueError if it is of another model, version or adapter, or incomplete."""
-        training_state.load_trainer(self.drive, self._base, path)
+        training_state.load_trainer(self.drive, self.base, path)
         training_state.load_weights(self.drive.model, path)
         self.agent.load(path)
         self.update_engine()
