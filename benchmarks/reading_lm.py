@@ -1,39 +1,53 @@
 """Does a language model learn to read a program and break it, one that it has never met?
 
     python benchmarks/reading_lm.py --output-dir runs/reading            # six runs, one after the other; goes on where it was
-    python benchmarks/reading_lm.py --output-dir runs/reading --only blind    # the other three beside them, in another shell
     python benchmarks/reading_lm.py --output-dir runs/reading --table    # the table of what is done
 
 SmolLM2-135M (LoRA, GRPO) learns to test, against a script that plants faults in one-line functions: with the program in
-view, and blind. Before and after training it meets a panel of programs that it has never met: of problems of training and of
-others, with kinds of faults of training and with others. Scripts meet the same panel: one that submits the examples, one that
-tests every number of the program's text.
+view, and blind. Untrained and trained it meets a panel of programs that it has never met: of problems of training and of
+others, with kinds of faults of training and with others. Scripts meet the same panel.
 
-Expected, written before the first run (docs/results.md says what came of it):
+Rows that only this script has: `decoys` are programs of `copied_new` with four comparisons before the fault that decide
+nothing, more than a suite has tests; `shuffled` are the same programs, of which the tester sees another one.
 
-- In view, the rows `a number of the text` rise from below 0.25 to above 0.8 with each seed, also for other problems and kinds.
-- Blind, no row of planted faults rises above 0.15 when the panel is shown blind.
-- The script that tests every number has 1.0 on these rows: what is learned there is to copy, and no more.
-- `next to a number of the text` rises (one of its kinds is trained on); `to be worked out` stays below 0.15.
-- Wrong programs that a model wrote, and mutants, are not broken more often than before.
+Expected, written before these runs (docs/results.md says what came of it):
+
+- In view, the rows `a number of the text` rise from below 0.35 to above 0.8 with each seed, also for other problems and kinds.
+- Blind, no row of planted faults rises above 0.2 when the panel is shown blind; `shuffled` stays below 0.05 in view.
+- The script that tests every number has 1.0 on these rows, and the first number above 99 about 0.95: copying is enough there.
+- `decoys`: `numbers` has 0. A tester that sees which comparison decides is above 0.3; we expect ours below.
+- `next to a number of the text` and `to be worked out` stay below 0.15.
+- Fewer than half of the breaking suites state the right value.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import random
+import re
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.evaluation.panel import ROWS, PanelCount
+from codea1_env.agents.llm.engines import computing_for, load_player
+from codea1_env.agents.llm.prompts import make_wording
+from codea1_env.agents.planted import NumbersTester
+from codea1_env.agents.scripted import CopierTester
+from codea1_env.evaluation.panel import ROWS, Panel, PanelCount, PanelProgram, draw_panel
+from codea1_env.problems import load_problems
+from codea1_env.referee import Referee
+from codea1_env.rollout import Agent
+from codea1_env.sandbox import Sandbox
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
-from codea1_env.training.panel_table import PLAYERS, cell, counts_of
+from codea1_env.training.checkpoints import find_weights
+from codea1_env.training.panel_table import cell
 
 TESTER = TesterConfig(
     "llm",
@@ -59,9 +73,32 @@ BASE = TrainConfig(
     eval_samples=1,
     eval_trained=4,
     eval_problems=0,
-    dtype="float32",
+    panel_size=0,
 )
 WAYS = {"in view": False, "blind": True}
+MORE_ROWS = {
+    "decoys": "the same as 'other problems and kinds', behind comparisons that decide nothing",
+    "shuffled": "the same as 'other problems and kinds', shown another program",
+}
+DECOYS = 4
+COMPARED = re.compile(r"(?:[<>=]=?|in) \(?\"?(\d+)")
+
+
+class Picking(NumbersTester):
+    """A script that tests some numbers of the text, or always the same ones."""
+
+    def __init__(self, pick: Callable[[str], list[str]]) -> None:
+        super().__init__(BASE.num_tests)
+        self.numbers = pick  # type: ignore[method-assign]
+
+
+SCRIPTS: dict[str, Agent] = {
+    "numbers": NumbersTester(BASE.num_tests),
+    "first compared": Picking(lambda code: COMPARED.findall(code)[:1]),
+    "first above 99": Picking(lambda code: re.findall(r"\b\d{3,}\b", code)[:1]),
+    "fixed": Picking(lambda _: ["1", "0", "2", "10"]),
+    "copier": CopierTester(BASE.num_tests),
+}
 
 
 def main() -> None:
@@ -71,25 +108,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--panel-size", type=int, default=24)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", choices=sorted(WAYS))
+    parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
-    console = Console(width=180)
+    console = Console(width=200)
     for seed in range(0 if given.table else given.seeds):
         for way, black_box in WAYS.items():
-            if given.only in (None, way):
-                config = replace(
-                    BASE,
-                    output_dir=folder_of(given.output_dir, way, seed),
-                    max_steps=given.steps,
-                    panel_size=given.panel_size,
-                    threads=given.threads,
-                    generation_threads=given.threads,
-                    black_box=black_box,
-                    seed=seed,
-                )
-                run(config, console)
+            config = replace(
+                BASE,
+                output_dir=folder_of(given.output_dir, way, seed),
+                max_steps=given.steps,
+                threads=given.threads,
+                black_box=black_box,
+                seed=seed,
+            )
+            run(config, console)
+            measure(config, given.panel_size, console)
     console.print(table(given.output_dir, given.seeds))
 
 
@@ -108,35 +142,67 @@ def run(config: TrainConfig, console: Console) -> None:
         train(config, resume=begun, console=console)
 
 
+def measure(config: TrainConfig, size: int, console: Console) -> None:
+    """Let the tester of a finished run, and beside a run in view the untrained one and the scripts, meet the panel."""
+    assert config.output_dir is not None
+    told = config.output_dir / "whole_panel.json"
+    if told.exists():
+        return
+    testers: dict[str, Agent] = {"trained": tester_of(config, trained=True)}
+    if not config.black_box:
+        testers |= {"untrained": tester_of(config, trained=False), **SCRIPTS}
+    with Sandbox() as sandbox:
+        referee = Referee(sandbox)
+        trained_on = load_problems("planted", "train")
+        panel = draw_panel(load_problems("starter"), trained_on, referee, config.seed, size)
+        panel = Panel((*panel.programs, *more_programs(panel, config.seed)))
+        counts = {}
+        for name, tester in testers.items():
+            console.print(f"{config.output_dir}: {name} on {len(panel.programs)} programs")
+            found = panel.measure(tester, referee)
+            counts[name] = {row: astuple(count) for row, count in found.items()}
+    told.write_text(json.dumps({"panel": panel.digest, "counts": counts}))
+
+
+def tester_of(config: TrainConfig, *, trained: bool) -> Agent:
+    """Load the tester, and ask it as in its run."""
+    assert config.output_dir is not None
+    name = str(find_weights(config.output_dir, "tester", None)) if trained else config.model
+    wording = make_wording(config.prompts, config.num_tests, config.tester_examples)
+    sampling = config.tester.sampling
+    return load_player(name, config.seed, sampling, computing=computing_for(name), write=wording)
+
+
+def more_programs(panel: Panel, seed: int) -> Iterator[PanelProgram]:
+    """Make the rows that only this script has."""
+    rng = random.Random(f"{seed} decoys")
+    known = [each for each in panel.programs if each.row == "copied_new"]
+    for each, other in zip(known, [*known[1:], *known[:1]], strict=True):
+        head, rest = each.code.split("\n", 1)
+        lines = [f"    if mode == {rng.randint(112, 999)}: return {i}" for i in range(DECOYS)]
+        code = "\n".join([head, "    mode = 0", *lines, rest])
+        yield replace(each, row="decoys", code=code)
+        yield replace(each, row="shuffled", instead=other.code)
+
+
 def table(root: Path, seeds: int) -> Table:
     """Add up the panels of all seeds."""
-    columns = {
-        "untrained": ("in view", "before"),
-        "trained in view": ("in view", "after"),
-        "trained blind": ("blind", "after"),
-        **{name: ("in view", name) for name in PLAYERS},
-    }
-    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for column, (way, name) in columns.items():
-        for row, count in _counts(root, way, name, seeds):
-            sums[row, column][0] += count.hits
-            sums[row, column][1] += count.of
-    found = Table("", title=f"{seeds} seeds: share, 95% interval, counts")
+    sums: dict[tuple[str, str], PanelCount] = defaultdict(lambda: PanelCount(0, 0))
+    columns = ["untrained", "trained in view", "trained blind", *SCRIPTS]
+    for seed, way in itertools.product(range(seeds), WAYS):
+        path = folder_of(root, way, seed) / "whole_panel.json"
+        found = json.loads(path.read_text())["counts"] if path.exists() else {}
+        for name, counts in found.items():
+            column = f"trained {way}" if name == "trained" else name
+            for row, count in counts.items():
+                sums[row, column] += PanelCount(*count)
+    made = Table("", title=f"{seeds} seeds: share, 95% interval, counts (by a right value)")
     for column in columns:
-        found.add_column(column, justify="right")
-    for row, label in ROWS.items():
-        cells = (sums.get((row, column)) for column in columns)
-        found.add_row(label, *(cell(PanelCount(*each)) if each else "-" for each in cells))
-    return found
-
-
-def _counts(root: Path, way: str, name: str, seeds: int) -> Iterator[tuple[str, PanelCount]]:
-    for seed in range(seeds):
-        path = folder_of(root, way, seed) / "panel.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        for row, columns in counts_of(map(json.loads, lines)).items():
-            if name in columns:
-                yield row, columns[name]
+        made.add_column(column, justify="right")
+    for row, label in {**ROWS, **MORE_ROWS}.items():
+        counts = [sums.get((row, column)) for column in columns]
+        made.add_row(label, *(f"{cell(each)} ({each.right})" if each else "-" for each in counts))
+    return made
 
 
 if __name__ == "__main__":

@@ -80,8 +80,7 @@ class NumbersTester(FixedAgent):
 
     def _tests(self, seen: Observation) -> list[str]:
         examples = split_examples(seen["problem"], seen["entry_point"])[1]
-        text = _DOCSTRING.sub("", seen["code"])
-        numbers = list(dict.fromkeys(_NUMBER.findall(text)))
+        numbers = self.numbers(_DOCSTRING.sub("", seen["code"]))
         if not examples:
             return []
         call, equals, value = examples[0].rpartition(" == ")
@@ -91,3 +90,7 @@ class NumbersTester(FixedAgent):
             for at in _NUMBER.finditer(call)
         ]
         return made[: self.num_tests]
+
+    def numbers(self, code: str) -> list[str]:
+        """Return the numbers that are tested, in order."""
+        return list(dict.fromkeys(_NUMBER.findall(code)))

@@ -73,11 +73,13 @@ class PanelProgram:
     code: str
     kind: str = ""
     """Kind of its planted fault."""
+    instead: str | None = None
+    """What the tester sees in the place of the program; None for the program."""
 
     @property
     def shown(self) -> str:
         """What the tester sees."""
-        return "" if self.row == "shown_blind" else self.code
+        return self.code if self.instead is None else self.instead
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Panel:
     @property
     def digest(self) -> str:
         """A short text that changes with the programs."""
-        parts = [(each.row, each.problem.task_id, each.code) for each in self.programs]
+        parts = [(each.row, each.problem.task_id, each.code, each.shown) for each in self.programs]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def measure(self, tester: Agent, referee: Referee) -> dict[str, PanelCount]:
@@ -215,7 +217,7 @@ def _planted(sandbox: Sandbox, seed: int, size: int, rows: Collection[str]) -> l
             if made is not None:
                 found.append(PanelProgram(row, problem, made.code, kind))
     blind = [each for each in found if each.row == _SHOWN_BLIND]
-    found += [replace(each, row="shown_blind") for each in blind]
+    found += [replace(each, row="shown_blind", instead="") for each in blind]
     return [each for each in found if each.row in rows]
 
 
