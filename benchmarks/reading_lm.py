@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.engines import computing_for, load_player
+from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.llm.prompts import make_wording
 from codea1_env.agents.planted import NumbersTester
 from codea1_env.agents.scripted import CopierTester
@@ -170,7 +170,7 @@ def tester_of(config: TrainConfig, *, trained: bool) -> Agent:
     name = str(find_weights(config.output_dir, "tester", None)) if trained else config.model
     wording = make_wording(config.prompts, config.num_tests, config.tester_examples)
     sampling = config.tester.sampling
-    return load_player(name, config.seed, sampling, computing=computing_for(name), write=wording)
+    return load_player(name, config.seed, sampling, write=wording)
 
 
 def more_programs(panel: Panel, seed: int) -> Iterator[PanelProgram]:

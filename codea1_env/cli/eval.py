@@ -191,8 +191,8 @@ class EvaluationOptions(players.AskingOptions):
                 settings["tester_examples"] = "hidden"
             computing = self.computing()
             if computing is not None:
-                settings["dtype"] = computing.generation_dtype
-                settings["threads"] = computing.generation_threads
+                settings["dtype"] = computing.dtype
+                settings["threads"] = computing.threads
             settings |= asdict(self.sampling())
         return settings
 

@@ -67,14 +67,13 @@ class ComputingOptions:
     """How language models compute in this process."""
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Number format that language models compute in: the faster one on this processor, which is measured, or one by
-    name."""
+    """Number format that language models compute in. auto: bfloat16 where the processor's flags name it, else float32."""
     threads: int | None = None
-    """Threads that language models compute with on a processor; None measures which number is fastest."""
+    """Threads that language models compute with on a processor; None for all cores."""
 
     @property
     def asked_dtype(self) -> Dtype | None:
-        """The format that was asked for; None to measure."""
+        """The format that was asked for; None for what suits this machine."""
         return None if self.dtype == "auto" else self.dtype
 
 

@@ -20,11 +20,11 @@ from rich.console import Console
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
 from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
-from codea1_env.agents.llm.computing import Computing
-from codea1_env.agents.llm.engines import Engine, computing_for, is_model, load_player
+from codea1_env.agents.llm.computing import Computing, choose_computing
+from codea1_env.agents.llm.engines import Engine, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import FewShot, PromptTemplate, make_wording
-from codea1_env.agents.models import DEFAULT_MODEL, ModelError
+from codea1_env.agents.models import DEFAULT_MODEL, ModelError, best_device
 from codea1_env.agents.opponents import SCRIPTED, Role, check_scripted, make_opponent
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError, check_least, unknown_name, user_input
@@ -127,7 +127,7 @@ def make_player(
         kind = kind_of(role, name)
         if kind in ("model", "server"):
             asked = computing or ComputingOptions()
-            chosen = computing_for(name, asked.asked_dtype, asked.threads)
+            chosen = choose_computing(best_device(), dtype=asked.asked_dtype, threads=asked.threads)
             say(Console(stderr=True), f"{name} computes in {chosen}.")
             return load_player(name, seed, computing=chosen, write=FewShot(num_tests))
         if kind == "unknown":
@@ -232,7 +232,7 @@ class AskingOptions(ComputingOptions):
         return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
 
     def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
-        """How the agent computes; None if it is no language model of this process. Measured once."""
+        """How the agent computes; None if it is no language model of this process."""
         known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
         if not known:
             weights = None if self.agent is None else weights_of(self.agent)
@@ -243,7 +243,7 @@ class AskingOptions(ComputingOptions):
                 dtype = self.asked_dtype or before.get("dtype")
                 threads = self.threads or before.get("threads")
                 with user_input():
-                    known.append(computing_for(weights, dtype, threads))
+                    known.append(choose_computing(best_device(), dtype=dtype, threads=threads))
         return known[0]
 
     def sampling(self) -> SamplingConfig:

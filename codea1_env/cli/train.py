@@ -265,7 +265,7 @@ def show_plan(config: TrainConfig, problems: int) -> None:
     here, gpu = config.engine != "ray", False
     try:
         if here and find_spec("torch") is not None:
-            check_threads(config.threads, config.generation_threads)
+            check_threads(config.threads)
             gpu = best_device() != "cpu"
     except ValueError as error:
         raise RunError(str(error)) from error

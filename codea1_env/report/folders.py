@@ -31,7 +31,7 @@ from codea1_env.training.run_folder import METRICS, TIMINGS, read_config
 from codea1_env.training.settings import flat
 
 _NO_INFLUENCE = (
-    "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads", "generation_threads",
+    "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads",
     "engine", "address", "learner_gpus",
 )  # fmt: skip
 """Settings in which the runs of a group may differ."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,7 +89,6 @@ class LanguageModels:
         self._roles = roles_of(config) if roles is None else roles
         self._spare_memory = spare_memory
         self._bases: dict[Path, Any] = {}
-        self._chosen: dict[Path, Computing] = {}
         self._folders: dict[str, Path] = {}
         self._engines: Engines | None = None
         self._players: dict[str, Any] = {}
@@ -108,7 +108,7 @@ class LanguageModels:
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             else:
-                dtype = self._computing(self._folders[role]).dtype
+                dtype = self._computing.dtype
                 formats = {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
                 taught = self._arguments.of(role, formats)
                 if self._spare_memory:
@@ -212,7 +212,7 @@ class LanguageModels:
             "seed": seed,
             "write": self._wording(),
             "batch_size": config.generation_batch,
-            "computing": self._computing(folder),
+            "computing": self._computing,
         }
 
     def _frozen(self, role: Role, seed: int) -> Learner:
@@ -226,14 +226,13 @@ class LanguageModels:
         if self._engines is not None:
             return self._engines.of(role)
         folder = self._folders[role]
-        computing = self._computing(folder)
+        computing = self._computing
         return TransformersBackend(
             self._model(folder, trained=trained),
             load_tokenizer(folder),
             self._config.generation_batch,
-            computing.generation_dtype,
-            computing.generation_threads,
-            lasting=True,
+            computing.dtype,
+            computing.threads,
         )
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
@@ -241,44 +240,31 @@ class LanguageModels:
         if trained:
             return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
-            dtype = self._computing(folder).dtype
+            dtype = self._computing.dtype
             self._bases[folder] = load_model(folder, dtype=dtype, device=best_device())
         return share_weights(self._bases[folder])
 
-    def _computing(self, folder: Path) -> Computing:
-        if folder not in self._chosen:
-            self._chosen[folder] = computing_of(self._config, folder)
-        return self._chosen[folder]
+    @cached_property
+    def _computing(self) -> Computing:
+        return computing_of(self._config)
 
     def _wording(self) -> Any:
         config = self._config
         return make_wording(config.prompts, config.num_tests, config.tester_examples)
 
 
-def computing_of(config: TrainConfig, folder: Path) -> Computing:
-    """Return how a model computes in a run: as the configuration says, and where it leaves that open, measured.
+def computing_of(config: TrainConfig) -> Computing:
+    """Return how models compute in a run: as the configuration says, and where it leaves that open, as suits this machine.
 
     Raises a ValueError if the configuration asks for what this machine does not have.
     """
-    return choose_computing(
-        folder,
-        best_device(),
-        dtype=None if config.dtype == "auto" else config.dtype,
-        generation_dtype=config.generation_dtype,
-        threads=config.threads,
-        generation_threads=config.generation_threads,
-    )
+    dtype = None if config.dtype == "auto" else config.dtype
+    return choose_computing(best_device(), dtype=dtype, threads=config.threads)
 
 
 def decided_computing(config: TrainConfig, found: Computing) -> TrainConfig:
     """Return the run, with everything said about how its models compute."""
-    return replace(
-        config,
-        dtype=found.dtype,
-        generation_dtype=found.generation_dtype,
-        threads=found.threads,
-        generation_threads=found.generation_threads,
-    )
+    return replace(config, dtype=found.dtype, threads=found.threads)
 
 
 _LITTLE = 6e9
@@ -312,7 +298,7 @@ class LocalEngine:
     def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
         role = "coder" if config.coder.player == "llm" else "tester"
         try:
-            computing = computing_of(config, resolve(config.model_of(role)))
+            computing = computing_of(config)
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error
         say(f"Computing in {computing}.")

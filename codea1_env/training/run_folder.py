@@ -33,12 +33,12 @@ OWN_FILES = "own_files.jsonl"
 _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, PANEL, TIMINGS)
 
 _MAY_CHANGE = {
-    "output_dir", "workers", "logged_programs", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads", "generation_threads",
+    "output_dir", "workers", "logged_programs", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads",
     "vllm_gpu_share", "tracker", "engine", "address", "learner_processes", "learner_gpus",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""
-MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
+MACHINE = ("dtype", "threads")
 """Settings that the first machine decided, if they were left open."""
 _NAMED = 3
 """Runs of a folder that `_no_run` names."""

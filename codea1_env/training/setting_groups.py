@@ -239,14 +239,10 @@ class LanguageModelSettings:
     model: str = "smollm2-135m"
     """Language model of both players: a name that comes with the package, an id of the hub, or a folder."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Number format that language models compute in (what is trained is kept in float32): the faster one on this
-    processor, which is measured, or one by name. A run's config.toml has what was chosen."""
-    generation_dtype: Literal["float32", "bfloat16", "float16"] | None = None
-    """Another one for writing; None for the same, or for the faster one where that is measured."""
+    """Number format that language models compute in (what is trained is kept in float32). auto: bfloat16 where the GPU, or the
+    processor by its flags, multiplies it, else float32. A run's config.toml has what was chosen."""
     threads: PositiveInt | None = None
-    """Threads that language models compute with on a processor; None measures which number is fastest."""
-    generation_threads: PositiveInt | None = None
-    """Cores that write with `backend = "transformers"`; None for as many as `threads`, or for all. vLLM takes OMP_NUM_THREADS."""
+    """Threads that language models compute with on a processor; None for all cores. vLLM takes OMP_NUM_THREADS."""
     backend: Literal["transformers", "vllm", "server"] = "transformers"
     """What generates the answers of language models: the trained model itself; vLLM in this process; or the
     OpenAI-compatible server at `server_url`."""

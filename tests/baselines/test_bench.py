@@ -327,7 +327,7 @@ def test_all_runs_compute_as_the_first_one_measured(tmp_path: Path):
         assert machine_of(jobs, table) == {}, "it is not done"
         rates = dataclasses.asdict(Rates())
         table.note(jobs[0], Result("code-a1", 0, "ok", rates=rates))
-        assert machine_of(jobs, table) == {"dtype": "bfloat16", "generation_dtype": None, "threads": 3, "generation_threads": None}  # fmt: skip
+        assert machine_of(jobs, table) == {"dtype": "bfloat16", "threads": 3}
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
 def test_another_machine_may_have_fewer_cores(tmp_path):
     begun = language_models(output_dir=tmp_path / "run", dtype="float32", threads=2)
     begin(begun)
-    fewer = dataclasses.replace(begun, threads=1, generation_threads=1)
+    fewer = dataclasses.replace(begun, threads=1)
     assert decided(fewer) == fewer
     RunFolder.reopen(decided(fewer)).close()
 

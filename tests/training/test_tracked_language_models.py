@@ -47,7 +47,7 @@ def test_a_tracker_changes_nothing_and_gets_everything(
     monkeypatch.setattr(TrainerDrive, "__init__", remembered)
     monkeypatch.setattr(loop, "check_installed", lambda names: None)
     monkeypatch.setitem(MAKERS, "wandb", opens)
-    changes = {"max_steps": 1, "eval_problems": 1, "generation_dtype": "bfloat16"}
+    changes = {"max_steps": 1, "eval_problems": 1}
     run(tmp_path / "shown", sandbox, model, tracker=("wandb",), **changes)
     run(tmp_path / "alone", sandbox, model, **changes)
     files = [(tmp_path / name / METRICS).read_bytes() for name in ("shown", "alone")]

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from codea1_env.agents.llm import vllm_backend
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
-from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
+from codea1_env.agents.llm.computing import Computing, choose_computing
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import DEFAULT, PromptTemplate
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
@@ -155,7 +155,7 @@ def load_player(
         seed: Seed of the draws.
         sampling: How answers are drawn.
         backend: What generates. vLLM is many times faster where there are many answers to draw on a GPU.
-        computing: Number format and threads for "transformers"; None measures what is fastest here.
+        computing: Number format and threads for "transformers"; None for what suits this machine.
         write: The wording, which says how many tests are wanted.
 
     Raises:
@@ -166,11 +166,10 @@ def load_player(
     weights = _weights_of(name)
     engine: Backend
     if backend == "transformers":
-        chosen = computing or choose_computing(weights.model, best_device())
-        model = load_model(weights.model, dtype=chosen.generation_dtype, device=best_device())
-        model.requires_grad_(False)  # nobody trains it: its weights are laid out once
+        chosen = computing or choose_computing(best_device())
+        model = load_model(weights.model, dtype=chosen.dtype, device=best_device())
         tokenizer = load_tokenizer(weights.model)
-        engine = TransformersBackend(model, tokenizer, threads=chosen.generation_threads)
+        engine = TransformersBackend(model, tokenizer, threads=chosen.threads)
     else:
         wanted = sampling.max_prompt_length + sampling.max_completion_length
         length = min(wanted, context_of(weights.model) or wanted)
@@ -182,11 +181,6 @@ def load_player(
     except BackendError as error:
         raise ModelError(str(error)) from error
     return LLMAgent(engine, sampling, seed, adapter=_ADAPTER, write=write)
-
-
-def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = None) -> Computing:
-    """Choose how a player computes that `load_player` makes of this name. Raises a ValueError for what this machine has not."""
-    return choose_computing(_weights_of(name).model, best_device(), dtype=dtype, threads=threads)
 
 
 def _vllm(

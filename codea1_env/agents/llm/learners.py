@@ -92,14 +92,12 @@ class GRPOLearner(LanguagePlayer):
             seed=seed,
             folder=self._folder.name,
         )
-        # Then the probabilities that answers were drawn with are not quite those that are learned from.
-        mixed = computing is not None and computing.dtype != computing.generation_dtype
         self.drive = TrainerDrive(
             trainer_cls or GRPOTrainer,
             model,
             args,
             tokenizer,
-            engine_samples=engine is not None or mixed,
+            engine_samples=engine is not None,
             peft_config=peft_config,
             name=role,
             seed=seed,
@@ -137,9 +135,8 @@ class GRPOLearner(LanguagePlayer):
             self.drive.model,
             self.tokenizer,
             batch_size,
-            computing.generation_dtype if computing else dtype,
-            computing.generation_threads if computing else None,
-            lasting=True,
+            computing.dtype if computing else dtype,
+            computing.threads if computing else None,
         )
         return SharedBackend(backend) if world_size() > 1 else backend
 

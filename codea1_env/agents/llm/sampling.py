@@ -11,10 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.completions import BackendError, SamplingConfig
-from codea1_env.agents.llm.decoder import Decoder, looks_back_at_all
-from codea1_env.agents.llm.decoding import Decoding, ReadPrompts
-from codea1_env.agents.llm.shared_prompts import Packed, common_beginning, pack, suits
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.passes import Growing, read_prompts
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ def sample(
     *,
     end_ids: Collection[int],
     stopped: Callable[[list[int]], bool],
-    decoder: Decoder | None = None,
     tell: Callable[[float], None] = lambda _: None,
 ) -> list[Sampled]:
     """Draw one answer to each prompt, all in one batch.
@@ -62,15 +59,13 @@ def sample(
         noise: What `draw_noise` returned for these prompts.
         end_ids: Tokens that end an answer.
         stopped: Whether an answer has come to a stop text.
-        decoder: Computes the passes of the model for one token a row; None for the model itself.
         tell: Is told the share that is done.
     """
     torch: Any = require("torch")
     device = model.device
     answers = [Sampled() for _ in prompts]
     rows = list(range(len(prompts)))
-    read = read_prompts(model, prompts)
-    state = _State(model, read) if decoder is None else Decoding(decoder, read)
+    state = Growing(model, read_prompts(model, prompts), sampling.max_completion_length)
     noise = noise.to(device)
     for place in range(sampling.max_completion_length):
         logprobs = log_probabilities(state.logits, sampling)
@@ -125,92 +120,3 @@ def _draw(torch: Any, logprobs: Tensor, noise: Tensor) -> Tensor:
     wanted = noise[:, None] * cumulative[:, -1:]  # the last sum is 1 but for rounding
     tokens: Tensor = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
     return tokens.clamp(max=logprobs.shape[-1] - 1)
-
-
-class _State:
-    """Answers of any model while they grow."""
-
-    def __init__(self, model: Any, read: ReadPrompts) -> None:
-        self._model = model
-        self._cache, self._mask, self.logits = read.cache, read.mask, read.logits
-        self._positions = read.mask.sum(-1)
-        self.select(read.rows)
-
-    def select(self, kept: Tensor) -> None:
-        """Keep these rows; a row may be taken several times."""
-        self._cache.batch_select_indices(kept)
-        self.logits, self._mask = self.logits[kept], self._mask[kept]
-        self._positions = self._positions[kept]
-
-    def step(self, tokens: Tensor) -> None:
-        """Append a token to each row, and compute the logits of the next."""
-        torch: Any = require("torch")
-        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=-1)
-        self.logits = self._model(
-            input_ids=tokens[:, None],
-            attention_mask=self._mask,
-            position_ids=self._positions[:, None],
-            past_key_values=self._cache,
-            use_cache=True,
-        ).logits[:, -1]
-        self._positions = self._positions + 1
-
-
-def read_prompts(model: Any, prompts: Sequence[Sequence[int]]) -> ReadPrompts:
-    """Compute each different prompt once, and what prompts begin with only once where that is less work."""
-    torch: Any = require("torch")
-    different = {tuple(prompt): None for prompt in prompts}
-    places = {prompt: i for i, prompt in enumerate(different)}
-    longest = max(map(len, different))
-    common = longest if len(different) == 1 else 0
-    # Without positions as numbers, or with a window of attention, the padding behind what is common would count.
-    if len(different) > 1 and hasattr(model.config, "rope_parameters") and looks_back_at_all(model):
-        # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
-        common = common_beginning(min(different), max(different))
-        common = min(common, min(map(len, different)) - 1)
-    # Padding stands behind what is common and before the rest, so that all answers begin at the same place.
-    gaps = [[0] * (longest - len(prompt)) for prompt in different]
-    both = list(zip(different, gaps, strict=True))
-    ids = torch.tensor([[*each[:common], *gap, *each[common:]] for each, gap in both])
-    mask = torch.tensor([[1] * common + gap + [1] * (len(each) - common) for each, gap in both])
-    ids, mask = ids.to(model.device), mask.to(model.device)
-    packed = pack(ids, mask, model) if suits(model) else None
-    cache, logits = _read(model, ids, mask) if packed is None else _read_packed(model, packed)
-    rows = torch.tensor([places[tuple(prompt)] for prompt in prompts], device=model.device)
-    return ReadPrompts(cache, logits, mask, common, rows)
-
-
-def _read(model: Any, ids: Tensor, mask: Tensor) -> tuple[Any, Tensor]:
-    """Keys and values of rows of tokens, and logits behind the last."""
-    torch: Any = require("torch")
-    output = model(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
-        use_cache=True,
-        # An index. For 1 transformers takes a slice, for which torch copies the head once for each row.
-        logits_to_keep=torch.tensor([ids.shape[1] - 1], device=model.device),
-    )
-    if getattr(output, "past_key_values", None) is None:
-        raise BackendError(
-            f"Expect a decoder, which keeps keys and values of what it has read, actually: {type(model).__name__}. Choose "
-            "another model."
-        )
-    return output.past_key_values, output.logits[:, -1]
-
-
-def _read_packed(model: Any, packed: Packed) -> tuple[Any, Tensor]:
-    last = packed.places[:, -1]
-    kept, where = (last % packed.ids.shape[1]).unique(return_inverse=True)
-    output = model(
-        input_ids=packed.ids,
-        attention_mask=packed.sees,
-        position_ids=packed.positions,
-        use_cache=True,
-        logits_to_keep=kept,
-    )
-    for layer in output.past_key_values.layers:
-        for name in ("keys", "values"):
-            found = getattr(layer, name).transpose(1, 2).flatten(0, 1)[packed.places]
-            setattr(layer, name, found.transpose(1, 2))
-    return output.past_key_values, output.logits[last // packed.ids.shape[1], where]

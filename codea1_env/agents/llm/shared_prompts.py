@@ -16,6 +16,8 @@ from codea1_env.support.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
+GROUPED = "codea1_env-grouped"
+"""Name of our attention among those of transformers: torch's own but for single tokens, see `passes`."""
 _WORTH = 0.9
 """Rows are packed if that leaves less than this share of their tokens."""
 
@@ -80,7 +82,7 @@ def suits(model: Any) -> bool:
     others = ("alibi", "sliding_window", "attention_dropout")
     return (
         model.device.type == "cpu"
-        and config._attn_implementation == "sdpa"
+        and config._attn_implementation in ("sdpa", GROUPED)
         and kinds == {"full_attention"}
         and hasattr(config, "rope_parameters")  # positions are given, not counted from the mask
         and not any(getattr(config, name, None) for name in others)

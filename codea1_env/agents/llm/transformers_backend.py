@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,8 @@ from codea1_env.agents.llm.completions import (
     encode_chat,
     report,
 )
-from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
-from codea1_env.agents.llm.decoder import Decoder, suits
-from codea1_env.agents.llm.forks import shares, side_by_side
+from codea1_env.agents.llm.computing import Dtype, thread_number
+from codea1_env.agents.llm.passes import grouped_attention, weights_in
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
 _STOP_WINDOW = 8
 """A stop text is looked for in so many last tokens, and one more for each of its characters."""
-
-_MANY_PASSES = 64
-"""Behind so many passes the best layout of weights would have paid, which takes seconds to make."""
 
 
 class TransformersBackend:
@@ -45,9 +40,8 @@ class TransformersBackend:
             each role.
         tokenizer: The model's, with a chat template.
         batch_size: Answers that grow at the same time. More is faster, and needs more memory.
-        compute_dtype: Format of products, and of frozen parameters while answers are written; None for the parameters' own.
+        compute_dtype: Format of all parameters while answers are written; None for their own.
         threads: Cores that write, on a CPU; None for as many as torch takes.
-        lasting: Whether much will be written, so that frozen weights get their best layout at once.
     """
 
     def __init__(
@@ -57,15 +51,12 @@ class TransformersBackend:
         batch_size: int = 64,
         compute_dtype: Dtype | None = None,
         threads: int | None = None,
-        *,
-        lasting: bool = False,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.compute_dtype = compute_dtype
         self.threads = threads
-        self._passes = _MANY_PASSES if lasting else 0
 
     @property
     def context_length(self) -> int:
@@ -91,57 +82,31 @@ class TransformersBackend:
         order = sorted(range(len(ids)), key=lambda i: (len(ids[i]), ids[i]))
         noise = draw_noise(first + len(ids), sampling.max_completion_length, seed)[first:]
         completions: dict[int, Completion] = {}
-        dtype = self.compute_dtype
-        cast: AbstractContextManager[None] = nullcontext()
-        if dtype not in (None, "float32"):
-            cast = torch.autocast(self.model.device.type, getattr(torch, dtype))
-        with torch.no_grad(), self._generating(adapter), thread_number(self.threads):
-            decoder = self._decoder()
-            # The second is a tenth of the time of small models.
-            # A merged adapter is taken out of the weights, or put into them, while they are used.
-            merged = any(getattr(module, "merged", False) for module in self.model.modules())
-            frozen = None if merged else dtype
-            with frozen_weights_in(self.model, frozen), torch.inference_mode(), cast:
-                for start in range(0, len(order), self.batch_size):
-                    rows = order[start : start + self.batch_size]
+        with ExitStack() as stack:
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(self._generating(adapter))
+            stack.enter_context(thread_number(self.threads))
+            stack.enter_context(weights_in(self.model, self.compute_dtype))
+            stack.enter_context(grouped_attention(self.model))
+            stack.enter_context(torch.inference_mode())  # a tenth of the time of small models
+            for start in range(0, len(order), self.batch_size):
+                rows = order[start : start + self.batch_size]
 
-                    def tell(share: float, start: int = start, number: int = len(rows)) -> None:
-                        report((start + share * number) / len(order))
+                def tell(share: float, start: int = start, number: int = len(rows)) -> None:
+                    report((start + share * number) / len(order))
 
-                    chosen = [ids[row] for row in rows]
-                    answers = self._sample(chosen, noise[rows], sampling, decoder, tell)
-                    self._passes += max(len(answer.ids) for answer in answers)
-                    for row, answer in zip(rows, answers, strict=True):
-                        completions[row] = self._completion(ids[row], answer)
+                answers = sample(
+                    self.model,
+                    [ids[row] for row in rows],
+                    sampling,
+                    noise[rows],
+                    end_ids=self._end_ids(),
+                    stopped=lambda answer: self._stopped(answer, sampling.stop),
+                    tell=tell,
+                )
+                for row, answer in zip(rows, answers, strict=True):
+                    completions[row] = self._completion(ids[row], answer)
         return [completions[row] for row in range(len(ids))]
-
-    def _sample(
-        self,
-        ids: Sequence[tuple[int, ...]],
-        noise: Any,
-        sampling: SamplingConfig,
-        decoder: Decoder | None,
-        tell: Callable[[float], None],
-    ) -> list[Sampled]:
-        """Answer prompts that grow at the same time; on a processor each core has rows of its own."""
-        cores = require("torch").get_num_threads() if self.model.device.type == "cpu" else 1
-        parts = shares(range(len(ids)), cores)
-        works = [
-            partial(
-                sample,
-                self.model,
-                [ids[row] for row in part],
-                sampling,
-                noise[list(part)],
-                end_ids=self._end_ids(),
-                stopped=lambda answer: self._stopped(answer, sampling.stop),
-                decoder=decoder,
-                tell=(lambda _: None) if part[0] else tell,  # one process speaks for all
-            )
-            for part in parts
-        ]
-        with thread_number(1 if len(parts) > 1 else None):
-            return [answer for answers in side_by_side(works) for answer in answers]
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
         """Use the weights in this folder from now on. See `Backend.update`."""
@@ -158,13 +123,6 @@ class TransformersBackend:
 
     def close(self) -> None:
         """Do nothing: the model belongs to the caller."""
-
-    def _decoder(self) -> Decoder | None:
-        if not suits(self.model):
-            return None
-        torch: Any = require("torch")
-        dtype = self.compute_dtype and getattr(torch, self.compute_dtype)
-        return Decoder(self.model, dtype, lasting=self._passes >= _MANY_PASSES)
 
     def _completion(self, prompt: tuple[int, ...], answer: Sampled) -> Completion:
         return Completion(

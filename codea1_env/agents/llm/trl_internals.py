@@ -185,20 +185,3 @@ def restore_counters(trainer: Any, state: Mapping[str, Any]) -> None:
             setattr(trainer, name, value)
     trainer._step = state["micro_steps"]
     trainer._globalstep_last_logged = trainer.state.global_step
-
-
-def own_forward(module: Any) -> Any:
-    """Return the forward pass that a module has for generation, or None for its class's.
-
-    TRL puts one around it that computes a loss as well, and accelerate one that computes in another format.
-    """
-    forward = vars(module).get("forward")
-    for _ in range(2):
-        function: Any = getattr(forward, "__func__", None)
-        source = getattr(function, "__globals__", {}).get("__name__", "")
-        names = function.__code__.co_freevars if source else ()
-        if source.startswith("accelerate.") and "_original_forward" in vars(module):
-            forward = module._original_forward
-        elif source.startswith("trl.") and "original_forward" in names:
-            forward = function.__closure__[names.index("original_forward")].cell_contents
-    return forward

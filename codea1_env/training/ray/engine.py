@@ -156,9 +156,7 @@ class RayEngine(LocalEngine):
 def _make(
     config: TrainConfig, groups: Sequence[RoleGroup], problems: int, say: Callable[[str], None]
 ) -> None:
-    if config.dtype == "auto" or None in (
-        config.generation_dtype, config.threads, config.generation_threads,
-    ):  # fmt: skip
+    if config.dtype == "auto" or config.threads is None:
         try:
             config, told = groups[0].first("choose")
         except ValueError as error:

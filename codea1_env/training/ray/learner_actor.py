@@ -13,7 +13,6 @@ from typing import Any
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import Message
-from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
 from codea1_env.support import start
 from codea1_env.support.extras import require
@@ -45,8 +44,8 @@ class LearnerActor:
             return {"MASTER_ADDR": address, "MASTER_PORT": str(probe.getsockname()[1])}
 
     def choose(self) -> tuple[TrainConfig, str]:
-        """Fill in number formats and threads that the run leaves open, as they are fastest here, and say so."""
-        found = computing_of(self._config, resolve(self._config.model_of(self._role)))
+        """Fill in number format and threads that the run leaves open, as they suit this machine, and say so."""
+        found = computing_of(self._config)
         return decided_computing(self._config, found), str(found)
 
     def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import log_probs, save_tiny, tiny_model
+from tiny import log_probs, tiny_model
 
-from codea1_env.agents.llm import computing
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.computing import Computing, choose_computing, frozen_weights_in
-from codea1_env.agents.llm.decoder import Decoder, suits
+from codea1_env.agents.llm.computing import Computing, choose_computing, fastest_format
+from codea1_env.agents.llm.passes import grouped_attention, weights_in
 from codea1_env.agents.llm.sampling import draw_noise, log_probabilities, sample
 from codea1_env.support.machine import usable_cores
 from codea1_env.support.start import spin_briefly
@@ -30,23 +30,20 @@ def draw(
     model: Any = None,
     end_ids: tuple[int, ...] = (),
     stopped: Any = lambda ids: False,
-    fast: bool = True,
+    grouped: bool = True,
     **changes: Any,
 ) -> list[Any]:
     sampling = SamplingConfig(max_completion_length=LENGTH, **changes)
     noise = draw_noise(len(prompts), LENGTH, seed)
     model = tiny_model().eval() if model is None else model
-    with torch.no_grad():
-        decoder = Decoder(model) if fast and suits(model) else None
-        return sample(
-            model, prompts, sampling, noise, end_ids=end_ids, stopped=stopped, decoder=decoder
-        )
+    with torch.no_grad(), grouped_attention(model) if grouped else nullcontext():
+        return sample(model, prompts, sampling, noise, end_ids=end_ids, stopped=stopped)
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_probabilities_are_those_of_the_whole_text(fast: bool) -> None:
+@pytest.mark.parametrize("grouped", [False, True])
+def test_probabilities_are_those_of_the_whole_text(grouped: bool) -> None:
     model = tiny_model().eval()
-    answers = draw(PROMPTS, model=model, temperature=0.7, fast=fast)
+    answers = draw(PROMPTS, model=model, temperature=0.7, grouped=grouped)
     for prompt, answer in zip(PROMPTS, answers, strict=True):
         assert len(answer.ids) == LENGTH
         expected = log_probs(model, prompt, answer.ids, 0.7).detach()
@@ -115,8 +112,10 @@ def test_truncated_distributions_keep_the_likeliest(changes, kept) -> None:
     )
 
 
-@pytest.mark.parametrize(("window", "fast"), [(None, False), (None, True), (6, False)])
-def test_prompts_with_a_common_beginning(window: int | None, fast: bool) -> None:
+@pytest.mark.parametrize(
+    ("window", "grouped"), [(None, False), (None, True), (6, False), (6, True)]
+)
+def test_prompts_with_a_common_beginning(window: int | None, grouped: bool) -> None:
     from transformers import MistralConfig, MistralForCausalLM
 
     config = MistralConfig(
@@ -133,7 +132,7 @@ def test_prompts_with_a_common_beginning(window: int | None, fast: bool) -> None
         torch.manual_seed(0)
         model = MistralForCausalLM(config).eval()
     prompts = [[5, 9, 12], [5, 9, 12, 40, 41, 42, 43, 44, 45], [5, 9, 12, 7], [5, 9, 12]]
-    for prompt, answer in zip(prompts, draw(prompts, model=model, fast=fast), strict=True):
+    for prompt, answer in zip(prompts, draw(prompts, model=model, grouped=grouped), strict=True):
         expected = log_probs(model, prompt, answer.ids).detach()
         torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-3, rtol=0)
 
@@ -143,13 +142,13 @@ SOME = st.lists(st.integers(2, 9), min_size=1, max_size=6)
 
 @given(st.lists(SOME, min_size=1, max_size=4), st.integers(1, 3), st.integers(0, 99))
 @settings(max_examples=25, deadline=None)
-def test_the_decoder_draws_what_the_model_draws(
+def test_grouped_attention_draws_what_torch_s_draws(
     prompts: list[list[int]], times: int, seed: int
 ) -> None:
     ends = tuple(range(0, 261, 9))  # rows end here and there
     one, other = (
-        draw(prompts * times, seed, end_ids=ends, fast=fast, temperature=0.9)
-        for fast in (False, True)
+        draw(prompts * times, seed, end_ids=ends, grouped=grouped, temperature=0.9)
+        for grouped in (False, True)
     )
     assert [each.ids for each in one] == [each.ids for each in other]
     for left, right in zip(one, other, strict=True):
@@ -159,76 +158,53 @@ def test_the_decoder_draws_what_the_model_draws(
 CORES = len(os.sched_getaffinity(0))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(save_tiny(tmp_path_factory.mktemp("model")))
-
-
-def test_what_is_measured_can_be_had(folder: Path) -> None:
-    chosen = choose_computing(folder, "cpu")
-    assert {chosen.dtype, chosen.generation_dtype} <= {"float32", "bfloat16"}
-    assert {chosen.threads, chosen.generation_threads} <= set(range(1, CORES + 1))
-
-
-def test_what_is_asked_for_is_not_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computing, "_measure", None)  # would fail if it were called
-    asked = choose_computing(folder, "cpu", dtype="bfloat16", threads=1)
-    assert asked == Computing("bfloat16", "bfloat16", 1, 1)
-
-
-SECONDS = {("float32", 1): 2.0, ("float32", 2): 1.0, ("bfloat16", 1): 0.5, ("bfloat16", 2): 0.48}
-
-
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("flags", "dtype"),
     [
-        ({}, ("bfloat16", 1)),  # a second thread that hardly helps is left to others
-        ({"dtype": "float32"}, ("float32", 2)),
-        ({"dtype": "float32", "generation_threads": 1}, ("float32", 2)),
+        ("flags : fpu avx2 avx512f avx512_bf16 sse", "bfloat16"),
+        ("flags : fpu avx2 amx_tile amx_bf16", "bfloat16"),
+        ("Features : fp asimd bf16 i8mm", "bfloat16"),
+        ("flags : fpu avx2 avx512f avx512vl", "float32"),
+        ("flags : fpu no_bf16", "float32"),
+        (None, "float32"),
     ],
 )
-def test_the_fastest_of_what_is_left_open(folder, monkeypatch, asked, expected) -> None:
-    if CORES < 2:
-        pytest.skip("needs two cores")
-    other = dict.fromkeys(SECONDS, 1.0) | {("float32", 1): 0.1}
-    both = {"writing": other, "updates": SECONDS}  # each phase has its own best
-    monkeypatch.setattr(computing, "_measure", lambda *_: both)
-    chosen = choose_computing(folder, "cpu", **asked)
-    assert (chosen.dtype, chosen.threads) == expected
-    assert chosen.generation_dtype == "float32"
+def test_the_format_follows_from_the_flags(tmp_path: Path, flags: str | None, dtype: str) -> None:
+    file = tmp_path / "cpuinfo"
+    if flags is not None:
+        file.write_text(flags)
+    assert fastest_format(file) == dtype
+
+
+def test_what_is_asked_for_is_taken() -> None:
+    assert choose_computing("cpu", dtype="bfloat16", threads=1) == Computing("bfloat16", 1)
+    assert choose_computing("cpu").threads == usable_cores()
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"dtype": "float16"}, "float32 or bfloat16 on a processor.*float16"),
+        ({"dtype": "int8"}, "one of auto"),
         ({"threads": CORES + 1}, f"from 1 to {CORES}"),
     ],
 )
-def test_what_this_machine_does_not_have(folder: Path, asked: Any, message: str) -> None:
+def test_what_this_machine_does_not_have(asked: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        choose_computing(folder, "cpu", **asked)
+        choose_computing("cpu", **asked)
 
 
-def test_frozen_weights_change_their_format_and_come_back() -> None:
+def test_weights_change_their_format_and_come_back() -> None:
     model = tiny_model()
-    model.requires_grad_(False)
-    model.model.norm.weight.requires_grad_(True)
+    model.lm_head.weight.requires_grad_(False)
     before = {name: weight.data_ptr() for name, weight in model.named_parameters()}
-    copies = set()
-    for _ in range(2):
-        with frozen_weights_in(model, "bfloat16"):
-            kinds = {name: weight.dtype for name, weight in model.named_parameters()}
-            copies.add(model.lm_head.weight.data_ptr())
-            assert kinds.pop("model.norm.weight") == torch.float32
-            assert set(kinds.values()) == {torch.bfloat16}
-        assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
-    assert len(copies) == 1  # made once
-    with torch.no_grad():
-        model.lm_head.weight.fill_(2.0)
-    with frozen_weights_in(model, "bfloat16"):
-        assert (model.lm_head.weight == 2).all()
-    with frozen_weights_in(model, None):
+    with weights_in(model, "bfloat16"):
+        assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
+    assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
+    with pytest.raises(RuntimeError, match="no"), weights_in(model, "bfloat16"):
+        raise RuntimeError("no")
+    assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
+    with weights_in(model, None):
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
 
 

@@ -1,8 +1,7 @@
-"""What is faster and computes the same: passes of the decoder, and prompts that are computed together."""
+"""What is faster and computes the same: passes over answers that grow, and prompts that are computed together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,181 +12,11 @@ from hypothesis import strategies as st
 from test_transformers_backend import CHATS, peft_model
 from tiny import tiny_model, tiny_tokenizer
 
-from codea1_env.agents.llm import packed
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.decoder import Decoder, suits
-from codea1_env.agents.llm.decoding import Decoding
-from codea1_env.agents.llm.sampling import read_prompts
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
 IDS = torch.tensor([[5, 9, 3, 7], [1, 2, 3, 4], [5, 9, 8, 2], [5, 9, 3, 11]])
-
-
-def logits(model: Any, dtype: str | None = None) -> Any:
-    """Of the last token, by a pass of the decoder behind the others."""
-    with torch.no_grad():
-        assert suits(model)
-        decoder = Decoder(model, dtype and getattr(torch, dtype))
-        decoding = Decoding(decoder, read_prompts(model, IDS[:, :-1].tolist()))
-        decoding.step(IDS[:, -1])
-        return decoding.logits.float()
-
-
-def plain(model: Any) -> Any:
-    with torch.no_grad():
-        return model(input_ids=IDS).logits[:, -1]
-
-
-@pytest.mark.parametrize("adapter", ["coder", "tester", None])
-def test_the_active_adapter_counts(adapter: str | None) -> None:
-    model = peft_model().eval()
-    model.set_adapter(adapter or "coder")
-    if adapter is None:
-        with model.disable_adapter():
-            assert torch.allclose(logits(model), plain(model), atol=1e-5)
-    else:
-        assert torch.allclose(logits(model), plain(model), atol=1e-5)
-        assert (logits(model, "bfloat16") - plain(model)).abs().mean() < 0.05
-
-
-@pytest.mark.parametrize("options", [{"use_rslora": True}, {"alpha_pattern": {"up_proj": 9}}])
-def test_other_scales_of_adapters(options: dict[str, Any]) -> None:
-    assert torch.allclose(logits(other_adapter(options)), plain(other_adapter(options)), atol=1e-5)
-
-
-def test_an_adapter_of_some_layers() -> None:
-    model = other_adapter({"target_modules": ["q_proj", "v_proj", "up_proj", "lm_head"]})
-    assert torch.allclose(logits(model), plain(model), atol=1e-5)
-
-
-def other_adapter(options: dict[str, Any]) -> Any:
-    from peft import LoraConfig, get_peft_model
-
-    usual = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
-    model = get_peft_model(tiny_model(), LoraConfig(**usual | options)).eval()
-    generator = torch.Generator().manual_seed(2)
-    for name, weight in model.named_parameters():
-        if "lora_" in name:
-            weight.data.normal_(std=0.3, generator=generator)
-    return model
-
-
-@pytest.mark.parametrize("options", [{"use_dora": True}, {"lora_bias": True}], ids=str)
-def test_adapters_that_are_more_than_two_products(options: dict[str, Any]) -> None:
-    model = other_adapter(options)
-    assert not suits(model)
-    sampling = SamplingConfig(temperature=0, max_completion_length=8)
-    for answer in TransformersBackend(model, tiny_tokenizer()).generate(
-        CHATS, sampling, 0, "default"
-    ):
-        assert shortfall(model, answer) <= 1e-4
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_matrices_that_float16_has_are_kept_so(exact: bool) -> None:
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.randn(40, 64, generator=generator)
-    weight = weight.bfloat16().float() if exact else weight
-    bias, states = torch.randn(40, generator=generator), torch.randn(3, 64, generator=generator)
-    assert packed._fits_half(weight) == exact
-    assert not packed._fits_half(weight * 1e6)
-    expected = torch.nn.functional.linear(states, weight, bias)
-    for lasting in (False, True):
-        found = packed.laid_out(weight, bias, lasting=lasting)(states)
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_layouts_in_float16() -> None:
-    model = peft_model(base=tiny_model().bfloat16().float()).eval().requires_grad_(False)
-    with torch.no_grad():
-        decoding = Decoding(Decoder(model, lasting=True), read_prompts(model, IDS[:, :-1].tolist()))
-        decoding.step(IDS[:, -1])
-        assert torch.allclose(decoding.logits, plain(model), atol=1e-5)
-    assert torch.allclose(logits(model), plain(model), atol=1e-5)
-
-
-def add(weight: Any) -> None:
-    with torch.no_grad():
-        weight.add_(0.5)
-
-
-def add_to_data(weight: Any) -> None:
-    weight.data.add_(0.5)  # leaves no trace in the weight
-
-
-def replace(weight: Any) -> None:
-    weight.data = weight.data + 0.5
-
-
-@pytest.mark.parametrize(
-    ("change", "trained"), [(add, False), (add_to_data, True), (replace, False)]
-)
-def test_a_weight_that_changes_counts_at_once(change: Callable[[Any], None], trained: bool) -> None:
-    model = tiny_model().eval().requires_grad_(trained)
-    before = logits(model)
-    change(model.model.layers[0].mlp.up_proj.weight)
-    after = logits(model)
-    assert torch.allclose(after, plain(model), atol=1e-5)
-    assert not torch.allclose(before, after, atol=1e-3)
-
-
-def train(model: Any, **options: Any) -> None:
-    """One step that leaves no trace in the weights' versions."""
-    model.requires_grad_(True)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, fused=True, **options)
-    model(input_ids=IDS, labels=IDS).loss.backward()
-    optimizer.step()
-    model.requires_grad_(False)
-
-
-def change_bias(model: Any) -> None:
-    with torch.no_grad():
-        model.model.layers[0].self_attn.q_proj.bias.add_(1.0)
-
-
-@pytest.mark.parametrize("change", [train, change_bias])
-def test_changes_of_frozen_weights_count(change: Callable[[Any], None]) -> None:
-    model = tiny_model(attention_bias=True).eval().requires_grad_(False)
-    logits(model)
-    change(model)
-    assert torch.allclose(logits(model), plain(model), atol=1e-4)
-
-
-def test_a_merged_adapter_counts() -> None:
-    model = peft_model().eval()
-    backend = TransformersBackend(model, tiny_tokenizer())
-    sampling = SamplingConfig(temperature=0, max_completion_length=8)
-    backend.generate(CHATS, sampling, 0, "coder")
-    whole = model.merge_and_unload(adapter_names=["coder"]).requires_grad_(False)
-    assert torch.allclose(logits(whole), plain(whole), atol=1e-4)
-
-
-def hook(model: Any) -> None:
-    model.model.layers[0].register_forward_hook(lambda _, __, output: output + 1)
-
-
-def own_forward(model: Any) -> None:
-    usual = model.lm_head.forward
-    model.lm_head.forward = lambda states: usual(states) * 0.3
-
-
-def other_scale(model: Any) -> None:
-    model.model.layers[1].self_attn.scaling *= 3
-
-
-def other_norm(model: Any) -> None:
-    model.model.norm = torch.nn.LayerNorm(32)
-
-
-@pytest.mark.parametrize("change", [hook, own_forward, other_scale, other_norm])
-def test_models_with_parts_of_their_own(change: Callable[[Any], None]) -> None:
-    model = tiny_model().eval()
-    change(model)
-    assert not suits(model)
-    sampling = SamplingConfig(temperature=0, max_completion_length=8)
-    for answer in TransformersBackend(model, tiny_tokenizer()).generate(CHATS, sampling, 0):
-        assert shortfall(model, answer) <= 1e-4
 
 
 def test_modes_and_active_adapters_stay() -> None:
@@ -222,13 +51,14 @@ def test_likeliest_answers_are_those_of_transformers(compute: Any) -> None:
         assert shortfall(model, answer) <= (1e-4 if compute is None else 0.2)
 
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "LlamaConfig": {"attention_bias": True},
-    "MistralConfig": {"sliding_window": None},
+    "MistralConfig": {"sliding_window": 6},
     "Qwen2Config": {},
     "Qwen3Config": {},
-    "Gemma2Config": None,
-    "Phi3Config": None,
+    "Gemma2Config": {},
+    "Phi3Config": {},
+    "GPT2Config": {"n_head": 4},
 }
 
 
@@ -248,7 +78,7 @@ def test_models_of_other_kinds(kind: str) -> None:
         max_position_embeddings=256,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        **KINDS[kind] or {},
+        **KINDS[kind],
     )
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -256,7 +86,6 @@ def test_models_of_other_kinds(kind: str) -> None:
         for weight in model.parameters():  # biases and norms, too
             weight.data += 0.2 * torch.randn_like(weight)
     model = model.eval().requires_grad_(False)
-    assert suits(model) == (KINDS[kind] is not None)
     backend = TransformersBackend(model, tokenizer)
     sampling = SamplingConfig(temperature=0, max_completion_length=70)
     for answer in backend.generate(CHATS, sampling, 0):
@@ -274,7 +103,6 @@ def test_models_of_other_kinds(kind: str) -> None:
 )
 def test_kinds_of_rotations(rope: dict[str, Any]) -> None:
     model = tiny_model(rope_parameters={"rope_theta": 10000.0, **rope}).eval()
-    assert suits(model) == (rope["rope_type"] != "dynamic")
     sampling = SamplingConfig(temperature=0, max_completion_length=8)
     for answer in TransformersBackend(model, tiny_tokenizer()).generate(CHATS, sampling, 0):
         assert shortfall(model, answer) <= 1e-4
