@@ -17,7 +17,7 @@ from codea1_env.agents.llm.completions import (
     report,
 )
 from codea1_env.agents.llm.computing import Dtype, thread_number
-from codea1_env.agents.llm.passes import grouped_attention, weights_in
+from codea1_env.agents.llm.passes import grouped_attention, merged_adapter, weights_in
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 from codea1_env.agents.smollm2 import quiet_loading
 from codea1_env.support.extras import require
@@ -86,6 +86,7 @@ class TransformersBackend:
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._generating(adapter))
             stack.enter_context(thread_number(self.threads))
+            stack.enter_context(merged_adapter(self.model, self.compute_dtype))
             stack.enter_context(weights_in(self.model, self.compute_dtype))
             stack.enter_context(grouped_attention(self.model))
             stack.enter_context(torch.inference_mode())  # a tenth of the time of small models

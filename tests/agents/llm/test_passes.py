@@ -13,6 +13,7 @@ from test_transformers_backend import CHATS, peft_model
 from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.passes import merged_adapter
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
@@ -49,6 +50,37 @@ def test_likeliest_answers_are_those_of_transformers(compute: Any) -> None:
     model.set_adapter("coder")
     for answer in answers:
         assert shortfall(model, answer) <= (1e-4 if compute is None else 0.2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"use_rslora": True}, {"alpha_pattern": {"up_proj": 9}}, {"target_modules": ["q_proj", "up_proj"]},
+        {"use_dora": True}, {"lora_bias": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_adapters_of_all_kinds(options: dict[str, Any]) -> None:
+    """Those that are sums are merged while answers are written, others are not; weights come back to the bit."""
+    from peft import LoraConfig, get_peft_model
+
+    usual = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    model = get_peft_model(tiny_model(), LoraConfig(**(usual | options)))
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            parameter.data.normal_(std=0.3, generator=generator)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with torch.no_grad(), merged_adapter(model, None):
+        layer = model.base_model.model.model.layers[0].self_attn.q_proj
+        assert layer.disable_adapters == ("use_dora" not in options and "lora_bias" not in options)
+    sampling = SamplingConfig(temperature=0, max_completion_length=8)
+    for answer in TransformersBackend(model, tiny_tokenizer()).generate(
+        CHATS, sampling, 0, "default"
+    ):
+        assert shortfall(model, answer) <= 1e-4
+    after = model.state_dict()
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
 KINDS: dict[str, dict[str, Any]] = {
