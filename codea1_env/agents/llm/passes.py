@@ -2,6 +2,7 @@
 
 Equal prompts are computed once, and so is what all of them begin with. On a processor keys and values have places for
 the whole answer, and queries that share keys are multiplied together: transformers copies keys and values for each token.
+With these SmolLM2 writes 62 and 150 tokens/s (8 and 32 answers), `generate` 33 and 27 (benchmarks/generation.py).
 """
 
 from __future__ import annotations
