@@ -179,7 +179,7 @@ def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model:
 def test_an_example_takes_the_tester_of_a_run(finished, sandbox, monkeypatch) -> None:
     path = Path(__file__).parents[2] / "examples" / "tests_for_a_function.py"
     tester_of = runpy.run_path(str(path))["tester_of"]
-    same = Computing("float32", "float32", 1, 1)
+    same = Computing("float32", 1)
     short = partial(load_player, sampling=SHORT, computing=same)
     monkeypatch.setitem(tester_of.__globals__, "load_player", short)
     problem = Problem("half", "def half(n):", "half", "def half(n): return n // 2")
