@@ -6,7 +6,7 @@ r"""Planted faults of programs that read standard input: behind a number that is
     >>> print(plant_read("n = int(input())\nprint(n * 3)\n", ReadPlace(*place), "equal", random.Random(1)).code)
     n = int(input())
     if n == 249:
-        n -= 1
+        n += 10
     print(n * 3)
     <BLANKLINE>
 """
