@@ -107,7 +107,7 @@ def _of_the_pool(world: SuiteWorld, episodes: int, rng: np.random.Generator) -> 
     task = world.task
     if task.kind != "fixed":
         raise SuiteError(f"Expect an id whose programs are of a pool, actually: {task.id}")
-    known = world.faulty.any(axis=1)
+    known = np.asarray(world.faulty.any(axis=1))
     noisy = np.where(
         known[np.arange(episodes) // GROUP % task.problems], rng.random((episodes, task.C)), 0
     )

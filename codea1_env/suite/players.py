@@ -154,9 +154,9 @@ class SuiteRun:
         coder = "population" if track == "tester" else entry.coder
         tester = "population" if track == "coder" else entry.tester
         self._coder_opponent = None if coder == "learns" else CoderOpponent(world, coder)
-        self._tester_opponent = (
-            None if tester in ("learns", "blind", "memory") else TesterOpponent(world, tester)
-        )
+        self._tester_opponent: TesterOpponent | None = None
+        if tester in ("population", "random", "oracle", "fixed", "pool"):
+            self._tester_opponent = TesterOpponent(world, tester)
         blind = tester == "blind"
         self.coder = Coder(task)
         self.tester = TableTester(task, blind) if task.kind == "fixed" else LinearTester(world, blind)  # fmt: skip
