@@ -1,0 +1,70 @@
+"""The shipped scores: of this version, whole, and telling good algorithms from bad ones where the flags say so."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from codea1_env.suite import tasks
+from codea1_env.suite.running import find_entry, play, with_rates
+from codea1_env.suite.scores import paired, score_tracks, shipped
+
+BAD = ("negated-rewards", "ignored-rewards", "hundredfold-rate", "random")
+SEEDS = [str(seed) for seed in tasks.SEEDS]
+
+
+def test_the_file_of_the_version_is_frozen() -> None:
+    # A changed v1.toml is v2, and needs scores of its own.
+    assert {row["suite_sha256"] for row in shipped().values()} == {tasks.digest("v1")}
+    assert len(shipped()) >= 10
+    for name, row in shipped().items():
+        values = row["values"]["both"]
+        assert list(values) == sorted(values), name
+        assert {id: list(own) for id, own in values.items()} == dict.fromkeys(values, SEEDS), name
+        assert values.keys() == {id for id, task in tasks.tasks().items() if "both" in task.tracks}
+        assert len(row["commit"]) == 40, name
+        assert row["machine"]["processor"], name
+
+
+def test_random_players_score_0_and_the_oracle_1() -> None:
+    for name, number in (("random", 0.0), ("oracle", 1.0)):
+        for scored in score_tracks(shipped()[name]["values"]):
+            assert scored.number is not None
+            assert scored.held_out is not None
+            assert scored.number.value == pytest.approx(number, abs=1e-9)
+            assert scored.held_out.value == pytest.approx(number, abs=1e-9)
+
+
+def test_every_id_that_separates_tells_the_bad_rows_from_grpo() -> None:
+    grpo = shipped()["grpo"]["values"]
+    for task in tasks.tasks().values():
+        for track in {"both", task.about} & set(task.tracks):
+            if track not in grpo or not task.separates:
+                continue
+            for name in BAD:
+                less = paired(task, track, shipped()[name]["values"][track][task.id], grpo[track][task.id])  # fmt: skip
+                assert less is not None
+                assert less.high < 0, (task.id, track, name)
+
+
+def test_every_experiment_has_an_id_that_separates_and_an_expectation() -> None:
+    path = Path(tasks.__file__).with_name("expectations.toml")
+    expected = tomllib.loads(path.read_text(encoding="utf-8"))
+    known = tasks.tasks().values()
+    assert set(expected) == {task.experiment for task in known}
+    for name in expected:
+        parts = {task.part for task in known if task.experiment == name and task.separates}
+        assert parts == {"score", "held-out"}
+
+
+@pytest.mark.parametrize("name", ["grpo", "negated-rewards", "ppo", "memory"])
+def test_a_shipped_number_comes_again(name: str) -> None:
+    row, task = shipped()[name], tasks.find_task("cycling/0")
+    settings = row["settings"]
+    entry = with_rates(find_entry(settings["algorithm"], settings["args"]), settings["rates"], "both", "cycling")  # fmt: skip
+    value, _ = play(entry, task, 7, "both")
+    assert value == pytest.approx(
+        row["values"]["both"]["cycling/0"]["7"], abs=0.05
+    )  # processors round differently
