@@ -291,7 +291,7 @@ def judge(
         problem: A problem; the task id of a starter problem; or the text of a reference, alone or with its entry point.
         program: The program, or an answer with it in a block of code.
         tests: The tests, as one text or several. One that predicts a wrong value attacks with the reference's.
-        entry_point: The function that is tested, where a reference defines several.
+        entry_point: The function that is tested, where a reference defines several; "" where it is a program that reads and prints.
 
     Returns:
         The verdict: `code_reward`, and for each test what became of it. A reward is None where the sandbox could not tell.
@@ -305,7 +305,9 @@ def judge(
         >>> verdict.code_reward, verdict.suites[0].rewards.test
         (0.5, 0.1875)
     """
-    named = (problem, entry_point) if isinstance(problem, str) and entry_point else problem
+    named = problem
+    if isinstance(problem, str) and entry_point is not None:
+        named = (problem, entry_point)
     return judge_many([(named, program, tests)])[0]
 
 
@@ -343,6 +345,8 @@ def _starter() -> dict[str, Problem]:
 
 @lru_cache(1024)
 def _of_reference(reference: str, entry_point: str | None) -> Problem:
+    if entry_point == "":
+        return Problem("program", "A program that reads and prints.", "", reference)
     found = [node.name for node in parsed(reference) or () if isinstance(node, ast.FunctionDef)]
     if entry_point is None and len(found) != 1:
         raise ValueError(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from codea1_env import CODER, TESTER, parallel_env
+from codea1_env import CODER, TESTER, judge, judge_many, parallel_env
 from codea1_env.problems import Problem
 from codea1_env.reading.inputs import MAX_INPUT_BYTES, deviation, format_of
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -404,3 +404,10 @@ def test_an_episode(sandbox: Sandbox) -> None:
     *_, infos = env.step({TESTER: squares(2)})
     assert infos[CODER]["program"]["executes"]
     assert [test["outcome"] for test in infos[TESTER]["history"]] == ["pass"]
+
+
+def test_the_judge_alone() -> None:
+    answer = suite(("2", "4"), ("3", "9"))
+    verdict = judge(SQUARE.reference, "print(4)", answer, entry_point="")
+    assert (verdict.code_reward, verdict.failed) == (0.5, ("assert run('3\\n') == '9\\n'",))
+    assert judge_many([(SQUARE, SQUARE.reference, answer)])[0].code_reward == 1.0
