@@ -172,6 +172,11 @@ def read_submission(path: Path) -> dict[str, Any]:
             raise SuiteError(
                 f"Expect {path} to be written by `codea1 suite score`, actually: no {name}"
             )
+    if not content["tuning"].get("tried") and content["settings"].get("algorithm") not in (
+        "random",
+        "oracle",
+    ):
+        raise SuiteError(f"Expect a tuned submission, actually: {path} does not say what was tried")
     return content
 
 

@@ -150,6 +150,8 @@ def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
     assert main(["suite", "verify", str(path), "--share", "1", "--salt", "x"]) == 1
     assert f"both {ID} 1" in capsys.readouterr().out
+    path.write_text(json.dumps(content | {"tuning": {}}))
+    assert main(["suite", "verify", str(path)]) == 2
     content["suite_sha256"] = ""
     path.write_text(json.dumps(content))
     assert main(["suite", "verify", str(path)]) == 2
