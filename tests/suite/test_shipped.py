@@ -18,7 +18,7 @@ SEEDS = [str(seed) for seed in tasks.SEEDS]
 def test_the_file_of_the_version_is_frozen() -> None:
     # A changed v1.toml is v2, and needs scores of its own.
     assert {row["suite_sha256"] for row in shipped().values()} == {tasks.digest("v1")}
-    assert len(shipped()) >= 10
+    assert len(shipped()) >= 12
     for name, row in shipped().items():
         values = row["values"]["both"]
         assert list(values) == sorted(values), name
