@@ -120,7 +120,6 @@ class TabularAgent:
     Example:
         >>> from codea1_env.agents import GRPO
         >>> from codea1_env.problems import Problem
-    from codea1_env.reading.examples import called
         >>> from codea1_env.spaces import observe
         >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
         >>> pool = Pool(problem, ("right", "wrong"))

@@ -490,9 +490,8 @@ def default_sandbox() -> Sandbox:
     global _default
     with _default_lock:
         if _default is None or _default[0] != os.getpid() or _default[1]._here().pool.closed:
-            sandbox = Sandbox(workers=len(os.sched_getaffinity(0)))
-            atexit.register(_close_in, os.getpid(), sandbox)
-            _default = (os.getpid(), sandbox)
+            _default = (os.getpid(), Sandbox(workers=len(os.sched_getaffinity(0))))
+            atexit.register(_close_in, *_default)
         return _default[1]
 
 
