@@ -118,7 +118,7 @@ def instrument() -> list[str]:
     lines += ["How much less than GRPO each bad row scores, paired by seed. **Bold**: the interval includes 0, so that the id does not tell them apart.", ""]  # fmt: skip
     for track in TRACKS:
         rows = {name: shipped()[name]["values"].get(track, {}) for name in ("grpo", *BAD) if name in shipped()}  # fmt: skip
-        if len(rows) < 5 or not rows["grpo"]:
+        if len(rows) <= len(BAD) or not all(rows.values()):
             continue
         lines += [f"| id, track {track} | {' | '.join(BAD)} |", "|---|" + "---|" * len(BAD)]
         for task in tasks().values():

@@ -41,7 +41,7 @@ def test_every_id_that_separates_tells_the_bad_rows_from_grpo() -> None:
     grpo = shipped()["grpo"]["values"]
     for task in tasks.tasks().values():
         for track in {"both", task.about} & set(task.tracks):
-            if track not in grpo or not task.separates:
+            if not task.separates or any(track not in shipped()[n]["values"] for n in BAD):
                 continue
             for name in BAD:
                 less = paired(task, track, shipped()[name]["values"][track][task.id], grpo[track][task.id])  # fmt: skip
