@@ -38,13 +38,10 @@ ROWS: Mapping[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("random", "oracle", "grpo", "ppo", "rloo", "reinforce", "dr_grpo")},
     **{name: (name, {}) for name in ("negated-rewards", "ignored-rewards", "hundredfold-rate")},
     **{name: (name, {}) for name in ("memory", "blind", "random-tests", "reinforce++")},
-    "ppo-entropy": ("ppo", {"entropy": 0.02}),
-    "reinforce-entropy": ("reinforce", {"entropy": 0.02}),
 }  # fmt: skip
 """Name of a row -> what plays, and its hyperparameters."""
 CHECKED = ("grpo",)
 """Rows of which the referee judges a sample of each record of seed 0: the worlds of all rows are the same."""
-GOOD = ("grpo", "ppo", "rloo", "reinforce", "reinforce++", "dr_grpo")
 BAD = ("negated-rewards", "ignored-rewards", "hundredfold-rate", "random")
 
 
