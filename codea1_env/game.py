@@ -340,7 +340,7 @@ def _problem(given: Problem | str | tuple[str, str]) -> Problem:
 
 @lru_cache(1)
 def _starter() -> dict[str, Problem]:
-    return collect_problems("starter")
+    return collect_problems("starter") | collect_problems("starter-programs")
 
 
 @lru_cache(1024)

@@ -383,6 +383,9 @@ def test_printed_decimals_within_a_tolerance(sandbox: Sandbox) -> None:
         f"Here it is:\n```python\n{SQUARE.reference}```\nAn example:\n```\n3\n```\nprints\n```python\nprint(9)\n```",
         f"The program is:\n\n{SQUARE.reference}\nIt prints the square!",
         "```\ndef main():\n    n = int(input())\n    print(n * n)\n\nif __name__ == '__main__':\n    main()\n```",
+        "```python\ndef main():\n    n = int(input())\n    print(n * n)\n```\nIt is called so:\n```python\nmain()\n```",
+        f"```python\n{SQUARE.reference}```\nExample:\n```python\nprint(input())\n```",
+        f"```python\nprint(input())\n```\nThat is wrong. Better:\n```python\n{SQUARE.reference}```",
     ],
 )
 def test_programs_in_answers(answer: str, sandbox: Sandbox) -> None:
@@ -411,3 +414,29 @@ def test_the_judge_alone() -> None:
     verdict = judge(SQUARE.reference, "print(4)", answer, entry_point="")
     assert (verdict.code_reward, verdict.failed) == (0.5, ("assert run('3\\n') == '9\\n'",))
     assert judge_many([(SQUARE, SQUARE.reference, answer)])[0].code_reward == 1.0
+
+
+def test_spellings_of_one_input_are_one_test(sandbox: Sandbox) -> None:
+    """Where no golden input has such blanks or numbers, they make no other test, and fail no right program."""
+    reference = "n = int(input())\nprint(sum(map(int, input().split())))"
+    cases = [("3\n1 2 3\n", "6\n"), ("1\n5\n", "5\n"), ("2\n-1 7\n", "6\n")]
+    shown = tuple(Case((each,), {}, printed) for each, printed in cases)
+    problem = Problem("sum", "Sum.", "", reference, cases=shown)
+    spelled = [
+        "3\n1 2 3",
+        "03\n1 2 3",
+        "+3\n1 2 3",
+        " 3\n1 2 3",
+        "3\n1  2 3",
+        "3\n1\t2 +3",
+        "3\n01 2 3",
+    ]
+    suite = [json.dumps([{"input": each, "output": "6"} for each in spelled])]
+    strict = "input()\nprint(sum(map(int, input().split(' '))))"
+    [verdict] = Referee(sandbox).judge([Round(problem, strict, [suite])])
+    tests = verdict.suites[0].tests
+    assert [test.status for test in tests] == ["kept", *["duplicate"] * (len(spelled) - 1)]
+    assert verdict.code_reward == 1.0
+    spaced = replace(problem, cases=(*shown, Case((" 2\n1  1\n",), {}, "2\n")))
+    [verdict] = Referee(sandbox).judge([Round(spaced, reference, [suite])])
+    assert [test.status for test in verdict.suites[0].tests].count("kept") > 1

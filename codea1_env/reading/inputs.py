@@ -49,6 +49,23 @@ def normal(text: str) -> str:
     return "\n".join(line.rstrip() for line in canonical(text).rstrip().split("\n"))
 
 
+def plain(text: str) -> str:
+    r"""Return an input with one blank between words and none before them, and whole numbers without plus and leading zeros.
+
+    Example:
+        >>> plain("03\n +1  -02 x\n")
+        '3\n1 -2 x'
+    """
+    return "\n".join(" ".join(map(_plain_word, line.split())) for line in normal(text).split("\n"))
+
+
+def _plain_word(word: str) -> str:
+    if not _INTEGER.fullmatch(word):
+        return word
+    digits = word.lstrip("+-").lstrip("0")
+    return ("-" if word[0] == "-" and digits else "") + (digits or "0")
+
+
 class InputSignature:
     r"""What programs take: one text, in the format of the golden inputs. Stands for a `Signature`.
 
@@ -78,10 +95,9 @@ class InputSignature:
         if len(given) != 1 or not named or type(given[0]) is not str:
             raise UnusableInputError("a program reads one text")
         text = given[0]
-        if (
-            self._format and not self._format["blanks"]
-        ):  # they could break what reads the golden inputs
-            text = normal(text)
+        # Blanks and spellings that no golden input has could break what reads the golden inputs.
+        if self._format and not self._format["blanks"]:
+            text = plain(text) if self._format["plain"] else normal(text)
         text = canonical(text)
         if "\0" in text:
             raise UnusableInputError("the input has a NUL")
@@ -130,6 +146,7 @@ def format_of(inputs: Sequence[str]) -> dict[str, Any] | None:
     return {
         "follows": sorted({pair for each in shapes for pair in pairwise(["^", *each, "$"])}),
         "blanks": any(normal(text) != canonical(text).removesuffix("\n") for text in inputs),
+        "plain": all(plain(text) == normal(text) for text in inputs),
         "is_text": len(texts) > _MANY,
         "lines": fewest if fixed else None,
         "words": [

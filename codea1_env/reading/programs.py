@@ -17,6 +17,9 @@ from .json_texts import strings_with
 _BUILTINS = frozenset(dir(builtins))
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFINE_ONLY = (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign)
+_EXAMPLE = 0.5
+"""A block that has at most this share of the characters of another one is an example of its use."""
 _MOST_BLOCKS = 50
 """Other blocks in which helpers are looked for."""
 _PRINTS = re.compile(r"\bprint\s*\(|\bstdout\b|\bos\.write\b")
@@ -32,8 +35,8 @@ def read_programs(answers: list[tuple[str, str | None, str]]) -> list[tuple[str,
     constants) in front. A bare header, a stub and a use of the function define nothing; a block that is cut off counts
     only if no other one does. Without such a block it is the code between the prose, the body of the function that the
     prompt begins, or a string of JSON. A last statement that is cut off is left out if the rest is a program.
-    Where the name is "", a program runs whole: it is the last block that reads and prints, or else prints, or the code
-    between the prose.
+    Where the name is "", a program runs whole: it is the last block that reads and prints, or else prints, behind blocks that only
+    define something, or the code between the prose. A block of at most half the length of another one is an example.
     What is found is otherwise taken as it is: whether it is Python shows when it runs.
 
     Args:
@@ -109,11 +112,15 @@ def _program(answer: str, entry_point: str | None, prompt: str) -> str:
 
 
 def _script(answer: str, codes: list[str]) -> str:
-    """Return the program of an answer that runs whole: the last block that prints, one that also reads before others."""
-    printing = [code for code in codes if _PRINTS.search(code) and parsed(code) is not None]
-    for found in ([code for code in printing if _READS.search(code)], printing, codes):
-        if found:
-            return found[-1]
+    """Return the program of an answer that runs whole: the last that reads and prints, if it is no mere example of its use."""
+    whole = list(_running(codes))
+    printing = [code for code in whole if _PRINTS.search(code)]
+    reading = [code for code in printing if _READS.search(code)]
+    for found in (reading, printing, whole, codes):
+        own = [code for code in found if "subprocess" not in code] or found
+        if own:
+            longest = max(map(len, own))
+            return [code for code in own if len(code) > _EXAMPLE * longest][-1]
     if parsed(answer) is not None:
         return answer
     between = [
@@ -123,6 +130,22 @@ def _script(answer: str, codes: list[str]) -> str:
     ]
     code = "\n".join(between) + "\n"
     return code if _PRINTS.search(code) else answer
+
+
+def _running(codes: list[str]) -> Iterator[str]:
+    """Yield the blocks that run something; one that only defines stands before the next that does."""
+    before = ""
+    for code in codes:
+        body = parsed(code)
+        if body is None:
+            continue
+        if all(isinstance(node, _DEFINE_ONLY) for node in body):
+            before += f"{code}\n"
+            continue
+        yield before + code
+        before = ""
+    if before:
+        yield before
 
 
 def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, str | None]:
