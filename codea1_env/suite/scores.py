@@ -21,7 +21,17 @@ import numpy as np
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.suite.records import RECORDS, read_record, records_in
 from codea1_env.suite.running import SUBMISSION, find_entry, play, read_tuning, with_rates
-from codea1_env.suite.tasks import SEEDS, TRACKS, SuiteError, SuiteTask, Track, digest, tasks
+from codea1_env.suite.tasks import (
+    SEEDS,
+    TRACKS,
+    SuiteError,
+    SuiteTask,
+    Track,
+    check_track,
+    digest,
+    find_task,
+    tasks,
+)
 from codea1_env.support.jobs import FolderError, read_json, read_manifest
 from codea1_env.support.logs import write_whole
 
@@ -177,7 +187,37 @@ def read_submission(path: Path) -> dict[str, Any]:
         "oracle",
     ):
         raise SuiteError(f"Expect a tuned submission, actually: {path} does not say what was tried")
+    _check_records(content, path)
     return content
+
+
+def _check_records(content: Mapping[str, Any], path: Path) -> None:
+    """Refuse values without a record, records without a value, and what no record can be of: `verify` repeats records."""
+    claimed: dict[str, Any] = {}
+    for track, ids in content["values"].items():
+        for id, seeds in _dict(ids).items():
+            claimed |= {f"{track} {id} {seed}": value for seed, value in _dict(seeds).items()}
+    known = {
+        f"{track} {task.id} {seed}"
+        for task in tasks().values()
+        for track in task.tracks
+        for seed in SEEDS
+    }
+    strange = (claimed.keys() ^ content["played"].keys()) | (claimed.keys() - known)
+    strange |= {key for key, value in claimed.items() if not _is_measure(value)}
+    if strange or not claimed:
+        raise SuiteError(
+            f"Expect {path} to have a value from 0 to 1 and what was played for each of its records, and at least one record, "
+            f"actually otherwise: {', '.join(sorted(strange)[:3]) or 'no record'}. `codea1 suite score` writes it."
+        )
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"?": value}
+
+
+def _is_measure(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def verify(
@@ -210,14 +250,13 @@ def verify(
     chosen = keys[: max(1, round(share * len(keys)))]
     wrong = []
     for key in chosen:
-        track, id, seed = key.split(" ")
-        if id not in tasks() or track not in TRACKS:
-            raise SuiteError(f"Expect records of codea1-suite, actually: {key!r:.60}")
-        own = with_rates(entry, settings["rates"], track, tasks()[id].experiment)
-        value, sha256 = play(own, tasks()[id], int(seed), track)
-        claimed = content["values"].get(track, {}).get(id, {}).get(seed)
-        same = isinstance(claimed, int | float) and abs(claimed - value) <= _EQUAL
-        if not same:
+        named, id, seed = key.split(" ")
+        task = find_task(id)
+        track = check_track(task, named)
+        own = with_rates(entry, settings["rates"], track, task.experiment)
+        value, sha256 = play(own, task, int(seed), track)
+        claimed = content["values"][track][id][seed]
+        if abs(claimed - value) > _EQUAL:
             wrong.append(f"{key}: {claimed!r} was submitted, {value!r} came")
         elif sha256 != content["played"][key]:
             wrong.append(f"{key}: another game was played")

@@ -157,6 +157,27 @@ def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture
     assert main(["suite", "verify", str(path)]) == 2
 
 
+def test_verify_refuses_values_without_records(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    content = submission(base)
+    path, key = base / "submission.json", f"both {ID} 1"
+    own_id = content["values"]["both"][ID]
+    for change in (
+        {"played": {}},
+        {"played": {}, "values": {}},
+        {"played": {k: v for k, v in content["played"].items() if k != key}},
+        {"values": {"both": {ID: own_id, "rare-faults/0": {"0": 0.9}}}},
+        {"values": {"both": {ID: own_id | {"2": 0.9}}}, "played": content["played"] | {f"both {ID} 11": ""}},
+        {"values": {"both": {ID: own_id | {"1": True}}}},
+        {"values": {"both": {ID: own_id | {"1": 1.5}}}},
+        {"values": {"both": {ID: 3}}},
+        {"values": {"both": 3}},
+        {"values": {"both": {ID: own_id, "cycling/9": {"0": 1.0}}}, "played": content["played"] | {"both cycling/9 0": ""}},
+    ):  # fmt: skip
+        path.write_text(json.dumps(content | change))
+        assert main(["suite", "verify", str(path)]) == 2, change
+        assert "of its records" in capsys.readouterr().err
+
+
 def test_a_killed_run_goes_on_to_the_same_bytes(played: Path, tmp_path: Path) -> None:
     base = tmp_path / "mine"
     write_tuning(base, TUNED)
