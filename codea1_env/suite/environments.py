@@ -62,19 +62,20 @@ def make(
         raise SuiteError(
             f"Expect a side with api='gym' alone, actually: api={api!r}, side={side!r}"
         )
-    if (num_envs is not None) and (api not in ("gym", "vector") or num_envs < 1):
+    whole = isinstance(num_envs, int) and not isinstance(num_envs, bool) and num_envs > 0
+    if num_envs is not None and not (api in ("gym", "vector") and whole):
         raise SuiteError(f"Expect num_envs of at least 1 with api 'gym' or 'vector', actually: {num_envs!r}, {api!r}")  # fmt: skip
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SuiteError(f"Expect a seed of 0 or more, actually: {seed!r:.40}")
+    kinds = {"parallel": SuiteParallelEnv, "aec": SuiteAECEnv}
+    if api not in (*kinds, "gym", "vector"):
+        raise SuiteError(f"Expect api to be parallel, aec, gym or vector, actually: {api!r:.40}")
     track: Track = check_track(task, side or "both")
     play = open_play(task, seed, track, None if record is None else Path(record))
     if api == "gym":
         return SuiteSideEnv(play) if num_envs is None else SuiteSideVectorEnv(play, num_envs)
-    kinds = {"parallel": SuiteParallelEnv, "aec": SuiteAECEnv}
     if api == "vector":
         return VectorGames(play, num_envs or 1)
-    if api not in kinds:
-        raise SuiteError(f"Expect api to be parallel, aec, gym or vector, actually: {api!r:.40}")
     return kinds[api](play)
 
 
@@ -224,6 +225,7 @@ class SuiteSideEnv(gymnasium.Env[Observations, Any]):
         self.play = play
         self.observation_space: gymnasium.Space[Any]
         self.observation_space, self.action_space = play.spaces[play.track]
+        self._episode: Ints | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -235,8 +237,11 @@ class SuiteSideEnv(gymnasium.Env[Observations, Any]):
         return self._seen[0], {}
 
     def step(self, action: Any) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
-        """Play the episode."""
+        """Play the episode; a SuiteError without a reset() before it."""
+        if self._episode is None:
+            raise SuiteError("Expect reset() before each step(), actually: no episode was begun")
         reward = _end(self.play, self._episode, self._programs, [action])
+        self._episode = None
         return self._seen[0].copy(), float(reward[0]), True, False, {}
 
     def close(self) -> None:
@@ -254,6 +259,7 @@ class SuiteSideVectorEnv(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
         self.single_observation_space, self.single_action_space = play.spaces[play.track]
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self._episodes: Ints | None = None
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -265,6 +271,8 @@ class SuiteSideVectorEnv(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
 
     def step(self, actions: Any) -> tuple[Observations, Any, Any, Any, dict[str, Any]]:
         """Play the episodes, and begin new ones."""
+        if self._episodes is None:
+            raise SuiteError("Expect reset() before step(), actually: no episode was begun")
         rewards = _end(self.play, self._episodes, self._programs, actions)
         last = self._seen
         self._episodes, self._seen, self._programs = _begin(self.play, self.num_envs)
@@ -289,20 +297,27 @@ class VectorGames:
 
     def __init__(self, play: Play, num_envs: int) -> None:
         self.play, self.num_envs = play, num_envs
+        self._episodes: Ints | None = None
+        self._programs: Ints | None = None
 
     def begin(self) -> Observations:
         """Begin episodes, and return what the coders see, shape (num_envs, ...)."""
-        self._episodes = self.play.begin(self.num_envs)
+        self._episodes, self._programs = self.play.begin(self.num_envs), None
         return self.play.coder_sees(self._episodes)
 
     def show(self, programs: Any) -> Observations:
-        """Take the coders' choices, and return what the testers see."""
+        """Take the coders' choices, once after each `begin`, and return what the testers see."""
+        if self._episodes is None or self._programs is not None:
+            raise SuiteError("Expect begin() before show(), actually: no episode waits for a program")  # fmt: skip
         self._programs = self.play.programs(programs, self.num_envs)
         return self.play.tester_sees(self._episodes, self._programs)
 
     def end(self, tests: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Take the testers' suites, and return the rewards of coders and testers."""
+        """Take the testers' suites, once after each `show`, and return the rewards of coders and testers."""
+        if self._episodes is None or self._programs is None:
+            raise SuiteError("Expect show() before end(), actually: no program was shown")
         paid = self.play.end(self._episodes, self._programs, self.play.tests(tests, self.num_envs))
+        self._episodes = self._programs = None
         return paid.coder, paid.tester
 
     @property

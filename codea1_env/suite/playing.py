@@ -23,8 +23,8 @@ Observations = NDArray[np.float32]
 class Play:
     """An id, a seed and a track, with or without a record.
 
-    A seed given to `restart` reaches the opponent, and never the world. Without a record it also goes back to the first
-    episode, so that equal seeds give equal games. With one the episodes go on: each is played once.
+    A seed given to `restart` reaches the opponent, and never the world. It also goes back to the first episode, so that equal
+    seeds give equal games. With a record it changes nothing: the opponent is that of seed 0, and each episode is played once.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class Play:
         self.rounds = Rounds(task, seed)
         self.recorder = None if record is None else Recorder(record, self.rounds, track, "make")
         self._ended: list[tuple[Any, ...]] = []
-        self._salt: int | None = None
-        self.restart(0)
+        self._open: set[int] = set()
+        self._oppose(0)
         fixed = task.kind == "fixed"
         self._seen = task.programs if fixed else self.rounds.world.bits
         size = task.problems + 1
@@ -45,37 +45,42 @@ class Play:
         }
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Play:
-        """Copies of an environment write parts of one record; without a record a copy is a game of its own."""
-        if self.recorder is not None:
-            return self
+        """A copy is a game of its own, without a record."""
         copied = object.__new__(Play)
         memo[id(self)] = copied
-        copied.__dict__ = {
-            key: _copied(value, memo) if key == "rounds" else value
-            for key, value in self.__dict__.items()
-        }
+        own: dict[str, Any] = {"rounds": _copied(self.rounds, memo), "recorder": None, "_ended": []}
+        copied.__dict__ = self.__dict__ | own | {"_open": set(self._open)}
         return copied
 
     def restart(self, seed: int | None) -> None:
         """Take a seed that was given to `reset`; None changes nothing."""
-        if seed is None:
+        if seed is None or self.recorder is not None:  # whoever chose the opponent chose the score
             return
-        if self.recorder is None:
-            self.rounds.restart()
+        self.rounds.restart()
+        self._open.clear()
         if seed != self._salt:
-            self._salt = seed
-            world = self.rounds.world
-            self.coder = CoderOpponent(world, salt=seed) if self.track == "tester" else None
-            self.tester = TesterOpponent(world, salt=seed) if self.track == "coder" else None
+            self._oppose(seed)
+
+    def _oppose(self, seed: int) -> None:
+        self._salt = seed
+        world = self.rounds.world
+        self.coder = CoderOpponent(world, salt=seed) if self.track == "tester" else None
+        self.tester = TesterOpponent(world, salt=seed) if self.track == "coder" else None
 
     def begin(self, number: int) -> Ints:
         """Begin episodes, and return their numbers."""
         if self.recorder is not None:
             self.recorder.begin(number)
-        return self.rounds.begin(number)
+        episodes = self.rounds.begin(number)
+        self._open.update(episodes.tolist())
+        return episodes
 
     def end(self, episodes: Ints, programs: Ints, tests: Ints) -> Payoffs:
-        """Judge, pay and record episodes."""
+        """Judge, pay and record episodes; a SuiteError if one has ended before."""
+        ending = set(episodes.tolist())
+        if not ending <= self._open:
+            raise _over(min(ending - self._open))
+        self._open -= ending
         paid = self.rounds.end(episodes, programs, tests)
         if self.recorder is not None:
             self.recorder.add(episodes, programs, tests, paid.known, paid.replayed)
@@ -83,6 +88,9 @@ class Play:
 
     def end_one(self, episode: int, program: int, suite: list[int]) -> One:
         """Do what `end` does for one episode."""
+        if episode not in self._open:
+            raise _over(episode)
+        self._open.remove(episode)
         paid = self.rounds.end_one(episode, program, suite)
         if self.recorder is not None:
             self._ended.append((episode, program, suite, paid.known, paid.replayed))
@@ -165,6 +173,12 @@ def open_play(task: SuiteTask, seed: int, track: Track, record: Path | None) -> 
     if found is None:
         found = _OPEN[path] = Play(task, seed, track, record)
     return found
+
+
+def _over(episode: int) -> SuiteError:
+    return SuiteError(
+        f"Expect each episode to end once, actually: episode {episode} is over. Begin the next one."
+    )
 
 
 def _box(size: int) -> spaces.Box:

@@ -28,7 +28,7 @@ from codea1_env.suite.tasks import (
     find_task,
     settings_of,
 )
-from codea1_env.suite.worlds import Bools, Ints
+from codea1_env.suite.worlds import Bools, Floats, Ints
 from codea1_env.support.jobs import FolderError, FolderKind, Jobs, read_manifest
 from codea1_env.support.logs import every_line
 
@@ -71,9 +71,12 @@ class Recorder:
         try:
             self._jobs = Jobs(path, settings, RECORD, resume=False)
         except FolderError as error:
-            raise SuiteError(
-                f"Expect one record for each id, seed and track, actually: {error}"
-            ) from error
+            if (path / RECORD.manifest).exists():
+                raise SuiteError(
+                    f"Expect one record for each id, seed and track, actually {path} was begun before. A record cannot go on: "
+                    "delete that folder, or name another one as `record`."
+                ) from error
+            raise SuiteError(str(error)) from error
         self._checker = SampleChecker(rounds) if check else None
         self._parts: list[tuple[Ints, Ints, Ints]] = []
         self._waiting, self._written, self._resets = 0, 0, 0
@@ -207,23 +210,47 @@ def _actions(path: Path, task: SuiteTask, settings: Mapping[str, Any]) -> tuple[
         if row.get("whole"):
             end = row
         else:
-            played = np.frombuffer(base64.b64decode(row["rounds"]), np.uint8)
-            actions: Ints = played.reshape(-1, 1 + task.K).astype(np.int64)
-            first = row["first"]
-            known = row.get("episodes") or range(first, first + len(actions))
-            parts.append((np.array(known, np.int64), actions[:, 0], actions[:, 1:]))
+            try:
+                parts.append(_part(row, task))
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                raise SuiteError(
+                    f"Expect {path / ROUNDS} as it was written, actually line {number} is no row of {task.id}: {error}"
+                ) from error
     count = sum(len(each[0]) for each in parts)
     if not end or count != task.episodes:
         raise SuiteError(
             f"Expect a whole record of {task.episodes} episodes, actually {path} has {count}. Play the id to its end."
         )
-    if end["resets"] > count * (1 + _ABANDONED) + 64:
+    resets = end.get("resets")
+    if not isinstance(resets, int) or resets < count:
         raise SuiteError(
-            f"Expect each episode to be played when it was begun, actually {path} has {end['resets']} resets for "
+            f"Expect {path / ROUNDS} to say how many episodes were begun, {count} or more, actually: {resets!r:.40}"
+        )
+    if resets > count * (1 + _ABANDONED) + 64:
+        raise SuiteError(
+            f"Expect each episode to be played when it was begun, actually {path} has {resets} resets for "
             f"{count} episodes: whoever leaves episodes chooses among them."
         )
     episodes, programs, tests = (np.concatenate(each) for each in zip(*parts, strict=True))
+    if episodes.min() < 0 or episodes.max() >= resets or len(np.unique(episodes)) < count:
+        raise SuiteError(
+            f"Expect {count} different episodes from 0 to {resets - 1} in {path}, actually: {len(np.unique(episodes))} from "
+            f"{episodes.min()} to {episodes.max()}. Each episode ends once."
+        )
     return episodes, programs, tests
+
+
+def _part(row: Mapping[str, Any], task: SuiteTask) -> tuple[Ints, Ints, Ints]:
+    """Return episodes, programs and tests of a line; raises whatever is wrong with it."""
+    played = np.frombuffer(base64.b64decode(row["rounds"], validate=True), np.uint8)
+    actions: Ints = played.reshape(-1, 1 + task.K).astype(np.int64)
+    first = row["first"]
+    known = np.array(row.get("episodes") or range(first, first + len(actions)))
+    if known.shape != (len(actions),) or known.dtype.kind not in "iu":
+        raise ValueError(f"{known.dtype} of shape {known.shape} for {len(actions)} episodes")
+    if (actions >= [task.programs] + [task.C] * task.K).any():
+        raise ValueError("a program or test that it does not have")
+    return known.astype(np.int64), actions[:, 0], actions[:, 1:]
 
 
 def digest_of(episodes: Ints, programs: Ints, tests: Ints) -> str:
@@ -235,26 +262,39 @@ def digest_of(episodes: Ints, programs: Ints, tests: Ints) -> str:
 def measure(
     task: SuiteTask, seed: int, track: Track, episodes: Ints, programs: Ints, tests: Ints
 ) -> float:
-    """Return the measure of an id, given what was played."""
+    """Return the measure of an id, given what was played.
+
+    The last ones of its first `task.episodes` episodes are scored. One that was begun and left counts as played with nothing.
+    """
     rounds = Rounds(task, seed)
-    scored = np.flatnonzero(episodes % task.episodes >= task.episodes * (1 - task.last))
+    first = task.episodes * (1 - task.last)
+    scored = np.flatnonzero((episodes >= first) & (episodes < task.episodes))
+    left = int(task.episodes - np.ceil(first)) - len(scored)
+    if not len(scored):
+        return 0.0
     episodes, programs, tests = episodes[scored], programs[scored], tests[scored]
     group = rounds.group_of(episodes)
     problem = group % task.problems
     right = rounds.world.right[problem, programs]
     kind = task.measure_in(track)
     if kind == "right":
-        return float(right.mean())
+        return _with_nothing(right, left)
     if kind == "valid":
         ones = np.zeros((len(tests), 1), np.int64)
         none: Bools = np.zeros(tests.shape, np.bool_)
         again = again_in(tests)
-        return float(rounds.pay(problem, tests, again, none, ones[:, 0], none)[2].mean())
+        return _with_nothing(rounds.pay(problem, tests, again, none, ones[:, 0], none)[2], left)
     faulty = rounds.world.faulty[rounds.world.of(group, problem)[:, None], programs[:, None], tests]
     killed = np.asarray(faulty.any(axis=1))[~right]
-    return float(killed.mean()) if len(killed) else 0.0
+    return _with_nothing(killed, left) if len(killed) else 0.0
+
+
+def _with_nothing(found: Bools | Floats, left: int) -> float:
+    """Return the mean of what was found and of as many zeros as episodes were left."""
+    return float(found.mean()) * (len(found) / (len(found) + left))
 
 
 def records_in(base: Path) -> Iterator[Path]:
-    """Return the folders of the records of a submission."""
-    return iter(sorted(each.parent for each in base.glob(f"{RECORDS}/*/*/*/{RECORD.manifest}")))
+    """Return the folders of the records of a submission; `read_record` refuses those that are none."""
+    folders = {each for each in base.glob(f"{RECORDS}/*/*/*") if each.is_dir()}
+    return iter(sorted(folders | {each.parent for each in base.glob(f"{RECORDS}/**/{RECORD.manifest}")}))  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -97,6 +98,57 @@ def test_a_copy_is_a_game_of_its_own() -> None:
     assert env.play.rounds.ended == other.play.rounds.ended == 1
 
 
+def test_each_episode_ends_once(tmp_path: Path) -> None:
+    games = suite.make("cycling/0", 0, record=tmp_path, api="vector", num_envs=4)
+    with pytest.raises(SuiteError, match="Expect begin"):
+        games.show([1] * 4)
+    for _ in range(2):
+        games.begin()
+        with pytest.raises(SuiteError, match="Expect show"):
+            games.end([[1]] * 4)
+        games.show([1] * 4)
+        twin = copy.copy(games)
+        games.end([[1]] * 4)
+        with pytest.raises(SuiteError, match="Expect show"):
+            games.end([[1]] * 4)
+        with pytest.raises(SuiteError, match="is over"):
+            twin.end([[1]] * 4)
+    for number in (None, 2):
+        env = suite.make("cycling/0", 0, record=tmp_path, api="gym", side="coder", num_envs=number)
+        action = 1 if number is None else [1, 1]
+        with pytest.raises(SuiteError, match="Expect reset"):
+            env.step(action)
+        env.reset()
+        env.step(action)
+    one = suite.make("cycling/0", 0, api="gym", side="coder")
+    one.reset()
+    one.step(1)
+    with pytest.raises(SuiteError, match="Expect reset"):
+        one.step(1)
+
+
+def test_a_copy_of_an_environment_with_a_record_writes_nothing(tmp_path: Path) -> None:
+    env = suite.make("cycling/0", 0, record=tmp_path)
+    env.reset()
+    env.step({"coder_0": 3})
+    for cell in range(16):
+        copy.deepcopy(env).step({"tester_0": [cell]})
+    assert env.play.rounds.ended == 0
+    twin = copy.copy(env)
+    env.step({"tester_0": [1]})
+    assert env.play.rounds.ended == 1
+    with pytest.raises(SuiteError, match="is over"):
+        twin.step({"tester_0": [1]})
+
+
+def test_with_a_record_no_seed_chooses_the_opponent(tmp_path: Path) -> None:
+    games = suite.make("rare-faults/2", 0, api="gym", side="tester", num_envs=64)
+    first = games.reset(seed=0)[0]
+    assert (games.reset(seed=5)[0] != first).any()
+    env = suite.make("rare-faults/2", 0, record=tmp_path, api="gym", side="tester", num_envs=64)
+    assert (env.reset(seed=5)[0] == first).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -107,11 +159,16 @@ def test_a_copy_is_a_game_of_its_own() -> None:
         ({"id": "reading/2", "api": "rllib"}, "Expect api to be parallel"),
         ({"id": "reading/2", "seed": -1}, "Expect a seed of 0 or more"),
         ({"id": "reading/2", "num_envs": 4}, "Expect num_envs"),
+        ({"id": "reading/2", "num_envs": 1.5, "api": "vector"}, "Expect num_envs"),
+        ({"id": "reading/2", "num_envs": "3", "api": "vector"}, "Expect num_envs"),
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
+def test_wrong_arguments_are_named_and_begin_no_record(
+    arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(SuiteError, match=message):
-        suite.make(**arguments)
+        suite.make(**arguments, record=tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_actions_outside_the_space_are_named_and_play_nothing() -> None:

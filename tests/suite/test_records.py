@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gc
+import hashlib
 import json
 import os
 import shutil
@@ -18,7 +20,8 @@ import pytest
 from codea1_env import suite
 from codea1_env.cli.app import run as main
 from codea1_env.suite import SuiteError, records, tasks
-from codea1_env.suite.records import folder_of, read_record
+from codea1_env.suite.records import folder_of, measure, read_record
+from codea1_env.suite.rounds import Rounds
 from codea1_env.suite.running import ROWS, RecordKey, find_entry, play, run_all, tune, write_tuning
 from codea1_env.suite.scores import submission
 
@@ -76,8 +79,9 @@ def test_an_environment_records_by_itself_and_the_referee_checks(tmp_path: Path,
     assert last["resets"] == 512
     del env, beside, each
     gc.collect()
-    with pytest.raises(SuiteError, match="Expect one record for each id, seed and track"):
+    with pytest.raises(SuiteError, match="was begun before") as refused:
         suite.make(ID, 3, record=tmp_path)
+    assert "resume" not in str(refused.value)
 
 
 def edit(path: Path, line: int, change) -> None:  # type: ignore[no-untyped-def]
@@ -229,6 +233,78 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
     file.write_text("raise SystemExit")
     (base / "submission.json").write_text(json.dumps(content))
     assert main(["suite", "verify", str(base / "submission.json")]) == 0
+
+
+def write_record(base: Path, *rows: dict[str, object]) -> Path:
+    """Write a record by hand, with right checksums."""
+    path = folder_of(base, TASK, 0, "both")
+    path.mkdir(parents=True, exist_ok=True)
+    settings = tasks.settings_of(TASK, 0, "both") | {"source": "make"}
+    (path / "record.json").write_text(json.dumps({"version": 1, "settings": settings}))
+    chain, lines = hashlib.sha256(json.dumps(settings).encode()), ""
+    for row in rows:
+        chain.update(json.dumps(row).encode())
+        lines += json.dumps({**row, "chain": chain.hexdigest()[:16]}) + "\n"
+    (path / "rounds.jsonl").write_text(lines)
+    return path
+
+
+def test_what_no_environment_writes_is_refused(tmp_path: Path) -> None:
+    number = TASK.episodes
+    played = np.zeros((number, 2), np.uint8)
+
+    def rounds(**fields: object) -> dict[str, object]:
+        return {"first": 0, "rounds": base64.b64encode(played.tobytes()).decode()} | fields
+
+    end = {"whole": True, "resets": number, "checked": 0}
+    assert read_record(write_record(tmp_path, rounds(), end)).value >= 0
+    for episodes in (
+        [0] * number,
+        [-5] * number,
+        ["a"] * number,
+        [10**30] * number,
+        [1, 2],
+        3,
+        [0.5] * number,
+    ):
+        with pytest.raises(SuiteError, match=r"different episodes|no row of"):
+            read_record(write_record(tmp_path, rounds(episodes=episodes), end))
+    for row in (
+        {"first": 0},
+        rounds(first="0"),
+        rounds(first=10**30),
+        rounds(first=1),
+        rounds(rounds="?"),
+        rounds(rounds="AAAA"),
+        rounds(rounds=3),
+    ):
+        with pytest.raises(SuiteError, match=r"different episodes|no row of"):
+            read_record(write_record(tmp_path, row, end))
+    for resets in (None, -9, number - 1, "x", True):
+        with pytest.raises(SuiteError, match="how many episodes were begun"):
+            read_record(write_record(tmp_path, rounds(), end | {"resets": resets}))
+    played[5, 0] = 200
+    with pytest.raises(SuiteError, match="program or test"):
+        read_record(write_record(tmp_path, rounds(), end))
+
+
+def test_an_episode_that_was_left_counts_as_played_with_nothing() -> None:
+    task = tasks.find_task("kinds/0")
+    first, number = round(task.episodes * (1 - task.last)), task.episodes
+    world = Rounds(task, 0)
+    episodes = np.arange(number)
+    programs = (~world.world.right[world.problem_of(episodes)]).argmax(axis=1)
+    faulty = world.world.faulty[
+        world.world.of(world.group_of(episodes), world.problem_of(episodes)), programs
+    ]
+    tests = faulty.argmax(axis=1)[:, None]
+    assert measure(task, 0, "both", episodes, programs, tests) == 1
+    kept = np.delete(episodes, range(first, first + 128))
+    late = np.append(kept, np.arange(number, number + 128))  # those that came in their place
+    again = late % number
+    assert measure(task, 0, "both", late, programs[again], tests[again]) == pytest.approx(
+        1 - 128 / (number - first)
+    )
 
 
 def test_leaving_episodes_is_no_way_to_choose_among_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
