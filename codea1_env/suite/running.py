@@ -275,13 +275,31 @@ def read_tuning(base: Path) -> dict[str, Any]:
     path = base / TUNING
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        seeds, tried = list(content["seeds"]), list(content["tried"])
-        rates = content.get("rates", {})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         raise SuiteError(
             f"Expect a tuned submission, whose {path} says on which seeds and what was tried, actually: "
             f"{type(error).__name__}: {error}. `codea1 suite tune` writes it."
         ) from error
+    check_tuning(content, path)
+    return {"rates": {}, **content}
+
+
+def check_tuning(content: Any, path: Path) -> None:
+    """Refuse what is no content of tuning.json, with a SuiteError that names the file."""
+    content = content if isinstance(content, dict) else {}
+    seeds, tried = content.get("seeds"), content.get("tried")
+    if (
+        not isinstance(seeds, list)
+        or not isinstance(tried, list)
+        or not isinstance(content.get("rates", {}), dict)
+    ):
+        raise SuiteError(
+            f"Expect {path} to say what was tried in tuning: lists `seeds` and `tried`, actually: {seeds!r:.40}, {tried!r:.40}"
+        )
+    if not tried or not all(each and isinstance(each, dict) for each in tried):
+        raise SuiteError(
+            f'Expect the settings that were tried in tuning in {path}, such as {{"learning_rate": 0.1}}, actually: {tried!r:.80}'
+        )
     if not seeds or not all(isinstance(each, int) and each >= TUNING_SEED for each in seeds):
         raise SuiteError(
             f"Expect seeds of tuning from {TUNING_SEED} on in {path}, actually: {seeds!r:.80}"
@@ -289,7 +307,6 @@ def read_tuning(base: Path) -> dict[str, Any]:
     known = {task.experiment for task in tasks().values()}
     for track in TRACKS:
         for name in known:
-            own = [each for each in tried if isinstance(each, dict) and each.get("track", track) == track and each.get("experiment", name) == name]  # fmt: skip
+            own = [each for each in tried if each.get("track", track) == track and each.get("experiment", name) == name]  # fmt: skip
             if len(own) > len(RATES):
                 raise SuiteError(f"Expect at most {len(RATES)} settings tried for {name}, track {track}, actually: {len(own)}")  # fmt: skip
-    return {**content, "rates": rates}

@@ -20,7 +20,14 @@ import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.suite.records import RECORDS, read_record, records_in
-from codea1_env.suite.running import SUBMISSION, find_entry, play, read_tuning, with_rates
+from codea1_env.suite.running import (
+    SUBMISSION,
+    check_tuning,
+    find_entry,
+    play,
+    read_tuning,
+    with_rates,
+)
 from codea1_env.suite.tasks import (
     SEEDS,
     TRACKS,
@@ -130,9 +137,16 @@ def submission(base: Path) -> dict[str, Any]:
             settings = read_manifest(base / RECORDS, SUBMISSION)["settings"]
         except FolderError as error:
             raise SuiteError(str(error)) from error
+    _check_settings(settings, base / RECORDS / SUBMISSION.manifest)
     records = [read_record(path) for path in records_in(base)]
     if not records:
         raise SuiteError(f"Expect records of codea1-suite in {base}, actually: none")
+    other = sorted({each.seed for each in records} - set(SEEDS))
+    if other:
+        raise SuiteError(
+            f"Expect records of seeds {SEEDS[0]} to {SEEDS[-1]}, which are scored, actually {base} has seeds {other!r:.80}. "
+            "Move those folders elsewhere."
+        )
     name = str(settings.get("algorithm", ""))
     if not settings or find_entry(name, settings["args"]).learns:
         tuning = read_tuning(base)
@@ -187,8 +201,17 @@ def read_submission(path: Path) -> dict[str, Any]:
         "oracle",
     ):
         raise SuiteError(f"Expect a tuned submission, actually: {path} does not say what was tried")
+    if content["tuning"]:
+        check_tuning(content["tuning"], path)
+    _check_settings(content["settings"], path)
     _check_records(content, path)
     return content
+
+
+def _check_settings(settings: Mapping[str, Any], path: Path) -> None:
+    for name, kind in {"algorithm": str, "args": dict, "rates": dict}.items():
+        if settings and not isinstance(settings.get(name), kind):
+            raise SuiteError(f"Expect {path} as it was written, actually: no {name} in settings")
 
 
 def _check_records(content: Mapping[str, Any], path: Path) -> None:

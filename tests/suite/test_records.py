@@ -134,7 +134,8 @@ def test_mixed_tracks_are_refused(base: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_submission_without_tuning_is_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    for content in (None, {"seeds": [0], "tried": []}, {"seeds": [1000], "tried": [{}] * 7}):
+    one = {"rates": [1.0, 8.0]}
+    for content in (None, {"seeds": [0], "tried": [one]}, {"seeds": [1000], "tried": [one] * 7}, {"seeds": [1000], "tried": []}, {"seeds": [1000], "tried": [3]}, {"seeds": [1000], "tried": [{}]}, {"seeds": [1000], "tried": 3}, {"seeds": []}, {"seeds": [1000], "tried": [one], "rates": 3}):  # fmt: skip
         (base / "tuning.json").unlink()
         if content is not None:
             write_tuning(base, content)
@@ -142,6 +143,32 @@ def test_a_submission_without_tuning_is_refused(base: Path, capsys: pytest.Captu
         assert "tun" in capsys.readouterr().err or content
         (base / "tuning.json").touch()
     assert not (base / "submission.json").exists()
+
+
+def test_records_of_other_seeds_and_broken_folders_are_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    strange = base / "records/both/cycling-0/12"
+    for make in (strange.mkdir, lambda: play(find_entry("random"), TASK, 12, "both", base, False)):
+        make()
+        assert main(["suite", "score", str(base)]) == 2
+        assert "12" in capsys.readouterr().err
+        shutil.rmtree(strange)
+    (own(base) / "record.json").unlink()
+    assert main(["suite", "score", str(base)]) == 2
+    assert str(own(base)) in capsys.readouterr().err
+
+
+def test_every_track_is_scored_and_repeated(tmp_path: Path) -> None:
+    keys = [RecordKey(track, ID, 0) for track in tasks.TRACKS]
+    run_all(tmp_path, "random", {}, keys, rates={}, processes=1, check=False)
+    assert main(["suite", "score", str(tmp_path)]) == 0
+    content = json.loads((tmp_path / "submission.json").read_text())
+    assert [*content["values"]] == sorted(tasks.TRACKS)
+    words = ["suite", "verify", str(tmp_path / "submission.json"), "--share", "1"]
+    assert main(words) == 0
+    (tmp_path / "submission.json").write_text(
+        json.dumps(content | {"settings": {"algorithm": "random"}})
+    )
+    assert main(words) == 2
 
 
 def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
