@@ -71,6 +71,7 @@ def test_an_example_trains(name, model, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     example = loaded(name)
     few = {"max_problems": 2, "problems_per_step": 2, "num_generations": 2, "num_suites": 2}
+    few |= {"panel_size": 1, "eval_problems": 2}
     monkeypatch.setattr(example, "TrainConfig", with_changes(TrainConfig, **few))
     monkeypatch.setattr(example, "SamplingConfig", with_changes(SamplingConfig, **SHORT))
     result = example.main(model, max_steps=1)
