@@ -101,7 +101,11 @@ class ScoreCommand:
 
 @dataclass(frozen=True)
 class VerifyCommand:
-    """Play a share of a submission again. Exit code 1 if something differs."""
+    """Play a share of a submission again. Exit code 1 if something differs.
+
+    A submission may hold a Python file. It is run with your rights, outside the sandbox: read it first. Equal records can be
+    repeated, which does not mean that they are fair: the file can read the world that it plays in.
+    """
 
     file: Annotated[Path, tyro.conf.Positional]
     share: float = 0.05
