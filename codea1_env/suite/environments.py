@@ -58,9 +58,9 @@ def make(
         {'coder_0': True, 'tester_0': True}
     """
     task = find_task(id, version)
-    if (side is not None) != (api == "gym"):
+    if (side is not None) != (api == "gym") or side not in (None, "coder", "tester"):
         raise SuiteError(
-            f"Expect a side with api='gym' alone, actually: api={api!r}, side={side!r}"
+            f"Expect a side, coder or tester, with api='gym' alone, actually: api={api!r}, side={side!r}"
         )
     whole = isinstance(num_envs, int) and not isinstance(num_envs, bool) and num_envs > 0
     if num_envs is not None and not (api in ("gym", "vector") and whole):

@@ -112,7 +112,7 @@ def find_task(id: str, version: str = "v1") -> SuiteTask:
         codea1_env.suite.tasks.SuiteError: Expect an id of codea1-suite v1, actually: 'reading/7'. Did you mean reading/2?
     """
     known = tasks(version)
-    if id not in known:
+    if not isinstance(id, str) or id not in known:
         near = difflib.get_close_matches(str(id), known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}"
         raise SuiteError(f"Expect an id of codea1-suite {version}, actually: {id!r:.60}. {hint}")
