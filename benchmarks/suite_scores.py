@@ -99,6 +99,8 @@ def leaderboard() -> str:
         lines += ["", f"## Track {track}", "", "| row | number | held-out |", "|---|---|---|"]
         lines += [f"| {name} | {written(scores[name].number)} | {written(scores[name].held_out)} |" for name in order]  # fmt: skip
         names = [name for name in order if name not in ("random", "oracle")]
+        if not names:
+            continue
         lines += ["", f"| id | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
         for task in ids:
             found = {name: {each.task.id: each.score for each in scores[name].ids} for name in names}  # fmt: skip
