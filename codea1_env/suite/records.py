@@ -81,11 +81,13 @@ class Recorder:
         self._parts: list[tuple[Ints, Ints, Ints]] = []
         self._waiting, self._written, self._resets = 0, 0, 0
         self._chain = hashlib.sha256(json.dumps(settings).encode())
-        self.whole = False
+        self.whole, self._closed = False, False
 
     def begin(self, number: int) -> None:
-        """Count episodes that were begun."""
+        """Count episodes that were begun; a SuiteError if the record was closed before it was whole."""
         if not self.whole:
+            if self._closed:
+                raise SuiteError("Expect an open record, actually: it was closed. It cannot go on.")
             self._resets += number
 
     def add(self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, cells: Ints) -> None:
@@ -120,6 +122,7 @@ class Recorder:
             self._checker.close()
         if not self.whole:
             self._jobs.close()
+            self._closed = True
 
     def _write(self) -> None:
         episodes, programs, tests = (

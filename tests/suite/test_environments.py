@@ -141,6 +141,14 @@ def test_a_copy_of_an_environment_with_a_record_writes_nothing(tmp_path: Path) -
         twin.step({"tester_0": [1]})
 
 
+def test_a_closed_record_does_not_go_on(tmp_path: Path) -> None:
+    env = suite.make("cycling/0", 0, record=tmp_path)
+    env.reset()
+    env.close()
+    with pytest.raises(SuiteError, match="it was closed"):
+        env.reset()
+
+
 def test_with_a_record_no_seed_chooses_the_opponent(tmp_path: Path) -> None:
     games = suite.make("rare-faults/2", 0, api="gym", side="tester", num_envs=64)
     first = games.reset(seed=0)[0]
