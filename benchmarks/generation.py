@@ -54,9 +54,7 @@ def main() -> None:
     table = Table("", "ours, tokens/s", "transformers", "ratio", "memory's limit")
     with busy(given.busy) if given.busy else nullcontext():
         for role, chats in (("coder", programs(agent)), ("tester", suites(agent))):
-            pairs = [
-                (rate(agent, chats), plain_rate(agent, merged, chats)) for _ in range(given.rounds)
-            ]
+            pairs = [(rate(agent, chats), plain_rate(merged, chats)) for _ in range(given.rounds)]
             ours, plain = (statistics.median(rates) for rates in zip(*pairs, strict=True))
             most = len(chats) * reads_per_second(model)
             table.add_row(role, f"{ours:.1f}", f"{plain:.1f}", f"{ours / plain:.2f}", f"{most:.0f}")
@@ -101,9 +99,9 @@ def rate(agent: LLMAgent, chats: list[Any]) -> float:
     return sum(len(each.completion_ids) for each in answers) / (time.perf_counter() - started)
 
 
-def plain_rate(agent: LLMAgent, model: Any, chats: list[Any]) -> float:
+def plain_rate(model: Any, chats: list[Any]) -> float:
     """Tokens per second of `model.generate` with transformers' static cache and a merged adapter."""
-    tokenizer = agent.backend.tokenizer
+    tokenizer: Any = load_tokenizer(resolve("smollm2-135m"))
     texts = [encode_chat(tokenizer, each) for each in chats]
     longest = max(map(len, texts))
     ids = torch.tensor([[0] * (longest - len(each)) + list(each) for each in texts])

@@ -113,7 +113,7 @@ def with_inputs(problem: Problem, number: int, sandbox: Sandbox) -> Problem:
         problem.prompt,
         "",
         problem.reference,
-        cases=cases[:number],
+        cases=tuple(cases[:number]),
         atol=problem.atol,
     )
 
