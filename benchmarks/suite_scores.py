@@ -28,7 +28,7 @@ from codea1_env.suite.running import (
     tune,
     write_tuning,
 )
-from codea1_env.suite.scores import paired, score_tracks, shipped, submission
+from codea1_env.suite.scores import paired, score_tracks, shipped, signed, submission
 from codea1_env.suite.tasks import SEEDS, TRACKS, Track, tasks
 from codea1_env.support.machine import this_machine
 
@@ -81,11 +81,6 @@ def _tuned(
     return {**found, "rates": rates, "tried": tried}
 
 
-def written(estimate: Estimate | None) -> str:
-    """Return an estimate as a cell."""
-    return "-" if estimate is None else f"{estimate.value:+.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]"  # fmt: skip
-
-
 def leaderboard() -> str:
     """Return the page."""
     lines = ["# Leaderboard of codea1-suite v1", ""]
@@ -97,7 +92,7 @@ def leaderboard() -> str:
         order = sorted(scores, key=lambda name: -(scores[name].number or Estimate(-9, 0, 0)).value)
         ids = [task for task in tasks().values() if track in task.tracks]
         lines += ["", f"## Track {track}", "", "| row | number | held-out |", "|---|---|---|"]
-        lines += [f"| {name} | {written(scores[name].number)} | {written(scores[name].held_out)} |" for name in order]  # fmt: skip
+        lines += [f"| {name} | {signed(scores[name].number)} | {signed(scores[name].held_out)} |" for name in order]  # fmt: skip
         names = [name for name in order if name not in ("random", "oracle")]
         if not names:
             continue
@@ -127,7 +122,7 @@ def instrument() -> list[str]:
             for name in BAD:
                 less = paired(task, track, rows[name][task.id], rows["grpo"][task.id])
                 told = less is not None and less.high < 0
-                cells.append(written(less) if told else f"**{written(less)}**")
+                cells.append(signed(less) if told else f"**{signed(less)}**")
             lines.append(
                 f"| {task.id if task.separates else f'({task.id})'} | {' | '.join(cells)} |"
             )

@@ -34,6 +34,7 @@ from codea1_env.suite.scores import (
     read_submission,
     score_tracks,
     shipped,
+    signed,
     submission,
     verify,
 )
@@ -220,14 +221,6 @@ def run_verify(arguments: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def _written(estimate: Estimate | None) -> str:
-    return (
-        "-"
-        if estimate is None
-        else f"{estimate.value:+.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
-    )
-
-
 def _sheet(scored: TrackScore, values: Mapping[str, Any]) -> Sheet:
     """Return the table of a track: the own row, the difference from shipped GRPO, and shipped rows."""
     beside = {
@@ -246,15 +239,15 @@ def _sheet(scored: TrackScore, values: Mapping[str, Any]) -> Sheet:
         cells = [
             task.id if task.separates else f"({task.id})",
             task.setting,
-            _written(each.score),
-            _written(difference),
+            signed(each.score),
+            signed(difference),
         ]
         cells += [
             f"{found[task.id].value:+.2f}" if task.id in found else "-" for found in beside.values()
         ]
         rows.append([Cell(text) for text in cells])
     note = (
-        f"Track {scored.track}. Number (mean of the ids that separate): {_written(scored.number)}; held-out: {_written(scored.held_out)}. "
+        f"Track {scored.track}. Number (mean of the ids that separate): {signed(scored.number)}; held-out: {signed(scored.held_out)}. "
         "Ids in brackets do not count. 0 is random play, 1 the oracle; 95% intervals over seeds."
     )
     if scored.missing:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from importlib import resources
 
 from codea1_env.agents import Learner
@@ -58,8 +59,9 @@ class PanelOfRun:
         """Number of programs that the tester meets."""
         return len(self._panel.programs)
 
+    @cached_property
     def untrained(self) -> Mapping[str, PanelCount]:
-        """Return what was measured beforehand of this model, asked in this way; empty if nothing was."""
+        """What was measured beforehand of this model, asked in this way; empty if nothing was."""
         found = resources.files("codea1_env.training").joinpath(UNTRAINED).read_text("utf-8")
         known = json.loads(found).get(self._key, {})
         return {row: PanelCount(*counts) for row, counts in known.get("counts", {}).items()}
@@ -68,7 +70,7 @@ class PanelOfRun:
         """Return `panel/ROW` for metrics.jsonl, and counts for panel.jsonl; those of scripts once."""
         if not self._panel.programs:
             return {}, []
-        counts = self.untrained() if step == 0 else {}
+        counts = self.untrained if step == 0 else {}
         counts = counts or self._panel.measure(tester, self._referee)
         rows = [{**row, "asked": self._key} for row in self._rows("tester", counts)]
         for name, script in self._scripts.items():

@@ -401,7 +401,7 @@ class Run:
             others, other_rows = self._unseen.measure(self.players)
             on_panel, counts = self._panel.measure(self.players.tester, self.step)
         self._known["evaluate"] = time.monotonic() - started
-        if self.step == 0 and self._panel.untrained():  # only the end will take this time
+        if self.step == 0 and self._panel.untrained:  # only the end will take this time
             used = self.players.take_usage().get("tester", Usage())
             each = used.seconds / max(used.answers, 1)
             self._known["evaluate"] += each * self._panel.programs

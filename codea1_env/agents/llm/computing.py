@@ -34,15 +34,14 @@ class Computing:
         return f"{self.dtype} on {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
-def check_threads(number: int | None) -> int:
-    """Raise a ValueError if this process may not use so many cores; returns how many it may."""
+def check_threads(number: int | None) -> None:
+    """Raise a ValueError if this process may not use so many cores."""
     cores = len(os.sched_getaffinity(0))
     if number is not None and not 1 <= number <= cores:
         raise ValueError(
             f"Expect threads to be from 1 to {cores}, as many as this process may use cores, actually: {number}. "
             f"Give --threads {cores}, or leave it out."
         )
-    return cores
 
 
 def choose_computing(
