@@ -102,7 +102,7 @@ class Sandbox:
         self.limits = limits if limits is not None else Limits()
         self._packages = packages_of(packages)
         self._mentions = mention_of(self._packages)
-        self._asked_level = check_level(level)
+        self.asked_level = check_level(level)
         self._starters = self._start()
 
     @property
@@ -112,7 +112,7 @@ class Sandbox:
         Raises:
             LevelUnavailableError: The machine offers less than "kernel", and no level was asked for.
         """
-        return self._asked_level if self._asked_level is not None else strongest_level()
+        return self.asked_level if self.asked_level is not None else strongest_level()
 
     @property
     def runs(self) -> int:

@@ -45,6 +45,8 @@ from codea1_env.agents.models import (
     local_folder,
     resolve,
 )
+from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.trainer_arguments import (
@@ -303,6 +305,10 @@ class LocalEngine:
             raise RunError(f"Cannot make the {role}: {error}") from error
         say(f"Computing in {computing}.")
         return decided_computing(config, computing)
+
+    def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> Referee:
+        """Make what judges, from the run's own sandbox."""
+        return Referee(sandbox, rules)
 
 
 def _spare_memory(say: Callable[[str], None]) -> bool:

@@ -17,7 +17,6 @@ from codea1_env.agents.llm.completions import BackendError
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee
 from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
@@ -174,9 +173,8 @@ class Run:
         config = self.config
         limits = Limits(call_cpu_time=config.time_limit)
         self.sandbox = sandbox or self._stack.enter_context(Sandbox(config.workers, limits))
-        self.referee = Referee(
-            self.sandbox, replace(rules_of(config), reuse_programs=reuse_programs)
-        )
+        rules = replace(rules_of(config), reuse_programs=reuse_programs)
+        self.referee = self.engine.referee(self.sandbox, rules)
         # Of a large set no more than these are looked at before the first step.
         looked_at = measuring.drawn(self.problems, config.eval_trained, config.seed)
         self._held_out = hold_out(looked_at, self.sandbox, config.seed)

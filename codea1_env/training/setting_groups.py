@@ -223,7 +223,8 @@ class EngineSettings:
     output_dir: Annotated[Path | None, Field(strict=False)] = None
     """Folder of the run; None for a new one in runs/, named after the time."""
     engine: Literal["local", "ray"] = "local"
-    """Where language models compute: in this process, or on the nodes of a Ray cluster. Has no influence on the results."""
+    """Where language models compute and programs are judged: in this process and on this machine, or on the nodes of a Ray cluster.
+    Has no influence on the results."""
     address: str = "local"
     """Ray: "local" for a cluster of this run on this machine, "auto" for one that this machine belongs to, or HOST:PORT."""
     learner_processes: PositiveInt = 1

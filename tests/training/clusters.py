@@ -1,4 +1,4 @@
-"""A real Ray cluster of two nodes on this machine, each with one processor and a loopback address of its own."""
+"""A real Ray cluster of two nodes on this machine, each with two processors by name and a loopback address of its own."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def two_nodes() -> Iterator[Any]:
     # Not 127.0.0.1, which Ray would put the machine's outer address for.
     os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+    head = {"num_cpus": 2, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
     made = Cluster(initialize_head=True, head_node_args=head)
     try:
-        made.add_node(num_cpus=1, node_ip_address="127.0.0.3")
+        made.add_node(num_cpus=2, node_ip_address="127.0.0.3")
         connect(made.address)
         yield made
     finally:

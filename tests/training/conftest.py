@@ -22,7 +22,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> tupl
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
-    """Two nodes with one processor each."""
+    """Two nodes, each with one processor for a player and one that judges."""
     pytest.importorskip("ray")
     with two_nodes() as made:
         yield made

@@ -211,7 +211,7 @@ def test_what_the_cluster_has_not(
             run(tmp_path / "run", config, sandbox, **changes)
 
     refused(r"1 GPUs for 1 processes.* has 0.*learner_processes", learner_gpus=1.0)
-    refused(r"4 processors for 4 processes.* has 2", learner_processes=4)
+    refused(r"5 processors for 4 processes.* one task that judges.* has 4", learner_processes=4)
     # before any process is asked for
     wrong = {"tester.trainer": {"no_such_field": 1}, "learner_gpus": 1.0}
     refused("Cannot make the tester: .*no_such_field", **wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -21,8 +22,11 @@ _ANSWER = 120.0
 """Seconds that a node has to say which version it has."""
 
 
-def connect(address: str) -> Any:
-    """Join a cluster, unless this process has done so. Raises a RunError if there is none, a MissingExtraError without Ray."""
+def connect(address: str, processes: int = 0) -> Any:
+    """Join a cluster, unless this process has done so; one of its own has room for so many processes beside those that judge.
+
+    Raises a RunError if there is none, a MissingExtraError without Ray.
+    """
     ray: Any = require("ray", "ray")
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
@@ -40,7 +44,10 @@ def connect(address: str) -> Any:
         with warnings.catch_warnings(), _own_signals():
             # of what later versions will do with GPUs
             warnings.simplefilter("ignore", FutureWarning)
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            own = (
+                {"num_cpus": len(os.sched_getaffinity(0)) + processes} if address == "local" else {}
+            )
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:  # Ray raises no narrower one where a node is slow to start
         # Of other versions Ray tells in several lines.
         said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
@@ -75,6 +82,7 @@ def lost_errors(ray: Any) -> tuple[type[Exception], ...]:
         errors.NodeDiedError,
         errors.WorkerCrashedError,
         errors.ObjectLostError,
+        errors.OutOfMemoryError,
         errors.RaySystemError,
         errors.TaskUnschedulableError,
         errors.ActorUnschedulableError,

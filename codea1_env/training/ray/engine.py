@@ -12,12 +12,15 @@ from typing import Any
 from codea1_env.agents import Experience, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import Message
+from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.training import trainer_arguments
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.language_models import LocalEngine, Models
 from codea1_env.training.players import seed_of
 from codea1_env.training.ray.cluster import check_versions, connect
+from codea1_env.training.ray.judging import RayReferee
 from codea1_env.training.ray.role_group import LearnerLostError, RoleGroup
 from codea1_env.training.trainer_arguments import Role
 
@@ -111,15 +114,16 @@ _GIVEN_BACK = 5.0
 
 
 class RayEngine(LocalEngine):
-    """Language models compute on the nodes. Programs run and are judged in this process, where tabular players stay.
+    """Language models compute on the nodes, where programs are judged, too. Tabular players stay in this process.
 
     Raises:
         RunError: There is no cluster at the address.
         MissingExtraError: Ray is not installed.
     """
 
-    def __init__(self, address: str) -> None:
-        self._ray = connect(address)
+    def __init__(self, config: TrainConfig) -> None:
+        processes = len(trainer_arguments.roles_of(config)) * config.learner_processes
+        self._ray = connect(config.address, processes)
 
     def fit(
         self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
@@ -131,13 +135,13 @@ class RayEngine(LocalEngine):
             PlayerError: A process was lost, for which memory was short perhaps.
         """
         self.elsewhere = roles = trainer_arguments.roles_of(config)
-        if not roles:
-            return config, RemoteModels([])
-        if not resumed:
+        if roles and not resumed:
             trainer_arguments.check_trainer_fields(config)
             trainer_arguments.check_batches(config, problems, config.learner_processes, gpu=False)
         check_versions(self._ray)
         gpus = gpus_of_each(self._ray, config, len(roles))
+        if not roles:
+            return config, RemoteModels([])
         with ExitStack() as stack:
             groups = []
             for role in roles:
@@ -151,6 +155,10 @@ class RayEngine(LocalEngine):
                 raise PlayerError(str(error)) from error
             stack.pop_all()
         return config, RemoteModels(groups)
+
+    def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> Referee:
+        """Make what judges on the nodes."""
+        return RayReferee(self._ray, sandbox, rules)
 
 
 def _make(
@@ -170,17 +178,21 @@ def _make(
 def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
     """Decide how many GPUs each process of a language model gets. Raises a RunError if the cluster has not enough free."""
     processes = roles * config.learner_processes
-    there, free = ray.cluster_resources(), _free_soon(ray, processes)
+    there, free = ray.cluster_resources(), _free_soon(ray, processes + 1)
     gpus = config.learner_gpus
     if gpus is None:
         gpus = 1.0 if there.get("GPU", 0) else 0.0
     # What is scarcer first.
-    for kind, name, asked in (("GPU", "GPUs", processes * gpus), ("CPU", "processors", processes)):
+    for kind, name, asked, also in (
+        ("GPU", "GPUs", processes * gpus, ""),
+        ("CPU", "processors", processes + 1, " and one task that judges"),
+    ):
         if free.get(kind, 0) < asked:
             raise RunError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
-                f"{config.learner_processes}), actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. Add nodes, or lower learner_processes or learner_gpus (0.5: two share one)."
+                f"{config.learner_processes}){also}, actually: the cluster has {there.get(kind, 0):g}, of which "
+                f"{free.get(kind, 0):g} are free. Add nodes, lower learner_processes or learner_gpus (0.5: two share one), or "
+                "start Ray with more (`ray start --num-cpus`)."
             )
     return gpus
 

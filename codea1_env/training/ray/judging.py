@@ -1,0 +1,148 @@
+"""Judges on the nodes of a Ray cluster: the rounds of a problem are one task, and each worker process has one referee.
+
+Ray places the tasks and repeats those whose process is lost. A task that is lost each time pays nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from codea1_env.judging.verdicts import NOT_JUDGED, AttackAnswers, Counters, Judged
+from codea1_env.referee import (
+    Referee,
+    RefereeConfig,
+    Round,
+    SuiteVerdict,
+    TestVerdict,
+    Verdict,
+)
+from codea1_env.responses import Suite
+from codea1_env.rewards import SuiteOutcome, SuiteRewards
+from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox, TestResult
+from codea1_env.training.ray.cluster import lost_errors
+
+_RETRIES = 3
+"""Times that Ray repeats a task whose process was lost, or whose sandbox failed."""
+_NO_REWARDS = SuiteRewards(None, None, 0.0, 0.0)
+
+
+class Rules(NamedTuple):
+    """All that makes a referee."""
+
+    config: RefereeConfig
+    limits: Limits
+    level: str | None
+    packages: tuple[str, ...]
+    folder: str
+    """Where files of the user's lie, such as a reward."""
+
+
+_referee: tuple[Rules, Referee] | None = None
+"""The referee of this worker process: it remembers the values of references."""
+
+
+def judged(rules: Rules, asked: AttackAnswers | list[Round]) -> tuple[list[Any], Counters]:
+    """Judge what is asked about one problem; also says what the sandbox did. Runs in a worker process of Ray."""
+    referee = _referee_here(rules)
+    before = replace(referee.counters)
+    parts = isinstance(asked, AttackAnswers)
+    found: list[Any] = referee.judge_parts([asked]) if parts else referee.judge(asked)
+    return found, referee.counters - before
+
+
+def _referee_here(rules: Rules) -> Referee:
+    global _referee
+    if _referee is None or _referee[0] != rules:
+        if _referee is not None:
+            _referee[1].sandbox.close()
+        with suppress(OSError):  # another machine may not have it, and not need it
+            os.chdir(rules.folder)
+        sandbox = Sandbox(1, rules.limits, level=rules.level, packages=rules.packages)
+        _referee = rules, Referee(sandbox, rules.config)
+    return _referee[1]
+
+
+class RayReferee(Referee):
+    """Judges as a `Referee` does, on the nodes. Programs are found in answers here."""
+
+    def __init__(self, ray: Any, sandbox: Sandbox, config: RefereeConfig) -> None:
+        super().__init__(sandbox, config)
+        self._ray = ray
+        rules = Rules(config, sandbox.limits, sandbox.asked_level, sandbox.packages, os.getcwd())
+        self._rules = ray.put(rules)
+        self._task = ray.remote(judged).options(
+            num_cpus=1,
+            max_retries=_RETRIES,
+            retry_exceptions=[InfraError],
+            scheduling_strategy="SPREAD",
+        )
+
+    def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
+        """Judge a batch, the rounds of each problem together. See `Referee.judge`."""
+        places: dict[int, list[int]] = {}
+        for place, each in enumerate(rounds):
+            places.setdefault(id(each.problem), []).append(place)
+        asked = [[rounds[place] for place in numbers] for numbers in places.values()]
+        verdicts: dict[int, Verdict] = {}
+        for numbers, found in zip(places.values(), self._all(asked), strict=True):
+            verdicts |= zip(numbers, found, strict=True)
+        return [verdicts[place] for place in range(len(rounds))]
+
+    def judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
+        """Judge what testers answered, each problem by itself. See `Referee.judge_parts`."""
+        return [item for found in self._all(parts) for item in found]
+
+    def _all(self, asked: Sequence[AttackAnswers | list[Round]]) -> list[list[Any]]:
+        """Judge each problem, wherever there is room.
+
+        Raises:
+            InfraError: None of them could be judged.
+            Exception: What a referee raised.
+        """
+        references = [self._task.remote(self._rules, each) for each in asked]
+        found: list[list[Any]] = []
+        lost = 0
+        for each, reference in zip(asked, references, strict=True):
+            try:
+                items, done = self._ray.get(reference)
+            except (*lost_errors(self._ray), InfraError) as error:
+                items, done, lost, why = *_unjudged(each), lost + 1, error
+            except self._ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            found.append(items)
+            self._count(done)
+        if lost and lost == len(asked):
+            raise InfraError(
+                f"No problem could be judged on the cluster, though each was tried {_RETRIES + 1} times: "
+                f"{' '.join(str(why).split())[-300:]}"
+            ) from why
+        return found
+
+
+def _unjudged(asked: AttackAnswers | list[Round]) -> tuple[list[Any], Counters]:
+    """Return verdicts that pay nobody, and change nothing in the Mistake Book."""
+    if not isinstance(asked, AttackAnswers):
+        verdicts = [_no_verdict(each.problem.task_id, each.suites) for each in asked]
+        tests = sum(len(suite.tests) for verdict in verdicts for suite in verdict.suites)
+        return verdicts, Counters(unjudged=tests)
+    share = len(asked.attacks) // max(1, len(asked.programs))
+    suites = [Suite(())] * share
+    verdict = _no_verdict(asked.problem.task_id, suites)
+    return [(suites, verdict) for _ in asked.programs], Counters(unjudged=len(asked.attacks))
+
+
+def _no_verdict(task_id: str, suites: Sequence[Suite | Sequence[str]]) -> Verdict:
+    load = TestResult(Outcome.INFRA_ERROR, "the cluster lost each process that judged it")
+    found = []
+    for suite in suites:
+        texts = [test.text for test in suite.tests] if isinstance(suite, Suite) else suite
+        tests = [TestVerdict(text, "not made", NOT_JUDGED, Outcome.UNJUDGED) for text in texts]
+        outcome = SuiteOutcome(
+            code_executes=False, failed=(), invalid=0, history_passed=0, history_total=0
+        )
+        found.append(SuiteVerdict(tuple(tests), outcome, _NO_REWARDS))
+    return Verdict(task_id, False, load, None, tuple(found), ())
