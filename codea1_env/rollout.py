@@ -13,11 +13,12 @@ import itertools
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from codea1_env.judging.verdicts import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
@@ -101,6 +102,9 @@ class RolloutConfig:
     overlap: int = 1
     """Parts that the problems are divided into: while the tester attacks one part, the sandbox judges the part
     before. 1 judges everything at the end."""
+    writes_ahead: bool = False
+    """Whether the coder is asked part by part, and writes the next one while the tester attacks: for players that compute
+    in different places."""
     oracle: Oracle = "reference"
     """Who says what is right: the problem's reference; or the coder, by the first program of its group that
     runs. Then nothing but the players' agreement decides, and both can be wrong together."""
@@ -275,6 +279,15 @@ def _play(
     )
 
 
+class _Written(NamedTuple):
+    """What the coder wrote."""
+
+    answers: list[str]
+    programs: list[Program]
+    shown: list[Observation]
+    """What the tester sees."""
+
+
 class _Table:
     """A step in play: round after round, all problems at once."""
 
@@ -294,7 +307,6 @@ class _Table:
         self, asked: Sequence[Problem], last: Sequence[RolloutEpisode]
     ) -> list[RolloutEpisode]:
         """Play one round of every program."""
-        started = time.perf_counter()
         number = last[0].round + 1 if last else 0
         none: list[PlayedRound | None] = [None] * len(asked)
         before = [episode.played for episode in last] or none
@@ -302,29 +314,30 @@ class _Table:
             situation(problem, number, before=played)
             for problem, played in zip(asked, before, strict=True)
         ]
-        answers = ask_for_answers(self.coder, "coder", seen)
-        programs = self.referee.read_programs(asked, list(map(str, answers)))
-        if last:
+
+        def write(part: slice) -> _Written:
+            answers = ask_for_answers(self.coder, "coder", seen[part])
+            programs = self.referee.read_programs(asked[part], list(map(str, answers)))
             programs = [
-                dataclasses.replace(program, shown=episode.played.shown)
-                for program, episode in zip(programs, last, strict=True)
+                dataclasses.replace(program, shown=played.shown) if played else program
+                for program, played in zip(programs, before[part], strict=True)
             ]
-        self.seconds["coder"] += time.perf_counter() - started
-        shown = [
-            situation(problem, number, program, played, black_box=self.config.black_box)
-            for problem, program, played in zip(asked, programs, before, strict=True)
-        ]
+            rows = zip(asked[part], programs, before[part], strict=True)
+            hidden = self.config.black_box
+            shown = [situation(row[0], number, *row[1:], black_box=hidden) for row in rows]
+            return _Written(answers, programs, shown)
+
         answering = not last or self.config.tester_rounds == "every"
         given = [] if answering else [list(episode.suite_answers) for episode in last]
-        attacks, judgements = self._attacked(asked, programs, shown, given)
+        written, attacks, judgements = self._attacked(asked, write, given)
         return [
             RolloutEpisode(
                 problem=problem,
                 index=i % self.config.num_generations,
                 coder_observation=seen[i],
-                answer=answers[i],
-                program=programs[i],
-                tester_observation=shown[i],
+                answer=written.answers[i],
+                program=written.programs[i],
+                tester_observation=written.shown[i],
                 suite_answers=tuple(attacks[i]),
                 suites=tuple(suites),
                 verdict=verdict,
@@ -335,33 +348,61 @@ class _Table:
         ]
 
     def _attacked(
-        self,
-        asked: Sequence[Problem],
-        programs: Sequence[Program],
-        shown: Sequence[Observation],
-        given: list[list[str]],
-    ) -> tuple[list[list[str]], list[Judged]]:
-        """Return the answers that attack each program, and what the referee says."""
-        started = time.perf_counter()
-        by_coder = self.config.oracle == "coder"
-        judged_by = by_own_program(asked, programs, self.referee) if by_coder else asked
+        self, asked: Sequence[Problem], write: Callable[[slice], _Written], given: list[list[str]]
+    ) -> tuple[_Written, list[list[str]], list[Judged]]:
+        """Return what the coder writes, the answers that attack each program, and what the referee says."""
+        started, waited = time.perf_counter(), self.seconds["coder"]
+        written = _Written([], [], [])
         attacks: list[list[str]] = []
         judging: list[Callable[[], list[Judged]]] = []
-        with ThreadPoolExecutor(1, "judge") as thread:
-            for part in _parts(len(asked), self.config.num_generations, self.config.overlap):
-                attacks += given[part] or self._suites(shown[part])
+        with (
+            ThreadPoolExecutor(1, "judge") as thread,
+            closing(self._written(write, len(asked))) as parts,
+        ):
+            for part, new in parts:
+                for items, more in zip(written, new, strict=True):
+                    items += more
+                attacks += given[part] or self._suites(new.shown)
                 texts = [str(text) for answers in attacks[part] for text in answers]
+                problems = asked[part]
+                if self.config.oracle == "coder":
+                    problems = by_own_program(problems, new.programs, self.referee)
                 judge = partial(
-                    self.referee.judge_answers, judged_by[part], programs[part], texts, self.history
+                    self.referee.judge_answers, problems, new.programs, texts, self.history
                 )
                 # The last part is not left to the thread: there is nothing to wait for but itself.
                 last = part.stop == len(asked)
                 judging.append(judge if last else thread.submit(judge).result)
             tested = time.perf_counter()
             judgements = [item for result in judging for item in result()]
-        self.seconds["tester"] += tested - started
+        self.seconds["tester"] += tested - started - (self.seconds["coder"] - waited)
         self.seconds["judge"] += time.perf_counter() - tested
-        return attacks, judgements
+        return written, attacks, judgements
+
+    def _written(
+        self, write: Callable[[slice], _Written], count: int
+    ) -> Generator[tuple[slice, _Written], None, None]:
+        """Yield what the coder writes, part by part. One that writes ahead has begun with the next part by then."""
+        parts = _parts(count, self.config.num_generations, self.config.overlap)
+        started = time.perf_counter()
+        if not (self.config.writes_ahead and len(parts) > 1):
+            whole = write(slice(0, count))
+            self.seconds["coder"] += time.perf_counter() - started
+            for part in parts:
+                yield part, _Written(*(items[part] for items in whole))
+            return
+        thread = ThreadPoolExecutor(1, "coder")
+        try:
+            writing = thread.submit(write, parts[0])
+            for part, following in itertools.zip_longest(parts, parts[1:]):
+                new = writing.result()
+                self.seconds["coder"] += time.perf_counter() - started
+                if following is not None:
+                    writing = thread.submit(write, following)
+                yield part, new
+                started = time.perf_counter()
+        finally:
+            thread.shutdown(wait=False)  # after a failure: who ends the run ends what it waits for
 
     def _suites(self, shown: Sequence[Observation]) -> list[list[str]]:
         """Return the tester's answers to each program."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_env
 from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
@@ -65,6 +67,40 @@ def test_parts_are_judged_as_the_whole(referee):
     assert parts.tester_experience("all") == whole.tester_experience("all")
     assert parts.book_change == whole.book_change
     assert [seen["entry_point"] for seen in tester.seen] == ["is_even"] * 6 + ["last_item"] * 6
+
+
+def test_the_coder_writes_ahead_while_the_tester_attacks(referee):
+    begun = threading.Event()
+
+    class Eager(WrongCoder):
+        def act(self, observations: Sequence[Observation]) -> list[str]:
+            if observations[0]["entry_point"] == "last_item":
+                begun.set()
+            return super().act(observations)
+
+    class Waiting(Cycle):
+        def act(self, observations: Sequence[Observation]) -> list[str]:
+            assert begun.wait(20)
+            return super().act(observations)
+
+    suites = "assert is_even(3) == False", "assert last_item([1, 2]) == 2", "nonsense("
+    config = RolloutConfig(2, 3, overlap=2, writes_ahead=True)
+    ahead = play(referee, Eager(), Waiting(*suites), config=config)
+    whole = play(referee, WrongCoder(), Cycle(*suites))
+    assert ahead.coder_experience() == whole.coder_experience()
+    assert ahead.tester_experience("all") == whole.tester_experience("all")
+
+
+def test_a_coder_that_fails_ahead_ends_the_step(referee):
+    class Fails(WrongCoder):
+        def act(self, observations: Sequence[Observation]) -> list[str]:
+            if observations[0]["entry_point"] == "last_item":
+                raise BackendError("lost")
+            return super().act(observations)
+
+    config = RolloutConfig(2, 3, overlap=2, writes_ahead=True)
+    with pytest.raises(BackendError, match="lost"):
+        play(referee, Fails(), Cycle(""), config=config)
 
 
 def test_a_failure_of_the_judge_comes_out(referee):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -269,6 +270,8 @@ class _Watched:
 
     def act(self, observations: Sequence[Observation]) -> Sequence[str]:
         """Return one answer for each observation, in order."""
+        if threading.current_thread() is not threading.main_thread():  # written ahead
+            return self._agent.act(observations)
         with self._display.phase(self._name):
             answers = self._agent.act(observations)
         self._display.begin(self._then)

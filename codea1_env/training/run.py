@@ -253,6 +253,7 @@ class Run:
             max_rounds=config.max_rounds,
             tester_rounds=config.tester_rounds,
             overlap=config.overlap,
+            writes_ahead={"coder", "tester"} <= {*self.engine.elsewhere},
             oracle=config.oracle,
         )
 

@@ -216,7 +216,7 @@ class EngineSettings:
     """Sandbox processes that work at the same time. Has no influence on the results."""
     overlap: Count = 1
     """Parts that the problems of a step are divided into: while the tester attacks one part, the sandbox judges
-    the part before. Pays where a GPU generates, and processors are idle meanwhile."""
+    the part before, and with engine = "ray" a language model that codes writes the next one. Pays where GPUs generate."""
     tracker: Annotated[tuple[TrackerName, ...], Field(strict=False)] = ()
     """Where the run is shown while it goes on, beside its own files: trackio, tensorboard, wandb. Has no influence on
     the results."""
