@@ -13,7 +13,7 @@ from codea1_env.agents.opponents import SCRIPTED, check_scripted
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.rollout import Experience, Rollouts
 from codea1_env.training.config import RunError, TrainConfig, algorithm_of, who_needs_one
-from codea1_env.training.trainer_arguments import update_shape
+from codea1_env.training.trainer_arguments import suite_groups
 
 _STREAM = 3
 """Of random numbers, beside those of players and demonstrations."""
@@ -141,13 +141,12 @@ class Replacements:
         self, role: Literal["coder", "tester"], played: Rollouts
     ) -> tuple[int, list[list[Experience]]]:
         if role == "coder":
-            experience = played.coder_experience()
-        else:
-            experience = played.tester_experience(self.config.suite_selection)
-        return update_shape(self.config, role, self.size)[0], groups_of(experience)
+            return self.size * self.config.max_rounds, _groups_of(played.coder_experience())
+        experience = played.tester_experience(self.config.suite_selection)
+        return suite_groups(self.config, self.size), _groups_of(experience)
 
 
-def groups_of(experience: Sequence[Experience]) -> list[list[Experience]]:
+def _groups_of(experience: Sequence[Experience]) -> list[list[Experience]]:
     """Divide experience into its groups, in the order in which they begin."""
     found: dict[str, list[Experience]] = {}
     for item in experience:

@@ -41,9 +41,9 @@ from codea1_env.training.players import OwnPlayer, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
-from codea1_env.training.sparring import Sparring, mixed, sparring_metrics
+from codea1_env.training.sparring import Sparring, sparring_metrics
 from codea1_env.training.trackers import Tracking
-from codea1_env.training.trainer_arguments import update_shape
+from codea1_env.training.trainer_arguments import sparring_groups
 
 _OF_MEASURED = 1 / 3
 """What a program of a step takes, as a share of one of a measurement, whose suites also meet mutants; about, for tables."""
@@ -334,14 +334,13 @@ class Run:
     def _spar(
         self, now: PlayedStep, tester: list[Experience], seconds: dict[str, float]
     ) -> tuple[list[Experience], Rollouts | None]:
-        """Let sparring groups take their share of what the tester learns from."""
-        wanted = update_shape(self.config, "tester", now.problems)[0]
-        groups = self._sparring.groups(wanted)
+        """Add sparring groups to what the tester learns from."""
+        groups = sparring_groups(self.config, now.problems)
         if not groups or now.past.role == "tester":
             return tester, None
         with timed(seconds, "sparring"), self.display.phase("sparring"):
             played = self._sparring.play(self.players.tester, self.step, groups)
-        return mixed(tester, played, groups, wanted), played
+        return [*tester, *self._sparring.experience(played, groups)], played
 
     def _learn(
         self,

@@ -100,8 +100,8 @@ class GameSettings:
     most, or all."""
     black_box: bool = False
     """The tester does not see the program."""
-    sparring: Share = 0.0
-    """Language models that test: share of their groups that meet planted faults, not programs of the coder."""
+    sparring: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Language models that test: share of the groups they learn from that meet planted faults, beside those of the coder."""
     max_rounds: Count = 1
     """Rounds of an episode. From the second on the coder sees what broke its program and may repair it."""
     tester_rounds: Literal["every", "first"] = "every"

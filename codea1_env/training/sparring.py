@@ -1,10 +1,12 @@
-"""Sparring: in a share of its groups a tester meets planted faults, not the coder's programs.
+"""Sparring: beside the coder's programs a tester meets planted faults, in a share of the groups that it learns from.
 
 Once a coder is right, its programs teach a tester nothing; a planted fault always can be found. Groups of sparring read and
 write no Mistake Book, and no mean of rewards counts them.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +17,6 @@ from codea1_env.referee import Referee
 from codea1_env.rollout import Agent, Experience, RolloutConfig, Rollouts, rollout
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.metrics import Row, mean
-from codea1_env.training.problems_of_run import groups_of
 
 _STREAM = 6
 """Of random numbers, beside those of players and of what a step needs."""
@@ -29,16 +30,12 @@ class Sparring:
         self._problems = load_problems("planted", "train") if config.spars else []
         self._coder = PlantedCoder(self._problems, referee.sandbox)
 
-    def groups(self, of: int) -> int:
-        """Say how many of the tester's groups are sparring; at least one where there is sparring."""
-        return max(1, round(self._config.sparring * of)) if self._config.spars else 0
-
     def play(self, tester: Agent, step: int, groups: int) -> Rollouts:
         """Let a tester write `num_suites` suites against each of so many planted programs."""
         rng = np.random.default_rng([self._config.seed, step, _STREAM])
         self._coder.random.seed(int(rng.integers(2**63)))
         order = [self._problems[i] for i in rng.permutation(len(self._problems))]
-        each = -(-groups // len(order))
+        each = -(-groups // len(order))  # more than one where there are more groups than problems
         numbers = RolloutConfig(
             num_generations=each,
             num_suites=self._config.num_suites,
@@ -48,25 +45,10 @@ class Sparring:
         asked = order[: -(-groups // each)]
         return rollout(asked, self._coder, tester, self._referee, MistakeBook(), numbers)
 
-
-def mixed(tester: list[Experience], played: Rollouts, groups: int, wanted: int) -> list[Experience]:
-    """Put the sparring groups in the place of those of the tester's groups whose rewards differ least.
-
-    Args:
-        tester: What the tester would learn from.
-        played: The sparring groups.
-        groups: How many of them count.
-        wanted: Groups of an update.
-    """
-    spread = {each[0].group: float(np.var(_rewards(each))) for each in groups_of(tester)}
-    kept = set(sorted(spread, key=spread.__getitem__, reverse=True)[: max(0, wanted - groups)])
-    new = groups_of(played.tester_experience("all"))[:groups]
-    sparring = [item for group in new for item in group]
-    return [item for item in tester if item.group in kept] + sparring
-
-
-def _rewards(group: list[Experience]) -> list[float]:
-    return [item.reward for item in group if item.reward is not None] or [0.0]
+    def experience(self, played: Rollouts, groups: int) -> list[Experience]:
+        """Return what a tester learns from so many groups. Their names differ from those of the coder's programs."""
+        found = played.tester_experience("all")[: groups * self._config.num_suites]
+        return [replace(each, group=f"sparring {each.group}") for each in found]
 
 
 def sparring_metrics(played: Rollouts) -> Row:

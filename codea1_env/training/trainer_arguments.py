@@ -31,11 +31,24 @@ def roles_of(config: TrainConfig) -> tuple[Role, ...]:
     return tuple(role for role in both if config.player(role).player == "llm")
 
 
-def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
-    """Return the groups of an update on so many problems, and answers of a group."""
+def suite_groups(config: TrainConfig, problems: int) -> int:
+    """Return how many groups of suites against the coder's programs a tester learns from."""
     programs = config.num_generations if config.suite_selection == "all" else 1
     asked = config.max_rounds if config.tester_rounds == "every" else 1
-    suites = problems * programs * asked
+    return problems * programs * asked
+
+
+def sparring_groups(config: TrainConfig, problems: int) -> int:
+    """Return how many groups of suites against planted faults come beside those: at least one where there is sparring."""
+    share = config.sparring
+    if not config.spars:
+        return 0
+    return max(1, round(suite_groups(config, problems) * share / (1 - share)))
+
+
+def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
+    """Return the groups of an update on so many problems, and answers of a group."""
+    suites = suite_groups(config, problems) + sparring_groups(config, problems)
     if role == "tester":
         return suites, config.num_suites
     return problems * config.max_rounds + (suites if role == "model" else 0), config.num_generations
@@ -48,7 +61,7 @@ def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
     asked = config.max_rounds if config.tester_rounds == "every" else 1
     answers = {
         "coder": programs * config.max_rounds,
-        "tester": programs * config.num_suites * asked,
+        "tester": (programs * asked + sparring_groups(config, count)) * config.num_suites,
     }
     written = learned = 0
     for role, number in answers.items():

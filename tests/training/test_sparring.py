@@ -16,15 +16,14 @@ from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.evaluation.panel import RUN_ROWS
 from codea1_env.mistake_book import BookChange
-from codea1_env.problems import load_problems
-from codea1_env.referee import Counters, Referee
-from codea1_env.rollout import Experience, Rollouts
-from codea1_env.spaces import Observation, observe
+from codea1_env.referee import Referee
+from codea1_env.spaces import Observation
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
 from codea1_env.training.panel_table import panel_table
 from codea1_env.training.run_folder import EPISODES, METRICS, PANEL
 from codea1_env.training.settings import replaced
-from codea1_env.training.sparring import Sparring, mixed, sparring_metrics
+from codea1_env.training.sparring import Sparring, sparring_metrics
+from codea1_env.training.trainer_arguments import sparring_groups, update_shape
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 
@@ -63,11 +62,6 @@ class FromText:
         ]
 
 
-def experience(group: str, rewards: Sequence[float | None]) -> list[Experience]:
-    seen = observe(load_problems("planted")[0], turn=1)
-    return [Experience(seen, "", reward, group) for reward in rewards]
-
-
 def test_groups_are_planted_and_leave_no_trace(sandbox: Sandbox) -> None:
     config = TrainConfig(
         sparring=0.5,
@@ -76,7 +70,6 @@ def test_groups_are_planted_and_leave_no_trace(sandbox: Sandbox) -> None:
         tester=TesterConfig("llm", learning_rate=1e-4),
     )
     sparring = Sparring(config, Referee(sandbox))
-    assert [sparring.groups(of) for of in (1, 2, 8)] == [1, 1, 4]
     played = sparring.play(FromText(), step=3, groups=30)  # more than there are problems
     again = Sparring(config, Referee(sandbox)).play(FromText(), step=3, groups=30)
     assert [each.program for each in played.episodes] == [each.program for each in again.episodes]
@@ -86,16 +79,28 @@ def test_groups_are_planted_and_leave_no_trace(sandbox: Sandbox) -> None:
     assert all(len(each.suites) == 3 for each in played.episodes)
     assert played.book_change == BookChange(0, 0, 0)
     assert 0 < sparring_metrics(played)["sparring/found"] <= 1
-    assert Sparring(TrainConfig(), Referee(sandbox)).groups(8) == 0
 
 
-def test_sparring_takes_the_place_of_what_teaches_least() -> None:
-    equal, differs, more = (
-        experience("a", [0.5, 0.5]), experience("b", [0.4, 0.6]), experience("c", [0.0, 1.0, None]),
-    )  # fmt: skip
-    none = Rollouts((), BookChange(0, 0, 0), Counters(), {})
-    assert mixed([*equal, *differs, *more], none, groups=1, wanted=3) == [*differs, *more]
-    assert mixed([*equal, *differs, *more], none, groups=3, wanted=3) == []
+@pytest.mark.parametrize(
+    ("share", "selection", "own", "added"),
+    [
+        (0.5, "max-variance", 3, 3),
+        (0.5, "all", 12, 12),
+        (0.75, "max-variance", 3, 9),
+        (0.01, "max-variance", 3, 1),
+    ],
+)
+def test_sparring_comes_beside_the_groups_of_the_coder(
+    share: float, selection: Any, own: int, added: int
+) -> None:
+    config = TrainConfig(
+        sparring=share,
+        suite_selection=selection,
+        num_generations=4,
+        tester=TesterConfig("llm", learning_rate=1e-4),
+    )
+    assert sparring_groups(config, 3) == added
+    assert update_shape(config, "tester", 3) == (own + added, config.num_suites)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +158,15 @@ def test_a_run_with_sparring_and_panel(tmp_path: Path, sandbox: Sandbox, model: 
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
 
+def test_a_run_on_planted_problems_spars_on_the_same(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    own = {"problems": "planted", "coder": PlayerConfig("planted"), "panel_size": 0}
+    run(tmp_path / "run", sandbox, model, sparring=0.9, max_steps=1, **own)
+    [_, first] = rows(tmp_path / "run", METRICS)
+    assert first["tester/num_tokens"] > 0
+
+
 def test_the_table_shows_counts_with_intervals() -> None:
     counts = [
         {"step": step, "player": player, "row": "copied_new", "hits": hits, "of": 24, "right": 3}
@@ -180,7 +194,7 @@ def test_the_table_shows_counts_with_intervals() -> None:
         TesterConfig("llm", learning_rate=1e-4, freeze=True),
     ],
 )
-def test_only_language_models_that_learn_spar(tester: TesterConfig, sandbox: Sandbox) -> None:
+def test_only_language_models_that_learn_spar(tester: TesterConfig) -> None:
     config = TrainConfig(sparring=0.5, tester=tester)
     assert not config.spars
-    assert Sparring(config, Referee(sandbox)).groups(8) == 0
+    assert sparring_groups(config, 8) == 0
