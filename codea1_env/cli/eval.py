@@ -273,6 +273,11 @@ def _as_in_run(command: EvaluationCommand, console: Console) -> EvaluationComman
         asked |= {"tester_examples": filled.tester_examples, "num_tests": own.num_tests}
     words = ", ".join(f"{key} {value}" for key, value in asked.items())
     say(console, f"Asked as in its run, but for what you say: {words}.")
+    if isinstance(own, PanelEvaluation):
+        say(
+            console,
+            f"The panel is that of today, drawn with seed {own.panel_seed}; not the one of the run.",
+        )
     return filled
 
 

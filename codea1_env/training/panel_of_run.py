@@ -52,6 +52,8 @@ class PanelOfRun:
             )
             self._key = _key(config, tester, self._panel)
         known = {row["player"] for row in before if row["panel"] == self._panel.digest}
+        self.is_new = bool(self._panel.programs) and not known
+        """Whether this run has not met the panel yet."""
         self._scripts = {name: it for name, it in self._scripts.items() if name not in known}
 
     @property

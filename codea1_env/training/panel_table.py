@@ -17,14 +17,15 @@ CAPTION = (
 
 
 def counts_of(rows: Iterable[Row]) -> dict[str, dict[str, PanelCount]]:
-    """Return row -> column -> count, from panel.jsonl: "before", "after" and the scripts.
+    """Return row -> column -> count, from panel.jsonl: "before", "after" and the scripts, of the panel that was met last.
 
     Example:
-        >>> counts_of([{"step": 0, "player": "tester", "row": "valid", "hits": 1, "of": 2, "right": 1}])
+        >>> counts_of([{"step": 0, "player": "tester", "panel": "1f", "row": "valid", "hits": 1, "of": 2, "right": 1}])
         {'valid': {'before': PanelCount(hits=1, of=2, right=1)}}
     """
     found: dict[str, dict[str, PanelCount]] = {}
-    for row in rows:
+    known = list(rows)
+    for row in (each for each in known if each["panel"] == known[-1]["panel"]):
         tested = row["player"] == "tester"
         column = ("after" if row["step"] else "before") if tested else row["player"]
         count = PanelCount(row["hits"], row["of"], row["right"])

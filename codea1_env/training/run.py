@@ -124,6 +124,10 @@ class Run:
         before = read_rows(self.folder.path / run_folder.PANEL)
         tester = self.players.tester
         self._panel = PanelOfRun(config, self.problems, tester, self.referee, before)
+        if self._saved is not None and self._panel.is_new:
+            self.display.say(
+                "At its start this run met no panel, or another one: its end is measured on that of today."
+            )
         self._stack.enter_context(explained_failures(self.folder.path))
         if self._saved is None:
             self.folder.append(run_folder.METRICS, [{"step": 0, **self._measured()}])

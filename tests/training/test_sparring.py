@@ -153,9 +153,19 @@ def test_a_run_with_sparring_and_panel(tmp_path: Path, sandbox: Sandbox, model: 
             assert measured[1][name] == first[name], name
 
     run(parts, sandbox, model, sparring=0.5, max_steps=1)
-    run(parts, sandbox, model, resume=True, sparring=0.5)
+    assert "its end is measured" not in run(parts, sandbox, model, resume=True, sparring=0.5)
     for name in (EPISODES,):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_an_old_run_without_a_panel_is_measured_on_todays_and_says_so(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    run(tmp_path, sandbox, model, max_steps=1)
+    (tmp_path / PANEL).unlink()
+    said = run(tmp_path, sandbox, model, resume=True)
+    assert "its end is measured on that of today" in said
+    assert {each["step"] for each in rows(tmp_path, PANEL)} == {2}
 
 
 def test_a_run_on_planted_problems_spars_on_the_same(
@@ -169,12 +179,21 @@ def test_a_run_on_planted_problems_spars_on_the_same(
 
 def test_the_table_shows_counts_with_intervals() -> None:
     counts = [
-        {"step": step, "player": player, "row": "copied_new", "hits": hits, "of": 24, "right": 3}
-        for step, player, hits in (
-            (0, "tester", 2),
-            (0, "copier", 0),
-            (0, "numbers", 24),
-            (20, "tester", 23),
+        {
+            "step": step,
+            "player": player,
+            "panel": panel,
+            "row": "copied_new",
+            "hits": hits,
+            "of": 24,
+            "right": 3,
+        }
+        for panel, step, player, hits in (
+            ("of another version", 0, "tester", 24),
+            ("today", 0, "tester", 2),
+            ("today", 0, "copier", 0),
+            ("today", 0, "numbers", 24),
+            ("today", 20, "tester", 23),
         )
     ]
     table = panel_table(counts)
