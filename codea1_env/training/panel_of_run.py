@@ -61,6 +61,14 @@ class PanelOfRun:
         """Number of programs that the tester meets."""
         return len(self._panel.programs)
 
+    @property
+    def left_out(self) -> list[str]:
+        """Lines about rows that have no programs: they are not measured."""
+        return [
+            f"Left out of the panel: {ROWS[row]} ({why})."
+            for row, why in self._panel.left_out.items()
+        ]
+
     @cached_property
     def untrained(self) -> Mapping[str, PanelCount]:
         """What was measured beforehand of this model, asked in this way; empty if nothing was."""

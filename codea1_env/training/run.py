@@ -124,6 +124,8 @@ class Run:
         before = read_rows(self.folder.path / run_folder.PANEL)
         tester = self.players.tester
         self._panel = PanelOfRun(config, self.problems, tester, self.referee, before)
+        for line in self._panel.left_out:
+            self.display.say(line)
         if self._saved is not None and self._panel.is_new:
             self.display.say(
                 "At its start this run met no panel, or another one: its end is measured on that of today."

@@ -171,10 +171,16 @@ def test_an_old_run_without_a_panel_is_measured_on_todays_and_says_so(
 def test_a_run_on_planted_problems_spars_on_the_same(
     tmp_path: Path, sandbox: Sandbox, model: str
 ) -> None:
-    own = {"problems": "planted", "coder": PlayerConfig("planted"), "panel_size": 0}
-    run(tmp_path / "run", sandbox, model, sparring=0.9, max_steps=1, **own)
-    [_, first] = rows(tmp_path / "run", METRICS)
+    own = {"problems": "planted", "coder": PlayerConfig("planted"), "split": None}
+    own |= {
+        "max_problems": None,
+        "eval_trained": 1,
+    }  # no problem is left for the row of right programs
+    said = run(tmp_path / "run", sandbox, model, sparring=0.9, max_steps=1, **own)
+    [start, first] = rows(tmp_path / "run", METRICS)
     assert first["tester/num_tokens"] > 0
+    assert "Left out of the panel: right programs: tests that are right" in said
+    assert "panel/valid" not in start | first
 
 
 def test_the_table_shows_counts_with_intervals() -> None:
