@@ -22,7 +22,7 @@ for _library, _modules in {
 }.items():
     collect_ignore += _modules if find_spec(_library) is None else []
 
-# Two files of a group at once may need more memory than there is.
+# Two files of a group at once may need more memory than there is, or two clusters.
 _GROUPS = {
     "language models": (
         "tests/agents/llm/",
@@ -30,6 +30,7 @@ _GROUPS = {
         "tests/training/test_tracked_language_models.py",
         "tests/training/test_training_examples.py",
     ),
+    "a cluster": ("tests/training/test_ray",),
 }
 
 
@@ -41,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, after the language models: at the end no process waits for another one's last file."""
-    long = ("tests/training/test_ray.py", "tests/sandbox/", "tests/training/", "tests/test_cli")
+    long = ("tests/training/test_ray", "tests/sandbox/", "tests/training/", "tests/test_cli")
     items.sort(key=lambda item: not item.nodeid.startswith(("tests/agents/llm/", *long)))
 
 

@@ -1,13 +1,63 @@
-"""A real Ray cluster of two nodes on this machine, each with two processors by name and a loopback address of its own."""
+"""Short runs, and a real Ray cluster of two nodes on this machine, each with two processors by name and a loopback address of its own."""
 
 from __future__ import annotations
 
+import io
 import os
 import select
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox"))
+from processes import descendants
+from rich.console import Console
+
+from codea1_env.sandbox import Sandbox
+from codea1_env.training import TrainConfig, train
+from codea1_env.training.run_folder import TIMINGS
+from codea1_env.training.settings import replaced
+
+os.environ |= {
+    "RAY_raylet_start_wait_time_s": "120"
+}  # before Ray is imported: other tests run beside
+TABLES = TrainConfig(
+    max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=2,
+    panel_size=0, eval_steps=2, save_steps=1, workers=1,
+)  # fmt: skip
+
+
+def run(
+    folder: Path, config: TrainConfig, sandbox: Sandbox, *, resume: bool = False, **changes: Any
+) -> None:
+    config = replaced(config, {"output_dir": folder, **changes})
+    train(config, resume=resume, sandbox=sandbox, console=Console(file=io.StringIO()))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (TIMINGS, ".lock", "config.toml")
+    }
+
+
+def there(cluster: Any, **changes: Any) -> dict[str, Any]:
+    """Settings of a run on a cluster."""
+    return {"engine": "ray", "address": cluster.address, **changes}
+
+
+def ports() -> dict[str, int]:
+    """Ports of a node's helpers: Ray gives up one that does not say its own within 15 s, as where other tests run beside."""
+    with socket.socket() as one, socket.socket() as other, socket.socket() as third:
+        for each in (one, other, third):
+            each.bind(("", 0))
+        numbers = [each.getsockname()[1] for each in (one, other, third)]
+    names = "metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port"
+    return dict(zip(names, numbers, strict=True))
 
 
 @contextmanager
@@ -19,16 +69,26 @@ def two_nodes() -> Iterator[Any]:
 
     # Not 127.0.0.1, which Ray would put the machine's outer address for.
     os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ |= {"GLOO_SOCKET_IFNAME": "lo"}
     head = {"num_cpus": 2, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
-    made = Cluster(initialize_head=True, head_node_args=head)
+    made = Cluster(initialize_head=True, head_node_args=head | ports())
     try:
-        made.add_node(num_cpus=2, node_ip_address="127.0.0.3")
+        made.add_node(num_cpus=2, node_ip_address="127.0.0.3", **ports())
         connect(made.address)
         yield made
     finally:
         ray.shutdown()
         made.shutdown()
+
+
+def workers_of(node: Any) -> set[int]:
+    """Ids of the processes of a node that judge, or have judged."""
+    found = set()
+    for pid in descendants(node.all_processes["raylet"][0].process.pid):
+        with suppress(OSError):  # it has ended meanwhile
+            if Path("/proc", str(pid), "cmdline").read_text().startswith("ray::"):
+                found.add(pid)
+    return found
 
 
 def learners(cluster: Any) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -13,14 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 pytest.importorskip("ray")
 pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 
 import ray
-from clusters import all_end, learners
+from clusters import TABLES, all_end, contents, learners, run, there
 from tiny import save_tiny
 
 from codea1_env.agents.llm.completions import SamplingConfig
@@ -33,7 +31,6 @@ from codea1_env.training import (
     RunError,
     TesterConfig,
     TrainConfig,
-    train,
 )
 from codea1_env.training.checkpoints import checkpoints, step_of
 from codea1_env.training.ray import role_group
@@ -45,10 +42,6 @@ from codea1_env.training.settings import replaced, to_toml
 pytestmark = pytest.mark.slow
 SHORT = SamplingConfig(max_prompt_length=1000, max_completion_length=8)
 TRAINER = {"gradient_checkpointing": False, "lr_scheduler_type": "constant"}
-TABLES = TrainConfig(
-    max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=2,
-    panel_size=0, eval_steps=2, save_steps=1, workers=1,
-)  # fmt: skip
 LEARNER = {"learning_rate": 1e-3, "sampling": SHORT, "trainer": TRAINER}
 TESTER = TesterConfig("llm", **LEARNER)
 
@@ -59,26 +52,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
     coder = PlayerConfig("llm", **LEARNER)
     settings = {"model": model, "lora_rank": 2, "dtype": "float32", "threads": 1}
     return replaced(TABLES, {"coder": coder, "tester": TESTER, **settings})
-
-
-def run(
-    folder: Path, config: TrainConfig, sandbox: Sandbox, *, resume: bool = False, **changes: Any
-) -> None:
-    config = replaced(config, {"output_dir": folder, **changes})
-    train(config, resume=resume, sandbox=sandbox, console=Console(file=io.StringIO()))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in (TIMINGS, ".lock", "config.toml")
-    }
-
-
-def there(cluster: Any, **changes: Any) -> dict[str, Any]:
-    """Settings of a run on a cluster."""
-    return {"engine": "ray", "address": cluster.address, **changes}
 
 
 def written(config: TrainConfig, folder: Path) -> str:
@@ -98,12 +71,6 @@ def at_step(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatc
         return play(self)
 
     monkeypatch.setattr(Run, "_play", playing)
-
-
-def test_tables_learn_what_they_learn_here(cluster: Any, sandbox: Sandbox, tmp_path: Path) -> None:
-    run(tmp_path / "here", TABLES, sandbox)
-    run(tmp_path / "there", TABLES, sandbox, **there(cluster))
-    assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
 KILLED = """
