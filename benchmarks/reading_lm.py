@@ -8,7 +8,7 @@ view, and blind. Untrained and trained it meets a panel of programs that it has 
 others, with kinds of faults of training and with others. Scripts meet the same panel.
 
 Rows that only this script has: `decoys` are programs of `copied_new` with four comparisons before the fault that decide
-nothing, more than a suite has tests; `shuffled` are the same programs, of which the tester sees another one.
+nothing, as many as a suite has tests; `around` has four more in a function behind it; `shuffled` are the same programs, of which the tester sees another one.
 
 Expected, written before these runs (docs/results.md says what came of it):
 
@@ -18,6 +18,11 @@ Expected, written before these runs (docs/results.md says what came of it):
 - `decoys`: `numbers` has 0. A tester that sees which comparison decides is above 0.3; we expect ours below.
 - `next to a number of the text` and `to be worked out` stay below 0.15.
 - Fewer than half of the breaking suites state the right value.
+
+The first seed broke 17 of 24 `decoys`, against what was expected: it may just take the last number. Expected of `around` and
+of two more scripts, written before they ran: `last above 99` has above 0.9 of `decoys` and 0 of `around`; `compared with the
+argument` has 1.0 of both; ours is above 0.3 of `around` if it picks the comparison that decides, and below 0.1 if it takes
+what stands last.
 """
 
 from __future__ import annotations
@@ -78,6 +83,7 @@ BASE = TrainConfig(
 WAYS = {"in view": False, "blind": True}
 MORE_ROWS = {
     "decoys": "the same as 'other problems and kinds', behind comparisons that decide nothing",
+    "around": "the same, and as many behind the function",
     "shuffled": "the same as 'other problems and kinds', shown another program",
 }
 DECOYS = 4
@@ -100,6 +106,8 @@ SCRIPTS: dict[str, Agent] = {
     "numbers": NumbersTester(BASE.num_tests),
     "first compared": Picking(lambda code: COMPARED.findall(code)[:1]),
     "first above 99": Picking(lambda code: re.findall(r"\b\d{3,}\b", code)[:1]),
+    "last above 99": Picking(lambda code: re.findall(r"\b\d{3,}\b", code)[-1:]),
+    "compared with the argument": Picking(lambda code: _of_argument(code)),
     "fixed": Picking(lambda _: ["1", "0", "2", "10"]),
     "copier": CopierTester(BASE.num_tests),
 }
@@ -147,25 +155,26 @@ def run(config: TrainConfig, console: Console) -> None:
 
 
 def measure(config: TrainConfig, size: int, console: Console) -> None:
-    """Let the tester of a finished run, and beside a run in view the untrained one and the scripts, meet the panel."""
+    """Let the tester of a finished run, and beside a run in view the untrained one and the scripts, meet what they have not met."""
     assert config.output_dir is not None
     told = config.output_dir / "whole_panel.json"
-    if told.exists():
-        return
-    testers: dict[str, Agent] = {"trained": tester_of(config, trained=True)}
-    if not config.black_box:
-        testers |= {"untrained": tester_of(config, trained=False), **SCRIPTS}
+    counts = json.loads(told.read_text())["counts"] if told.exists() else {}
+    names = ["trained"] if config.black_box else ["trained", "untrained", *SCRIPTS]
     with Sandbox() as sandbox:
         referee = Referee(sandbox)
         trained_on = load_problems("planted", "train")
         panel = draw_panel(load_problems("starter"), trained_on, referee, config.seed, size)
         panel = Panel((*panel.programs, *more_programs(panel, config.seed)))
-        counts = {}
-        for name, tester in testers.items():
-            console.print(f"{config.output_dir}: {name} on {len(panel.programs)} programs")
-            found = panel.measure(tester, referee)
-            counts[name] = {row: astuple(count) for row, count in found.items()}
-    told.write_text(json.dumps({"panel": panel.digest, "counts": counts}))
+        for name in names:
+            known = counts.setdefault(name, {})
+            left = Panel(tuple(each for each in panel.programs if each.row not in known))
+            if not left.programs:
+                continue
+            console.print(f"{config.output_dir}: {name} on {len(left.programs)} programs")
+            tester = SCRIPTS.get(name) or tester_of(config, trained=name == "trained")
+            found = left.measure(tester, referee)
+            known |= {row: astuple(count) for row, count in found.items()}
+            told.write_text(json.dumps({"panel": panel.digest, "counts": counts}))
 
 
 def tester_of(config: TrainConfig, *, trained: bool) -> Agent:
@@ -183,10 +192,24 @@ def more_programs(panel: Panel, seed: int) -> Iterator[PanelProgram]:
     known = [each for each in panel.programs if each.row == "copied_new"]
     for each, other in zip(known, [*known[1:], *known[:1]], strict=True):
         head, rest = each.code.split("\n", 1)
-        lines = [f"    if mode == {rng.randint(112, 999)}: return {i}" for i in range(DECOYS)]
-        code = "\n".join([head, "    mode = 0", *lines, rest])
+        code = "\n".join([head, "    mode = 0", *_idle(rng), rest])
+        behind = ["", "", "def choose(mode: int) -> int:", *_idle(rng), "    return mode", ""]
         yield replace(each, row="decoys", code=code)
+        yield replace(each, row="around", code=code.rstrip() + "\n".join(behind))
         yield replace(each, row="shuffled", instead=other.code)
+
+
+def _idle(rng: random.Random) -> list[str]:
+    """Comparisons that decide nothing."""
+    return [f"    if mode == {rng.randint(112, 999)}: return {i}" for i in range(DECOYS)]
+
+
+def _of_argument(code: str) -> list[str]:
+    """Numbers on lines that name the argument of the first function, behind its head."""
+    head, *rest = code.splitlines()
+    name = head.partition("(")[2].partition(":")[0]
+    lines = [line for line in rest if re.search(rf"\b{name}\b", line)]
+    return re.findall(r"\b\d{3,}\b", "\n".join(lines))
 
 
 def table(root: Path, seeds: int) -> Table:
