@@ -188,12 +188,12 @@ def tester_of(config: TrainConfig, *, trained: bool) -> Agent:
 
 def more_programs(panel: Panel, seed: int) -> Iterator[PanelProgram]:
     """Make the rows that only this script has."""
-    rng = random.Random(f"{seed} decoys")
+    rng, other_rng = random.Random(f"{seed} decoys"), random.Random(f"{seed} around")
     known = [each for each in panel.programs if each.row == "copied_new"]
     for each, other in zip(known, [*known[1:], *known[:1]], strict=True):
         head, rest = each.code.split("\n", 1)
         code = "\n".join([head, "    mode = 0", *_idle(rng), rest])
-        behind = ["", "", "def choose(mode: int) -> int:", *_idle(rng), "    return mode", ""]
+        behind = ["", "", "def choose(mode: int) -> int:", *_idle(other_rng), "    return mode", ""]
         yield replace(each, row="decoys", code=code)
         yield replace(each, row="around", code=code.rstrip() + "\n".join(behind))
         yield replace(each, row="shuffled", instead=other.code)
