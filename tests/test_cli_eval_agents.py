@@ -281,7 +281,7 @@ def test_the_agent_of_a_run_is_asked_as_in_its_run(tmp_path):
     config = replaced(
         base_settings(SourcesAndFolder(preset="smollm2-cpu")), {"output_dir": tmp_path}
     )
-    (tmp_path / "config.toml").write_text("version = 1\n" + to_toml(config))
+    (tmp_path / "config.toml").write_text("version = 2\n" + to_toml(config))
     saved = weights.parents[1]
     (saved / "state.json").write_text('{"step": 1}')
     (saved / "manifest.json").write_text(json.dumps(checkpoints._digests(saved)))

@@ -71,7 +71,7 @@ def test_settings_of_a_run_come_back_whole(capsys, tmp_path) -> None:
     config = folder / "config.toml"
     local = config.read_text()
     ray = local.replace('engine = "local"', 'engine = "ray"')
-    config.write_text(ray.replace('"local"\nlearner', '"auto"\nlearner'))
+    config.write_text(ray.replace('address = "local"', 'address = "auto"'))
     assert tomllib.loads(config.read_text())["address"] == "auto"
     assert run([*resume, "--engine", "local", "--dry-run"]) == 0
     assert tomllib.loads(capsys.readouterr().out)["address"] == "local"
@@ -277,7 +277,7 @@ def test_short_forms_name_the_players(capsys: pytest.CaptureFixture[str]) -> Non
         (["--coder", "a-model"], "A language model is 'llm', with its name or folder as coder.m"),
         (["--config", "name.toml"], "name.toml: unknown key 'tester_sampling'"),
         (["--config", "block.toml"], "block.toml: Expect coder to be "),
-        (["--config", "run.toml"], "Expect run.toml to be of version 1, actually: 0"),
+        (["--config", "run.toml"], "Expect run.toml to be of version 2, actually: 0"),
     ],
 )
 def test_unknown_options_and_files_of_other_versions(
@@ -348,6 +348,6 @@ def test_a_batch_must_divide_the_answers_of_a_step() -> None:
     for size, taken in ((4, True), (8, True), (5, False), (16, False)):
         config = replaced(preset, {"coder.trainer": {"per_device_train_batch_size": size}})
         with nullcontext() if taken else pytest.raises(RunError, match="to divide the 8 answers"):
-            check_batches(config, 12, 1, gpu=False)
+            check_batches(config, 12, gpu=False)
     config = replaced(preset, {"coder.trainer": {"per_device_train_batch_size": 4}})
-    check_batches(config, 1, 1, gpu=False)  # a step has no more problems than there are
+    check_batches(config, 1, gpu=False)  # a step has no more problems than there are

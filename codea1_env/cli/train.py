@@ -251,7 +251,7 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
     config = read_config(sources.output_dir)
     # On this machine there is no use for what said where the cluster is.
     if sources.engine == "local":
-        config = dataclasses.replace(config, engine="local", **OF_RAY)
+        config = replaced(config, {"engine": "local", **OF_RAY})
     return config
 
 
@@ -271,7 +271,7 @@ def show_plan(config: TrainConfig, problems: int) -> None:
         raise RunError(str(error)) from error
     check_trainer_fields(config)
     _check_contexts(config)
-    check_batches(config, problems, config.learner_processes, gpu=gpu)
+    check_batches(config, problems, gpu=gpu)
     step = dataclasses.replace(config, problems_per_step=min(config.problems_per_step, problems))
     written, learned = tokens_of_step(step)
     say(

@@ -32,7 +32,7 @@ from codea1_env.training.settings import flat
 
 _NO_INFLUENCE = (
     "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads",
-    "engine", "address", "learner_gpus",
+    "engine", "address", "coder.devices", "coder.writers", "tester.devices", "tester.writers",
 )  # fmt: skip
 """Settings in which the runs of a group may differ."""
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pydantic.dataclasses
 from pydantic import model_validator
@@ -30,14 +30,24 @@ from codea1_env.training.setting_groups import (
     TesterConfig,
     TrackerName,
 )
-from codea1_env.training.settings import STRICT, in_one_line
+from codea1_env.training.settings import STRICT, flat, in_one_line
 
 __all__ = ["PlayerConfig", "PlayerError", "RunError", "TesterConfig", "TrackerName", "TrainConfig"]
 
 CODERS = ("tabular", "llm", *SCRIPTED["coder"])
 TESTERS = ("tabular", "llm", *SCRIPTED["tester"])
-OF_RAY: dict[str, Any] = {"address": "local", "learner_processes": 1, "learner_gpus": None}
+OF_RAY: dict[str, Any] = {
+    "address": "local", "coder.devices": 1, "coder.writers": None, "tester.devices": 1, "tester.writers": None,
+}  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
+
+
+class Devices(NamedTuple):
+    """How many devices of a language model do what."""
+
+    learn: int
+    write: int
+    """With an engine each, beside those that learn; 0 where what learns writes, too."""
 
 
 class RunError(ValueError):
@@ -117,6 +127,14 @@ class TrainConfig(
     def model_of(self, role: str) -> str:
         """Return the language model of a role."""
         return self.player(role).model or self.model
+
+    def devices_of(self, role: str) -> Devices:
+        """Return how the devices of a language model are divided: with vLLM half of them write, if the settings do not say."""
+        own, vllm = self.player(role), self.backend == "vllm"
+        if own.freeze and vllm and own.devices > 1:
+            return Devices(0, own.devices)
+        write = own.writers if own.writers is not None else own.devices // 2 if vllm else 0
+        return Devices(own.devices - write, write)
 
     def algorithm_of(self, role: str) -> str:
         """Return the name of a player's algorithm."""
@@ -203,18 +221,31 @@ def _of_algorithm(place: str, name: str | None) -> Iterator[str]:
 
 
 def _of_ray(config: TrainConfig) -> Iterator[str]:
+    values = flat(config)
     for name, default in OF_RAY.items():
-        if config.engine != "ray" and getattr(config, name) != default:
+        if config.engine != "ray" and values[name] != default:
             yield (
-                f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
+                f"Expect {name} with engine='ray', actually: {name}={values[name]!r} and engine="
                 f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
             )
-    several = config.learner_processes > 1 and config.has_language_model
-    if config.engine == "ray" and config.backend == "vllm" and several:
-        yield (
-            f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
-            "start an engine. Set learner_processes to 1, or backend to 'transformers'."
-        )
+    for role in ("coder", "tester"):
+        own, (learn, write) = config.player(role), config.devices_of(role)
+        if own.player != "llm" or own.freeze:
+            continue
+        if learn < 1:
+            yield (
+                f"Expect {role}.writers to leave a device to learn on, actually: {own.writers} of {role}.devices="
+                f"{own.devices}. Lower {role}.writers, or raise {role}.devices."
+            )
+        elif config.backend == "vllm" and learn > 1 and not write:
+            yield (
+                f"Expect {role}.writers of at least 1 with backend='vllm' and {learn} devices that learn, actually: 0, so that "
+                f"each would start an engine. Leave {role}.writers out, or set backend to 'transformers'."
+            )
+        elif config.backend == "server" and write:
+            yield (
+                f"Expect no {role}.writers with backend='server', which writes, actually: {write}. Leave {role}.writers out."
+            )
 
 
 def _of_opponents(config: TrainConfig) -> Iterator[str]:

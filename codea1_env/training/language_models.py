@@ -103,19 +103,19 @@ class LanguageModels:
 
     # ---- Players. All of these raise a RunError if the model, the trainer or the engine cannot be had as configured.
 
-    def player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role."""
-        self._find_all(role)
+    def player(self, role: Role, seed: int, engine: Backend | None = None) -> Learner:
+        """Make the player of a role; `engine` answers for it instead of the one of the configuration."""
+        self._find_all(role, engine)
         with making(role):
             if self._config.player(role).freeze:
-                player: Any = self._frozen(role, seed)
+                player: Any = self._frozen(role, seed, engine)
             else:
                 dtype = self._computing.dtype
                 formats = {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
                 taught = self._arguments.of(role, formats)
                 if self._spare_memory:
                     taught["fields"]["gradient_checkpointing"] = True
-                player = GRPOLearner(**taught, **self._common(role, seed))
+                player = GRPOLearner(**taught, **self._common(role, seed, engine))
         self._players[role] = player
         return player  # type: ignore[no-any-return]
 
@@ -124,19 +124,24 @@ class LanguageModels:
 
         Returns it and the function that gives it weights, which it needs before it can answer: a folder that `save_weights` wrote.
         """
-        self._find_all(role)
+        engine = self.engine(role)
         config, adapter = self._config, role if self._config.lora_rank else None
         samplings = [config.player(role).sampling]
         if role == "model":
             samplings.append(config.tester.sampling)
         with making(role):
-            engine = self._engine(role, trained=config.lora_rank == 0)
             agents = [
                 LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
                 for each in samplings
             ]
         player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
         return player, lambda folder: engine.update(folder, adapter)
+
+    def engine(self, role: Role) -> Backend:
+        """Start what would answer for the player of a role, as it is before it learns."""
+        self._find_all(role)
+        with making(role):
+            return self._engine(role, trained=self._config.lora_rank == 0)
 
     def close(self) -> None:
         """Free what engines and players hold."""
@@ -169,12 +174,12 @@ class LanguageModels:
                 limit = longest_prompt(self._config.player(name).sampling, context)
                 fit(asked, self._wording(), lambda chat: len(encode_chat(tokenizer, chat)), limit)
 
-    def _find_all(self, asked: Role) -> None:
+    def _find_all(self, asked: Role, given: Backend | None = None) -> None:
         """Find the models of all players before the first is loaded, which may take minutes."""
         config = self._config
         if asked not in self._folders:
             self.find(asked)
-        if config.backend == "transformers" or self._engines is not None:
+        if given is not None or config.backend == "transformers" or self._engines is not None:
             return
         samplings = (config.coder.sampling, config.tester.sampling)
         try:
@@ -193,7 +198,7 @@ class LanguageModels:
 
     # ---- Parts of players
 
-    def _common(self, role: Role, seed: int) -> dict[str, Any]:
+    def _common(self, role: Role, seed: int, engine: Backend | None) -> dict[str, Any]:
         config, folder = self._config, self._folders[role]
         adapter = None
         if config.lora_rank:
@@ -210,16 +215,16 @@ class LanguageModels:
             "tokenizer": load_tokenizer(folder),
             "sampling": config.player(role).sampling,
             "peft_config": adapter,
-            "engine": None if self._engines is None else self._engines.of(role),
+            "engine": engine or (self._engines and self._engines.of(role)),
             "seed": seed,
             "write": self._wording(),
             "batch_size": config.generation_batch,
             "computing": self._computing,
         }
 
-    def _frozen(self, role: Role, seed: int) -> Learner:
-        engine = self._engine(role, trained=False)
-        if world_size() > 1:
+    def _frozen(self, role: Role, seed: int, engine: Backend | None) -> Learner:
+        engine = engine or self._engine(role, trained=False)
+        if world_size() > 1 and not isinstance(engine, SharedBackend):
             engine = SharedBackend(engine)
         sampling = self._config.player(role).sampling
         return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
@@ -290,7 +295,7 @@ class LocalEngine:
         models = LanguageModels(config, problems)
         models.check_trainers()
         if config.has_language_model and not resumed:
-            check_batches(config, problems, 1, gpu=best_device() != "cpu")
+            check_batches(config, problems, gpu=best_device() != "cpu")
         if not (config.has_language_model and config.backend == "transformers"):
             return config, models
         models.find(say=say)  # nothing is measured for a run whose other model cannot be used

@@ -57,7 +57,7 @@ def train(
     if world_size() > 1:
         raise RunError(
             f"Expect one process, which starts those of language models by itself, actually: WORLD_SIZE={world_size()}. "
-            "Start it without a launcher, with engine='ray' and learner_processes."
+            "Start it without a launcher, with engine='ray', coder.devices and tester.devices."
         )
     problems = problems_of_run(config)
     with Run(config, problems, console, started, resume=resume) as run:

@@ -34,7 +34,7 @@ _LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, PANEL, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "logged_programs", "max_steps", "max_minutes", "save_steps", "save_total_limit", "threads",
-    "vllm_gpu_share", "tracker", "engine", "address", "learner_processes", "learner_gpus",
+    "vllm_gpu_share", "tracker", "engine", "address", "coder.devices", "coder.writers", "tester.devices", "tester.writers",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""

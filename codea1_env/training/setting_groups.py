@@ -51,6 +51,11 @@ class PlayerConfig:
     """Another language model for this player; None for the one of both."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     """How a language model's answers are drawn."""
+    devices: Count = 1
+    """Ray: devices of a language model, with a process each: GPUs where the cluster has any, else processors."""
+    writers: Annotated[int, Field(ge=0, le=65_536)] | None = None
+    """Ray: devices of these that only write answers; the others learn. 0 if those that learn write, too. None for half of
+    them with vLLM, else 0."""
     trainer: dict[str, Any] = field(default_factory=dict)
     """More fields of TRL's GRPOConfig. They win over the settings that both players share, and over those of the
     algorithm."""
@@ -227,10 +232,6 @@ class EngineSettings:
     Has no influence on the results."""
     address: str = "local"
     """Ray: "local" for a cluster of this run on this machine, "auto" for one that this machine belongs to, or HOST:PORT."""
-    learner_processes: PositiveInt = 1
-    """Ray: processes that each language model answers and learns with."""
-    learner_gpus: PositiveFinite | None = None
-    """Ray: GPUs of each such process, or a share of one; None for one where the cluster has any."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ NONE = "None"
 _FOLDER = files("codea1_env") / "training" / "presets"
 PRESETS = sorted(Path(entry.name).stem for entry in _FOLDER.iterdir())
 """Names of presets."""
-VERSION = 1
+VERSION = 2
 """Of a run's config.toml. It rises when a setting goes, or means something else."""
 
 

@@ -78,9 +78,8 @@ def tokens_of_step(config: TrainConfig) -> tuple[int, int]:
     return written, learned
 
 
-def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bool) -> None:
-    """Raise a RunError if the trainers cannot divide the answers of a step."""
-    together = config.learner_processes if config.engine == "ray" else processes
+def check_batches(config: TrainConfig, problems: int, *, gpu: bool) -> None:
+    """Raise a RunError if the trainers cannot divide the answers of a step among their processes."""
     step = min(config.problems_per_step, problems)
     for role in roles_of(config):
         own = config.player(role)
@@ -90,7 +89,11 @@ def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bo
         passes = fields.get("num_iterations", config.num_iterations)
         try:
             trainer_settings.batches_of(
-                fields, *update_shape(config, role, step), passes, together, gpu
+                fields,
+                *update_shape(config, role, step),
+                passes,
+                config.devices_of(role).learn,
+                gpu,
             )
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error

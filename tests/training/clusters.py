@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import socket
 import sys
@@ -97,7 +98,7 @@ def learners(cluster: Any) -> list[int]:
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):  # it has ended meanwhile
             line = Path("/proc", entry, "cmdline").read_text()
-            if not (line.startswith("ray::") and "LearnerActor" in line):
+            if not (line.startswith("ray::") and re.search("(Learner|Writer)Actor", line)):
                 continue
             stat = Path("/proc", entry, "stat").read_bytes()
             parent = stat.rpartition(b")")[2].split()[1].decode()

@@ -273,9 +273,9 @@ def test_a_run_that_is_discarded_leaves_nothing_of_its_own(tmp_path, config):
 def test_a_run_of_another_version_is_refused_with_its_version(config, first, actually):
     begin(config)
     path = config.output_dir / "config.toml"
-    assert path.read_text().startswith("version = 1\n")
-    path.write_text(path.read_text().replace("version = 1\n", first))
-    with pytest.raises(RunError, match=f"config.toml to be of version 1, actually: {actually}"):
+    assert path.read_text().startswith("version = 2\n")
+    path.write_text(path.read_text().replace("version = 2\n", first))
+    with pytest.raises(RunError, match=f"config.toml to be of version 2, actually: {actually}"):
         RunFolder.reopen(config)
 
 

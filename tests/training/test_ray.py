@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,8 +32,6 @@ from codea1_env.training import (
     TrainConfig,
 )
 from codea1_env.training.checkpoints import checkpoints, step_of
-from codea1_env.training.ray import role_group
-from codea1_env.training.ray.role_group import LearnerLostError
 from codea1_env.training.run import PlayedStep, Run
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
@@ -128,8 +125,9 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
 
     at_step(3, lose_one, monkeypatch)
     folder = tmp_path / "there"
+    two = {"tester.devices": 2, "tester.writers": 0}
     with pytest.raises(PlayerError) as lost:
-        run(folder, config, sandbox, **there(cluster, learner_processes=2), max_steps=1000)
+        run(folder, config, sandbox, **there(cluster), **two, max_steps=1000)
     said = str(lost.value)
     assert said.startswith("A process of the tester was lost")
     assert said.endswith(f"codea1 train --resume --output-dir {folder}")
@@ -141,6 +139,22 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
         for name, value in expected[step].items():
             close = value and pytest.approx(value, rel=1e-5, abs=1e-5)
             assert found[step][name] == close, (step, name)
+
+
+def test_what_learns_need_not_write(
+    cluster: Any, models: TrainConfig, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    config = replaced(models, {"coder": PlayerConfig("reference")})
+    run(tmp_path / "here", config, sandbox)
+    divided = {"tester.devices": 2, "tester.writers": 1}
+    run(tmp_path / "there", config, sandbox, **there(cluster), **divided)
+    found, expected = (list(read_rows(tmp_path / each / METRICS)) for each in ("there", "here"))
+    for now, before in zip(found, expected, strict=True):
+        for name, value in before.items():
+            assert now[name] == (value and pytest.approx(value, rel=1e-4, abs=1e-4)), name
+    # With its probabilities a writer also tells how far it is off.
+    assert found[-1]["tester/sampling/sampling_logp_difference/max"] < 1e-4
+    assert expected[0]["held_out/kill_rate"] is not None
 
 
 def test_one_model_in_both_roles_learns_what_it_learns_here_until_it_is_interrupted(
@@ -177,11 +191,14 @@ def test_what_the_cluster_has_not(
         with pytest.raises(RunError, match=match):
             run(tmp_path / "run", config, sandbox, **changes)
 
-    refused(r"1 GPUs for 1 processes.* has 0.*learner_processes", learner_gpus=1.0)
-    refused(r"5 processors for 4 processes.* one task that judges.* has 4", learner_processes=4)
+    many = {"tester.devices": 4}
+    told = r"5 processors for language models .*tester: 4 learn, 0 write.* and a task that judges.* has 4, .*lower .*tester\.devices"
+    refused(told, **many)
     # before any process is asked for
-    wrong = {"tester.trainer": {"no_such_field": 1}, "learner_gpus": 1.0}
-    refused("Cannot make the tester: .*no_such_field", **wrong)
+    refused(
+        "Cannot make the tester: .*no_such_field",
+        **{"tester.trainer": {"no_such_field": 1}, **many},
+    )
     refused(r"Cannot make the tester: .*no_such_folder", model="./no_such_folder")
     monkeypatch.setattr("codea1_env.__version__", "9.9.9")
     refused(r"Expect node 127.* to have codea1_env 9\.9\.9.*has version")
@@ -189,35 +206,37 @@ def test_what_the_cluster_has_not(
     assert all_end(cluster)
 
 
-class Silent:
-    """Stands for Ray where no process answers any more."""
-
-    exceptions = ray.exceptions
-    learn = SimpleNamespace(remote=lambda: "an answer")
-
-    def wait(self, references: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
-        return [], references
-
-
-def test_a_learner_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(role_group, "_LEAST", 0.01)
-    group = object.__new__(role_group.RoleGroup)
-    group._ray, group.role, group._failure, group._actors = Silent(), "tester", None, [Silent]
-    group._patience = role_group.Patience()
-    group._patience.took("learn", 1, 0.001)
-    for _ in range(2):  # and nothing is asked any more
-        with pytest.raises(LearnerLostError, match="process of the tester hangs: no answer to 'l"):
-            group.begin("learn", [()])()
-
-
 def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert codea1(["train", "--learner-processes", "2"]) == 2
-    assert "Expect --learner-processes with engine='ray'" in capsys.readouterr().err
+    assert codea1(["train", "--tester.devices", "2"]) == 2
+    assert "Expect --tester.devices with engine='ray'" in capsys.readouterr().err
 
 
-def test_vllm_has_one_process(models: TrainConfig) -> None:
-    with pytest.raises(ValueError, match="Expect learner_processes=1 with backend='vllm'"):
-        replaced(models, {"engine": "ray", "backend": "vllm", "learner_processes": 2})
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        (
+            {"backend": "vllm", "coder.writers": 0},
+            "coder.writers of at least 1 with backend='vllm'",
+        ),
+        ({"coder.writers": 2}, "coder.writers to leave a device to learn on, actually: 2"),
+        ({"backend": "server", "coder.writers": 1}, "no coder.writers with backend='server'"),
+    ],
+)
+def test_devices_that_contradict_each_other(
+    models: TrainConfig, changes: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(ValueError, match=match):
+        replaced(models, {"engine": "ray", "coder.devices": 2, **changes})
+
+
+def test_half_of_the_devices_write_with_vllm_and_all_of_a_frozen_player(
+    models: TrainConfig,
+) -> None:
+    config = replaced(models, {"engine": "ray", "backend": "vllm", "coder.devices": 5})
+    assert config.devices_of("coder") == (3, 2)
+    assert config.devices_of("tester") == (1, 0)
+    assert replaced(config, {"coder.freeze": True}).devices_of("coder") == (0, 5)
+    assert replaced(config, {"backend": "transformers"}).devices_of("coder") == (5, 0)
 
 
 def test_no_cluster_at_the_address(tmp_path: Path) -> None:

@@ -216,10 +216,13 @@ def share_of(items: int, number: int, of: int) -> range:
 
 
 class SharedBackend:
-    """An engine of which every process has one, and answers its share: the answers are those of one process."""
+    """An engine of which every process has one, and answers its share: the answers are those of one process.
 
-    def __init__(self, backend: Backend) -> None:
-        self._own = backend
+    With `alone` the first process answers everything: its engine has several machines itself.
+    """
+
+    def __init__(self, backend: Backend, *, alone: bool = False) -> None:
+        self._own, self._alone = backend, alone
         self.context_length = backend.context_length
         self.count_tokens = backend.count_tokens
         self.update = backend.update
@@ -235,6 +238,8 @@ class SharedBackend:
     ) -> list[Completion]:
         """Answer every prompt, together with the other processes, which must call this, too."""
         mine = share_of(len(prompts), rank(), world_size())
+        if self._alone:
+            mine = range(len(prompts) if rank() == 0 else 0)
         found = self._own.generate(
             [prompts[place] for place in mine], sampling, seed, adapter, first + mine.start
         )

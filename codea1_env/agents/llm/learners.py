@@ -138,7 +138,8 @@ class GRPOLearner(LanguagePlayer):
             computing.dtype if computing else dtype,
             computing.threads if computing else None,
         )
-        return SharedBackend(backend) if world_size() > 1 else backend
+        shared = world_size() == 1 or isinstance(backend, SharedBackend)
+        return backend if shared else SharedBackend(backend)
 
     def save_weights(self, path: Path) -> None:
         """Write the weights alone: the adapter, or the whole model."""

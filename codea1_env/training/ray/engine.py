@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,12 +19,15 @@ from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.language_models import LocalEngine, Models
 from codea1_env.training.players import seed_of
 from codea1_env.training.ray.cluster import check_versions, connect
+from codea1_env.training.ray.files import PIECE, pieces
 from codea1_env.training.ray.judging import RayReferee
-from codea1_env.training.ray.role_group import LearnerLostError, RoleGroup
+from codea1_env.training.ray.role_group import (
+    LearnerLostError,
+    RoleGroup,
+    device_of,
+    processes_of,
+)
 from codea1_env.training.trainer_arguments import Role
-
-_PIECE = 64 << 20
-"""Bytes of a file that are sent at a time."""
 
 
 class RemoteAgent(LLMAgent):
@@ -74,19 +76,16 @@ class RemotePlayer(LanguagePlayer):
             target = path / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
-                for start in range(0, size, _PIECE):
-                    file.write(self._group.first("read", name, start, _PIECE))
+                for start in range(0, size, PIECE):
+                    file.write(self._group.first("read", name, start, PIECE))
         self._group.first("empty")
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""
         group = self._group
         group.all("empty")
-        for source in sorted(each for each in path.rglob("*") if each.is_file()):
-            name = source.relative_to(path).as_posix()
-            with source.open("rb") as file:
-                while piece := file.read(_PIECE):
-                    group.all("append", name, piece)
+        for name, piece in pieces(path):
+            group.all("append", name, piece)
         group.all("load")
 
 
@@ -110,9 +109,6 @@ class RemoteModels:
             group.close()
 
 
-_GIVEN_BACK = 5.0
-
-
 class RayEngine(LocalEngine):
     """Language models compute on the nodes, where programs are judged, too. Tabular players stay in this process.
 
@@ -122,8 +118,8 @@ class RayEngine(LocalEngine):
     """
 
     def __init__(self, config: TrainConfig) -> None:
-        processes = len(trainer_arguments.roles_of(config)) * config.learner_processes
-        self._ray = connect(config.address, processes)
+        roles = trainer_arguments.roles_of(config)
+        self._ray = connect(config.address, sum(processes_of(config, role) for role in roles))
 
     def fit(
         self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
@@ -137,15 +133,15 @@ class RayEngine(LocalEngine):
         self.elsewhere = roles = trainer_arguments.roles_of(config)
         if roles and not resumed:
             trainer_arguments.check_trainer_fields(config)
-            trainer_arguments.check_batches(config, problems, config.learner_processes, gpu=False)
+            trainer_arguments.check_batches(config, problems, gpu=False)
         check_versions(self._ray)
-        gpus = gpus_of_each(self._ray, config, len(roles))
+        gpu = device_of(self._ray, config, roles, say)
         if not roles:
             return config, RemoteModels([])
         with ExitStack() as stack:
             groups = []
             for role in roles:
-                groups.append(RoleGroup(self._ray, config, role, gpus, os.getcwd()))
+                groups.append(RoleGroup(self._ray, config, role, gpu, os.getcwd()))
                 stack.callback(groups[-1].close)
             try:
                 _make(config, groups, problems, say)
@@ -166,43 +162,10 @@ def _make(
 ) -> None:
     if config.dtype == "auto" or config.threads is None:
         try:
-            config, told = groups[0].first("choose")
+            config, told = groups[0].first("choose", config)
         except ValueError as error:
             raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
         say(f"Computing in {told}.")
     made = [group.make(config, problems, seed_of(config, group.role)) for group in groups]
     for wait in made:
         wait()
-
-
-def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
-    """Decide how many GPUs each process of a language model gets. Raises a RunError if the cluster has not enough free."""
-    processes = roles * config.learner_processes
-    there, free = ray.cluster_resources(), _free_soon(ray, processes + 1)
-    gpus = config.learner_gpus
-    if gpus is None:
-        gpus = 1.0 if there.get("GPU", 0) else 0.0
-    # What is scarcer first.
-    for kind, name, asked, also in (
-        ("GPU", "GPUs", processes * gpus, ""),
-        ("CPU", "processors", processes + 1, " and one task that judges"),
-    ):
-        if free.get(kind, 0) < asked:
-            raise RunError(
-                f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
-                f"{config.learner_processes}){also}, actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. Add nodes, lower learner_processes or learner_gpus (0.5: two share one), or "
-                "start Ray with more (`ray start --num-cpus`)."
-            )
-    return gpus
-
-
-def _free_soon(ray: Any, processors: int) -> dict[str, float]:
-    """Free resources of the cluster. Those given back just now appear after a moment."""
-    until = time.monotonic() + _GIVEN_BACK
-    while True:
-        free: dict[str, float] = ray.available_resources()
-        enough = free.get("CPU", 0) >= min(processors, ray.cluster_resources().get("CPU", 0))
-        if enough or time.monotonic() > until:
-            return free
-        time.sleep(0.1)

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.completions import Backend, Message, SharedBackend, world_size
 from codea1_env.spaces import Observation
-from codea1_env.support import start
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels, computing_of, decided_computing
-from codea1_env.training.trainer_arguments import Role
+from codea1_env.training.ray.files import Receiver
+from codea1_env.training.ray.writer_actor import Writers
+from codea1_env.training.trainer_arguments import Role, making
 
 
-class LearnerActor:
+class LearnerActor(Receiver):
     """One process of the group that plays a role: the player of a local run is inside.
 
     All processes of a group are asked the same, at the same time.
     """
 
-    def __init__(self, config: TrainConfig, role: Role, folder: str) -> None:
-        start.spin_briefly()
-        with suppress(OSError):  # another machine may not have it, and not need it
-            os.chdir(folder)
-        self._config = config
-        self._role = role
-        self._player: Any = None
-        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
+    _player: Any = None
 
     def meeting_point(self) -> dict[str, str]:
         """Find an address and a port at which the processes of a group can meet this one, in environment variables."""
@@ -43,19 +34,33 @@ class LearnerActor:
             probe.bind(("", 0))
             return {"MASTER_ADDR": address, "MASTER_PORT": str(probe.getsockname()[1])}
 
-    def choose(self) -> tuple[TrainConfig, str]:
+    def choose(self, config: TrainConfig) -> tuple[TrainConfig, str]:
         """Fill in number format and threads that the run leaves open, as they suit this machine, and say so."""
-        found = computing_of(self._config)
-        return decided_computing(self._config, found), str(found)
+        found = computing_of(config)
+        return decided_computing(config, found), str(found)
 
-    def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
+    def make(
+        self,
+        config: TrainConfig,
+        role: Role,
+        problems: int,
+        seed: int,
+        place: Mapping[str, str],
+        writers: tuple[Sequence[Any], Sequence[Any]],
+    ) -> None:
         """Make the player; `place` says in environment variables which process of its group this is.
 
-        Raises a RunError if the model, the trainer or the engine cannot be had as configured.
+        `writers` are those of the role, and what comes of their start. Raises a RunError if the model, the trainer or the
+        engine cannot be had as configured.
         """
         os.environ |= place
-        self._models = LanguageModels(config, problems, roles=(self._role,))
-        self._player = self._models.player(self._role, seed)
+        engine: Backend | None = None
+        if writers[0]:
+            with making(role):
+                engine = Writers(*writers, config.model_of(role))
+            engine = SharedBackend(engine, alone=True) if world_size() > 1 else engine
+        self._models = LanguageModels(config, problems, roles=(role,))
+        self._player = self._models.player(role, seed, engine)
 
     def act(self, observations: Sequence[Observation]) -> tuple[list[str], Usage]:
         """Answer each observation, and say what it took."""
@@ -90,30 +95,17 @@ class LearnerActor:
 
     def read(self, name: str, start: int, number: int) -> bytes:
         """Return bytes of a file that `save` wrote."""
-        with (Path(self._files.name) / name).open("rb") as file:
+        with (self.received / name).open("rb") as file:
             file.seek(start)
             return file.read(number)
 
-    def empty(self) -> Path:
-        """Begin to receive files of a player's state."""
-        self._files.cleanup()
-        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
-        return Path(self._files.name)
-
-    def append(self, name: str, data: bytes) -> None:
-        """Receive bytes of a file."""
-        path = Path(self._files.name) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(data)
-
     def load(self) -> None:
         """Restore the state whose files were received."""
-        self._player.load(Path(self._files.name))
+        self._player.load(self.received)
         self.empty()
 
     def close(self) -> None:
         """Free what is held here."""
-        self._files.cleanup()
+        self._received.cleanup()
         if self._player is not None:
             self._models.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,41 +13,14 @@ from codea1_env.support.extras import require
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.ray.cluster import lost_errors
 from codea1_env.training.ray.learner_actor import LearnerActor
+from codea1_env.training.ray.writer_actor import WriterActor
 from codea1_env.training.trainer_arguments import Role
 
-_FIRST = 2 * 3600.0
-"""Seconds for what was never done before."""
-_LEAST = 600.0
-_TIMES = 10.0
-"""How many times as long as ever before something may take."""
 _PLACING = 60.0
 """Seconds in which a cluster that has what is asked for must give it."""
 _ENDING = 10.0
 """Seconds that a process has to end by itself."""
-
-
-class Patience:
-    """Remembers how long things took.
-
-    Example:
-        >>> patience = Patience()
-        >>> patience.took("learn", 8, 120.0)
-        >>> patience.limit("learn", 8), patience.limit("learn", 4), patience.limit("save", 1)
-        (1200.0, 600.0, 7200.0)
-    """
-
-    def __init__(self) -> None:
-        self._slowest: dict[str, float] = {}
-
-    def limit(self, what: str, amount: int) -> float:
-        """Seconds after which something hangs."""
-        slowest = self._slowest.get(what)
-        return _FIRST if slowest is None else max(_LEAST, _TIMES * slowest * max(amount, 1))
-
-    def took(self, what: str, amount: int, seconds: float) -> None:
-        """Remember that something was done."""
-        each = seconds / max(amount, 1)
-        self._slowest[what] = max(each, self._slowest.get(what, 0.0))
+_GIVEN_BACK = 5.0
 
 
 class LearnerLostError(UpdateError):
@@ -60,43 +33,52 @@ class RoleGroup:
     Raises a RunError if the cluster has no room for them.
     """
 
-    def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
+    def __init__(self, ray: Any, config: TrainConfig, role: Role, gpu: bool, folder: str) -> None:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
-        self._patience = Patience()
-        size = config.learner_processes
         groups: Any = require("ray.util.placement_group", "ray")
-        strategies: Any = require("ray.util.scheduling_strategies", "ray")
-        bundle = {"CPU": 1.0, "GPU": gpus} if gpus else {"CPU": 1.0}
+        learn, write = config.devices_of(role)
+        processor = {"CPU": 1.0}
+        device = {"CPU": 1.0, "GPU": 1.0} if gpu else processor
+        # One that never learns answers through the writers, and needs no device for that.
+        bundles = [device] * learn or [processor]
+        learners = len(bundles)
+        bundles += [device] * write
         # GPUs talk fastest inside a machine; processors are not shared where another machine has some.
-        self._placement = groups.placement_group(
-            [bundle] * size, strategy="PACK" if gpus else "SPREAD"
-        )
+        self._placement = groups.placement_group(bundles, strategy="PACK" if gpu else "SPREAD")
         if not self._placement.wait(_PLACING):
             self._remove_placement()
             raise RunError(
-                f"Expect room for {size} processes of the {role} within {_PLACING:g} s, actually: there "
+                f"Expect room for {len(bundles)} processes of the {role} within {_PLACING:g} s, actually: there "
                 "is none. Another program may have taken it: see `ray status`."
             )
-        self._actors = [
-            ray.remote(LearnerActor)
+        made = [
+            self._actor(LearnerActor if number < learners else WriterActor, bundle, number, folder)
+            for number, bundle in enumerate(bundles)
+        ]
+        self._actors, self._writers = made[:learners], made[learners:]
+
+    def _actor(self, kind: Any, bundle: Mapping[str, float], number: int, folder: str) -> Any:
+        strategies: Any = require("ray.util.scheduling_strategies", "ray")
+        place = strategies.PlacementGroupSchedulingStrategy(
+            self._placement, placement_group_bundle_index=number
+        )
+        return (
+            self._ray.remote(kind)
             .options(
                 num_cpus=1,
-                num_gpus=gpus,
+                num_gpus=bundle.get("GPU", 0),
                 max_restarts=0,
                 max_task_retries=0,
-                scheduling_strategy=strategies.PlacementGroupSchedulingStrategy(
-                    self._placement, placement_group_bundle_index=number
-                ),
+                scheduling_strategy=place,
             )
-            .remote(config, role, folder)
-            for number in range(size)
-        ]
+            .remote(folder)
+        )
 
     @property
     def size(self) -> int:
-        """Number of processes."""
+        """Number of processes that learn."""
         return len(self._actors)
 
     def make(self, config: TrainConfig, problems: int, seed: int) -> Callable[[], Any]:
@@ -107,7 +89,10 @@ class RoleGroup:
             group = {"WORLD_SIZE": f"{self.size}", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
             group |= self.first("meeting_point")
         places = [group | {"RANK": f"{rank}"} if group else {} for rank in range(self.size)]
-        return self.begin("make", [(config, problems, seed, place) for place in places])
+        started = [writer.start.remote(config, self.role) for writer in self._writers]
+        writers = (self._writers, started)
+        asked = [(config, self.role, problems, seed, place, writers) for place in places]
+        return self.begin("make", asked)
 
     def all(self, method: str, *arguments: Any) -> list[Any]:
         """Ask all processes the same, and wait for their answers.
@@ -116,45 +101,31 @@ class RoleGroup:
             LearnerLostError: One is gone.
             Exception: What one raised.
         """
-        amount = _amount(arguments)
         if self.size > 1:  # sent once, not to each
             arguments = tuple(map(self._ray.put, arguments))
-        return self.begin(method, [arguments] * self.size, amount)()  # type: ignore[no-any-return]
+        return self.begin(method, [arguments] * self.size)()  # type: ignore[no-any-return]
 
     def first(self, method: str, *arguments: Any) -> Any:
         """Ask the first process alone. See `all`."""
-        return self.begin(method, [arguments], _amount(arguments))()[0]
+        return self.begin(method, [arguments])()[0]
 
-    def begin(
-        self, method: str, arguments: Sequence[tuple[Any, ...]], amount: int = 1
-    ) -> Callable[[], Any]:
-        """Ask one process after the other, each with arguments of its own; returns what waits for the answers.
-
-        With a larger `amount` a process is given more time.
-        """
+    def begin(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Callable[[], Any]:
+        """Ask one process after the other, each with arguments of its own; returns what waits for the answers."""
         if self._failure is not None:
             raise self._failure
         asked = [
             getattr(actor, method).remote(*given)
             for actor, given in zip(self._actors, arguments, strict=False)
         ]
-        return partial(self._wait, asked, method, amount)
+        return partial(self._wait, asked)
 
-    def _wait(self, references: list[Any], method: str, amount: int) -> list[Any]:
-        """Wait for answers, not for ever, and not for the rest after the first failure."""
+    def _wait(self, references: list[Any]) -> list[Any]:
+        """Wait for answers, but not for the rest after the first failure."""
         waiting = references
-        started = time.monotonic()
-        limit = self._patience.limit(method, amount)
         try:
             while waiting:
-                left = max(0.0, started + limit - time.monotonic())
-                ready, waiting = self._ray.wait(waiting, timeout=left)
-                if not ready:
-                    raise LearnerLostError(
-                        f"A process of the {self.role} hangs: no answer to {method!r} within {limit:.0f} s."
-                    )
+                ready, waiting = self._ray.wait(waiting)
                 self._ray.get(ready)
-            self._patience.took(method, amount, time.monotonic() - started)
             return list(self._ray.get(references))
         except Exception as error:
             failure = self._explained(error)
@@ -176,7 +147,7 @@ class RoleGroup:
 
     def close(self) -> None:
         """End all processes."""
-        for actor in self._actors:
+        for actor in (*self._actors, *self._writers):
             with suppress(Exception):
                 if self._failure is None:
                     self._ray.get(actor.close.remote(), timeout=_ENDING)
@@ -190,5 +161,46 @@ class RoleGroup:
             groups.remove_placement_group(self._placement)
 
 
-def _amount(arguments: Sequence[Any]) -> int:
-    return len(arguments[0]) if arguments and isinstance(arguments[0], list) else 1
+def processes_of(config: TrainConfig, role: Role) -> int:
+    """Return the number of processes of a role."""
+    learn, write = config.devices_of(role)
+    return max(learn, 1) + write
+
+
+def device_of(
+    ray: Any, config: TrainConfig, roles: Sequence[Role], say: Callable[[str], None]
+) -> bool:
+    """Say what every device does, before anything is loaded; returns whether devices are GPUs.
+
+    Raises a RunError if the cluster has not enough free.
+    """
+    divided = {role: config.devices_of(role) for role in roles}
+    processes = sum(processes_of(config, role) for role in roles) + 1
+    there, free = ray.cluster_resources(), _free_soon(ray, processes)
+    gpu = bool(there.get("GPU", 0))
+    each = [f"{role}: {learn} learn, {write} write" for role, (learn, write) in divided.items()]
+    told = f" for language models ({'; '.join(each)})" if each else ""
+    wanted = {"GPU": ("GPUs", sum(map(sum, divided.values())))} if gpu else {}
+    wanted["CPU"] = (f"processors{told} and a task that judges", processes)
+    for kind, (name, asked) in wanted.items():  # what is scarcer first
+        if free.get(kind, 0) < asked:
+            raise RunError(
+                f"Expect {asked} {name}{told if kind == 'GPU' else ''}, actually: the cluster has {there.get(kind, 0):g}, "
+                f"of which {free.get(kind, 0):g} are free. Add nodes, lower coder.devices or tester.devices, or start Ray with "
+                "more (`ray start --num-cpus`)."
+            )
+    if each:
+        kind = "GPU" if gpu else "processor"
+        say(f"Devices, of which each is a {kind}: {'; '.join(each)}.")
+    return gpu
+
+
+def _free_soon(ray: Any, processors: int) -> dict[str, float]:
+    """Free resources of the cluster. Those given back just now appear after a moment."""
+    until = time.monotonic() + _GIVEN_BACK
+    while True:
+        free: dict[str, float] = ray.available_resources()
+        enough = free.get("CPU", 0) >= min(processors, ray.cluster_resources().get("CPU", 0))
+        if enough or time.monotonic() > until:
+            return free
+        time.sleep(0.1)

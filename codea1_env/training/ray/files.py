@@ -1,0 +1,50 @@
+"""Files between machines that share no folder: they go in pieces, since those of a model are larger than a message may be."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from codea1_env.support import start
+
+PIECE = 64 << 20
+"""Bytes that are sent at a time."""
+
+
+def pieces(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Read all files of a folder in pieces, each with the name of its file."""
+    for source in sorted(each for each in folder.rglob("*") if each.is_file()):
+        with source.open("rb") as file:
+            while piece := file.read(PIECE):
+                yield source.relative_to(folder).as_posix(), piece
+
+
+class Receiver:
+    """A process on a node that is sent files."""
+
+    def __init__(self, folder: str) -> None:
+        start.spin_briefly()
+        with suppress(OSError):  # another machine may not have it, and not need it
+            os.chdir(folder)
+        self._received = tempfile.TemporaryDirectory(prefix="codea1-ray-")
+
+    def empty(self) -> Path:
+        """Remove all files; returns the folder for new ones."""
+        self._received.cleanup()
+        self._received = tempfile.TemporaryDirectory(prefix="codea1-ray-")
+        return self.received
+
+    def append(self, name: str, data: bytes) -> None:
+        """Receive bytes of a file."""
+        path = self.received / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(data)
+
+    @property
+    def received(self) -> Path:
+        """Folder of the files."""
+        return Path(self._received.name)
