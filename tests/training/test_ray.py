@@ -16,7 +16,6 @@ pytest.importorskip("ray")
 pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 
-import ray
 from clusters import TABLES, all_end, contents, learners, run, there
 from tiny import save_tiny
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from codea1_env.agents.llm.completions import (
 from codea1_env.agents.models import best_device, load_tokenizer
 from codea1_env.support.extras import MissingExtraError, require
 
-SUPPORTED = ((0, 22), (0, 32))
-"""First version that works, and first that may not."""
+TRIED = ((0, 22), (0, 32))
+"""First version that is known to work, and first that is not."""
 
 
 class VLLMBackend:
@@ -42,7 +43,9 @@ class VLLMBackend:
 
     Raises:
         MissingExtraError: vLLM is not installed.
-        BackendError: It is of a version that is not supported, or cannot start.
+        BackendError: It cannot start.
+
+    Warns of a version that nobody has tried.
     """
 
     def __init__(
@@ -200,7 +203,7 @@ def _completion(prompt: tuple[int, ...], answer: Any) -> Completion:
 
 
 def _import_vllm() -> Any:
-    """Import vLLM, in this process and of a version that is known to work."""
+    """Import vLLM, in this process; warns of a version that is not known to work."""
     # Must be set before the import. An engine in a process of its own would have to be sent every adapter.
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     if not require("torch").cuda.is_available():
@@ -214,10 +217,11 @@ def _import_vllm() -> Any:
         ) from error
     found = re.match(r"(\d+)\.(\d+)", vllm.__version__)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not SUPPORTED[0] <= version < SUPPORTED[1]:
-        first, last = (".".join(map(str, bound)) for bound in SUPPORTED)
-        raise BackendError(
-            f"Expect vLLM of at least version {first} and below {last}, actually: {vllm.__version__}. "
-            f"Run: pip install 'vllm>={first},<{last}'"
+    if not TRIED[0] <= version < TRIED[1]:
+        first, last = (".".join(map(str, bound)) for bound in TRIED)
+        warnings.warn(
+            f"vLLM {vllm.__version__} is tried, though only versions from {first} and below {last} are known to work. If "
+            f"it fails: pip install 'vllm>={first},<{last}'",
+            stacklevel=2,
         )
     return vllm
